@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).parent))  # tests import `oracles`: what only tests run
 settings.register_profile("marey", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("marey")
+sys.path.insert(0, str(Path(__file__).parent))  # tests import `oracles`
 gc.set_threshold(100_000, 20, 20)  # compiling makes objects that stay; to look through them often takes a tenth of it
 
 SHORTEST_M, RADIUS_M, MASS_KG = 0.05, 0.06, 70.0  # of the rods

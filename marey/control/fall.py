@@ -60,6 +60,7 @@ def detect_fall(
         lean_rad: how far its trunk leans from where it should be [rad].
         may_rest: whether the segment of a joint may lie on the ground, as in a clip of a kneeling person.
     """
+    # Lean, height, contact of other parts than limbs, balance: the first that fails
     if lean_rad > LEAN_RAD:
         return Fall(state.time_s, "lean")
     if height_m < LOW_HEIGHT_FRACTION * wanted_m:

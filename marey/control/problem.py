@@ -33,6 +33,7 @@ def compute_kinetics(
     """
     d, m = inertia.shape[0], rows.shape[0]
     k = d - NUM_ROOT_VELOCITIES
+    # Cholesky factor M = L L^T
     L = np.zeros((d, d))
     is_definite = True
     for j in range(d):
@@ -46,18 +47,21 @@ def compute_kinetics(
                 L[j, j] = sqrt(total)
             else:
                 L[i, j] = total / L[j, j]
+    # Actuators A, rows J and the impulse f as forces, one a row
     W = np.zeros((k + m + 1, d))  # forces in the metric of M, one a row
     for a in range(k):
         W[a, NUM_ROOT_VELOCITIES + a] = 1.0
     for r in range(m):
         W[k + r] = rows[r]
     W[k + m] = impulse
+    # Forward substitution: W = (L^-1 (A^T, J^T, f))^T
     for n in range(k + m + 1):
         for i in range(d):
             if W[n, i] != 0.0:
                 W[n, i] /= L[i, i]
                 for c in range(i + 1, d):
                     W[n, c] -= W[n, i] * L[c, i]
+    # Products (A, J) M^-1 (A, J)^T
     gram = np.empty((k + m, k + m))
     for i in range(k + m):
         for j in range(i + 1):
@@ -66,6 +70,7 @@ def compute_kinetics(
                 total += W[i, c] * W[j, c]
             gram[i, j] = total
             gram[j, i] = total
+    # Back substitution: W = (M^-1 (A^T, J^T, f))^T; its last row is the free velocity
     for n in range(k + m + 1):
         for i in range(d - 1, -1, -1):
             total = W[n, i]
@@ -94,12 +99,14 @@ def assemble_rows(
     r"""Rows A ``(r, n)``, their ends, and the bounds of :math:`z = (\mu, \lambda, s)`; see ``ControlProblem``."""
     k, m, s = strongest.size, ends.size, fence_ends.size
     n, tangents = k + m + s, 0
+    # Each row of friction becomes two: mu lambda_n >= |lambda_t|
     for r in range(m):
         if partners[r] >= 0:
             tangents += 1
     A = np.zeros((m - tangents + 2 * tangents + s, n))
     lower, upper = np.zeros(A.shape[0]), np.full(A.shape[0], np.inf)
     low, high = np.zeros(n), np.full(n, np.inf)
+    # Bounds: strength of the actuators; contacts push unless they hold; open contacts do nothing
     for a in range(k):
         low[a], high[a] = -strongest[a], strongest[a]
     i = 0
@@ -109,10 +116,12 @@ def assemble_rows(
         if is_open[r]:
             high[k + r] = 0.0
         if partners[r] >= 0:
+            # Friction: grip times the partner less and plus the tangential impulse
             A[i, k + partners[r]], A[i, k + r] = grips[r], -1.0
             A[i + 1, k + partners[r]], A[i + 1, k + r] = grips[r], 1.0
             i += 2
             continue
+        # Contact: J v >= b with v = v_free + M^-1 (A^T mu + J^T lambda); equality where it may not open
         lower[i] = ends[r]
         for c in range(rows.shape[1]):
             lower[i] -= rows[r, c] * free_velocity[c]
@@ -122,6 +131,7 @@ def assemble_rows(
             upper[i] = lower[i]
         i += 1
     for f in range(s):
+        # Fence: F v + s >= b, broken by s >= 0
         lower[i] = fence_ends[f]
         for c in range(rows.shape[1]):
             lower[i] -= fences[f, c] * free_velocity[c]
@@ -146,6 +156,7 @@ def scale_programme(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int32], FloatArray]:
     """The same programme with a unit diagonal and rows of unit length, as daqp takes it, and the units ``(n,)``."""
     n, r = g.size, A.shape[0]
+    # Units in which the diagonal of H is one
     units, slope = np.empty(n), np.empty(n)
     for i in range(n):
         units[i] = 1.0 / sqrt(max(H[i, i], 1e-300))
@@ -156,6 +167,7 @@ def scale_programme(
             scaled[i, j] = 0.5 * (H[i, j] + H[j, i]) * units[i] * units[j]
             scaled[j, i] = scaled[i, j]
         scaled[i, i] += rounding
+    # Bounds of the unknowns, then rows of unit length
     least, most, sense = np.empty(n + r), np.empty(n + r), np.zeros(n + r, dtype=np.int32)
     for i in range(n):
         least[i] = max(low[i] / units[i], -NO_BOUND)
@@ -186,6 +198,7 @@ def null_space(rows: FloatArray, part: float) -> FloatArray:
     A, Q, v = rows.copy(), np.eye(n), np.empty(n)
     first, rank = 0.0, 0
     for k in range(min(r, n)):
+        # Pivot: the row with the longest rest
         best, largest = k, -1.0
         for i in range(k, r):
             total = 0.0
@@ -199,11 +212,13 @@ def null_space(rows: FloatArray, part: float) -> FloatArray:
             break
         for j in range(n):
             A[k, j], A[best, j] = A[best, j], A[k, j]
+        # Householder vector of the pivot row
         sign = 1.0 if A[k, k] >= 0.0 else -1.0
         length = 0.0
         for j in range(k, n):
             v[j] = A[k, j] + (sign * largest if j == k else 0.0)
             length += v[j] * v[j]
+        # Reflect the rows, and gather the reflections in Q
         for i in range(k, r):
             total = 0.0
             for j in range(k, n):

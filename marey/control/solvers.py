@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import BoolArray, FloatArray, InputError
-from marey.control.problem import ROOT_SIZE, ControlProblem, assemble_rows, null_space, scale_programme
+from marey.base import BoolArray, FloatArray
+from marey.control.problem import ControlProblem, assemble_rows, null_space, scale_programme
 from marey.control.relaxations import COMPLIANCE, Relaxation, control_objective
 from marey.control.task_laws import Feature, control_form
-from marey.numerics import SolveStatus, solve_qp
+from marey.numerics import SolveStatus
 
 ROUNDING: Final = 1e-11  # [-] of the scaled Hessian, which redundant contacts leave singular; more holds them back
 ROUNDING_AT_WORST: Final = 1e-8  # [-] where that was too little
@@ -31,7 +30,6 @@ _STATUS: Final = {
     -5: SolveStatus.NOT_CONVEX,
     -6: SolveStatus.INFEASIBLE,
 }
-MOST_ENUMERATED: Final = 8  # one-sided rows whose 2^m states are tried
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,40 +97,7 @@ def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None)
 
 def solve_with_open_rows(problem: ControlProblem, relaxation: Relaxation, is_open: BoolArray) -> ControlSolution:
     """Actuation of least cost while some rows carry no force."""
-    return _solve_programme(problem, relaxation, ~problem.is_equal, is_open)
-
-
-def solve_exactly(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
-    """Best of all contact states: each one-sided row is either closed, or open and without force.
-
-    [Tournier2011]_ §16 leaves this to the future; it is exact, and costs :math:`2^m` programmes.
-    """
-    base = Relaxation("none") if relaxation is None else relaxation
-    one_sided = np.flatnonzero(~problem.is_equal & ~problem.is_friction)
-    if one_sided.size > MOST_ENUMERATED:
-        raise InputError(f"{one_sided.size} contacts have too many states to try", f"Give {MOST_ENUMERATED} at most")
-    best: ControlSolution | None = None
-    lowest = np.inf
-    for closed in product((True, False), repeat=one_sided.size):
-        is_open = np.zeros_like(problem.is_equal)
-        is_open[one_sided] = ~np.array(closed, dtype=bool)
-        found = _solve_programme(problem, base, is_open, is_open)
-        cost = problem.goal(found.planned_velocity) + _strength_bounds(problem, base, found.actuation)
-        if found.is_solved and cost < lowest:
-            best, lowest = found, cost
-    return no_actuation(problem, SolveStatus.INFEASIBLE) if best is None else best
-
-
-def realised_velocity(problem: ControlProblem, actuation: FloatArray) -> FloatArray:
-    r"""Velocity ``(d,)`` that follows from an actuation: :math:`\arg\min_{Jv\ge b}\frac12 v^TMv - (f + A^T\mu)^Tv`.
-
-    Rows of friction are left out; a simulator has them.
-    """
-    pushed = np.array(problem.impulse)
-    pushed[ROOT_SIZE:] += actuation
-    hard = ~problem.is_friction
-    upper = np.where(problem.is_equal, problem.ends, np.inf)
-    return solve_qp(problem.inertia, -pushed, problem.rows[hard], problem.ends[hard], upper[hard]).x
+    return solve_programme(problem, relaxation, ~problem.is_equal, is_open)
 
 
 def assemble_programme(
@@ -169,16 +134,12 @@ def no_actuation(problem: ControlProblem, status: SolveStatus) -> ControlSolutio
     return ControlSolution(nothing, problem.free_velocity, np.zeros(problem.ends.size), 0.0, status)
 
 
-def _solve_programme(
+def solve_programme(
     problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
 ) -> ControlSolution:
+    """Actuation of least cost; rows that may not open hold exactly, rows that are open carry no force."""
     z, status = assemble_programme(problem, relaxation, may_open, is_open).solve()
     return unpack_solution(problem, z, status) if status is SolveStatus.CONVERGED else no_actuation(problem, status)
-
-
-def _strength_bounds(problem: ControlProblem, relaxation: Relaxation, actuation: FloatArray) -> float:
-    k = problem.num_actuators
-    return float(relaxation.strength * actuation @ problem.gram[:k, :k] @ actuation)
 
 
 CLOSED_WEIGHT: Final = 1e7  # [s²/m²] a contact that presses stays where it is
@@ -187,22 +148,12 @@ LIFTED: Final = 0.02  # [m/s] a contact that moves away faster may be meant to o
 STILL_SPEED: Final = 1e-4  # [m/s] a contact that moves away faster has opened
 
 
-def solve_refined(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
-    """Actuation of a relaxation, then the best one for the contacts that it found.
-
-    Each one-sided row is closed, and then stays, or open, and then pushes nothing, as in ``solve_exactly``; but the
-    states are not enumerated: the relaxation gives the first, and rows that pull or sink are flipped.
-    """
-    relaxation = Relaxation() if relaxation is None else relaxation
-    first = solve_control(problem, relaxation)
-    return refine_contacts(problem, relaxation, first) if first.is_solved else first
-
-
 def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: ControlSolution) -> ControlSolution:
     """The best plan near another one in which contacts push only where they stay."""
     one_sided = ~problem.is_equal & ~problem.is_friction
     if not one_sided.any():
         return first
+    # Without relaxation: the states of the contacts are fixed
     bare = replace(relaxation, name="none")
     best, lowest = first, np.inf
     # Rows `(m,)` that may be closed: those that press, or only those that stay where they are
@@ -211,6 +162,7 @@ def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: Cont
     stays = presses & (away < LIFTED)
     for closed in [presses] if (stays == presses).all() else [presses, stays]:
         for _ in range(MAX_REFINEMENTS):
+            # Best plan with this set closed; stop where it is no better
             is_open = one_sided & ~closed
             quadratic, linear = closed_contact_goals(problem, closed)
             held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
@@ -220,9 +172,9 @@ def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: Cont
                 break
             best, lowest = found, cost
             # Closed rows without force open where they are pulled; open rows that sink close
-            away_rows = problem.rows @ found.planned_velocity - problem.ends
-            loose = closed & (found.multipliers <= 0.0) & (away_rows > STILL_SPEED / 100.0)
-            sunk = one_sided & ~closed & (away_rows < STILL_SPEED)
+            lifts = problem.rows @ found.planned_velocity - problem.ends
+            loose = closed & (found.multipliers <= 0.0) & (lifts > STILL_SPEED / 100.0)
+            sunk = one_sided & ~closed & (lifts < STILL_SPEED)
             flipped = (closed & ~loose) | sunk
             if (flipped == closed).all():
                 break
@@ -272,16 +224,18 @@ def solve_strictly(
     may_open, z, basis = ~problem.is_equal, None, None
     last = len(levels) - 1
     for number, features in enumerate(levels or [()]):
+        # Programme of this level
         quadratic, linear = control_form(features, problem.impulse.size)
         posed = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
         programme = assemble_programme(posed, relaxation, may_open, is_open)
+        # First level: all unknowns, in units of the diagonal
         if z is None or basis is None:
             z, status = programme.solve()
             if status is not SolveStatus.CONVERGED:
                 return no_actuation(problem, status)
             basis = np.diag(1.0 / np.sqrt(np.diag(programme.H)))
         else:
-            # The same programme in the coordinates of a subspace through a point that keeps all rows
+            # Later levels: z + N y, with rows relaxed by rounding so that y = 0 is feasible
             bounded = np.isfinite(programme.low) | np.isfinite(programme.high)
             rows = np.concatenate([programme.A, np.eye(z.size)[bounded]])
             here = rows @ z
@@ -298,6 +252,7 @@ def solve_strictly(
                 *(least, most, np.full(n, -np.inf), np.full(n, np.inf)),
             ).solve()
             z = z + basis @ y if found is SolveStatus.CONVERGED else z
+        # Null space of this level within that of the levels before
         basis = _free_directions(problem, features, basis, rank) if number < last else basis
         if not basis.shape[1]:
             break

@@ -92,6 +92,7 @@ def make_schedule(corners: FloatArray, down: BoolArray) -> FootSchedule:
         corners: of the soles, and toes ``(F, 2, 5, 3)`` [m] above a floor at height zero.
         down: feet on the ground ``(F, 2)``.
     """
+    # Flat where heel and ball are low, else on the lower of the two
     heels, balls = corners[:, :, :2, 1].max(axis=-1), corners[:, :, 2:4, 1].max(axis=-1)
     rolling = np.where(heels < balls, HEEL, BALL)
     phases = np.where(np.maximum(heels, balls) < FLAT_M, FLAT, rolling)
@@ -180,32 +181,31 @@ class Footsteps:
             foot = self.feet[side]
             if foot.is_down:
                 # A foot that is down rolls as the clip does, is lifted, or has lost the ground
-                places = points[side]
-                gaps_stand = gaps[side]
-                foot_stand, other = self.feet[side], self.feet[1 - side]
+                places, other = points[side], self.feet[1 - side]
                 # A foot that has slipped stands where it is now
-                now = self.floor.under(places[EDGE_CORNERS[foot_stand.edge]].mean(axis=0))
-                foot_stand.offset, foot_stand.anchor = (
-                    foot_stand.offset + (now - foot_stand.anchor)[HORIZONTAL_AXES],
-                    now,
-                )
-                wanted = int(self.schedule.phases[self._frame(max(step, foot_stand.due)), side])
-                foot_stand.is_own = foot_stand.is_own and wanted == AIR
+                now = self.floor.under(places[EDGE_CORNERS[foot.edge]].mean(axis=0))
+                foot.offset, foot.anchor = foot.offset + (now - foot.anchor)[HORIZONTAL_AXES], now
+                # Phase that the clip wants; a step of the figure's own ends when the clip has the foot down again
+                wanted = int(self.schedule.phases[self._frame(max(step, foot.due)), side])
+                foot.is_own = foot.is_own and wanted == AIR
+                # The clip lifts the foot
                 if (
                     wanted == AIR
-                    and not foot_stand.is_own
+                    and not foot.is_own
                     and (other.is_down or not self.schedule.phases[self._frame(step)].any())
                 ):
                     self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
-                elif float(gaps_stand.min()) > LOST_M:
+                # The ground is lost
+                elif float(gaps[side].min()) > LOST_M:
                     self._lift(step, side, places, step)
                 elif wanted == AIR:
-                    foot_stand.phase = FLAT if foot_stand.is_own else foot_stand.phase
-                elif wanted == BALL and float(gaps_stand[2:4].max()) < TILT_M and foot_stand.edge != BALL:
-                    self._hold(foot_stand, BALL, places)
-                    foot_stand.phase = BALL
-                elif wanted in (FLAT, BALL) and not (wanted == BALL and foot_stand.phase == HEEL):
-                    foot_stand.phase = wanted if foot_stand.edge == BALL or wanted == FLAT else FLAT
+                    foot.phase = FLAT if foot.is_own else foot.phase
+                # Roll over the ball of the foot
+                elif wanted == BALL and float(gaps[side][2:4].max()) < TILT_M and foot.edge != BALL:
+                    self._hold(foot, BALL, places)
+                    foot.phase = BALL
+                elif wanted in (FLAT, BALL) and not (wanted == BALL and foot.phase == HEEL):
+                    foot.phase = wanted if foot.edge == BALL or wanted == FLAT else FLAT
             elif float(gaps[side].min()) < TOUCH_M and self._may_land(foot, step):
                 self._land(step, side, points[side], gaps[side])
         self.offset = self._mean_offset(self._frame(step), pivot)
@@ -225,6 +225,7 @@ class Footsteps:
     def _land(self, step: int, side: int, places: FloatArray, gaps: FloatArray) -> None:
         """A foot has come down: it is held by the edge that touches."""
         foot, i = self.feet[side], self._frame(max(step, self.feet[side].due))
+        # The lower edge holds the foot; it lies flat where both are about as low
         heel, ball = float(gaps[:2].min()), float(gaps[2:].min())
         foot.phase = FLAT if abs(heel - ball) < TILT_M else HEEL if heel < ball else BALL
         self._hold(foot, HEEL if heel <= ball else BALL, places)
@@ -243,17 +244,14 @@ class Footsteps:
     def _lift(self, step: int, side: int, places: FloatArray, due: int) -> None:
         foot, i = self.feet[side], self._frame(step)
         foot.phase, foot.begun, foot.due, foot.is_own = AIR, step, due, False
-        foot.lifted = places[:4].mean(axis=0) - self.sole_position(i, side)
+        foot.lifted = places[:4].mean(axis=0) - self.reference.soles[i, side]
         foot.sunk_m = 0.0
-
-    def sole_position(self, i: int, side: int) -> FloatArray:
-        """Where the clip has the middle of a sole ``(3,)`` [m]."""
-        return self.reference.soles[i, side]
 
     def _mean_offset(self, i: int, pivot: FloatArray) -> FloatArray:
         """Offset ``(2,)`` [m] of the clip: mean of the offsets of the feet, weighted by their loads."""
         left, right = self.feet
         if left.is_down and right.is_down:
+            # Loads of the feet: where the pivot lies between the soles
             a, b = self.reference.soles[i][:, HORIZONTAL_AXES]
             part = float(np.clip((pivot - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-6), 0.0, 1.0))
             return (1.0 - part) * left.offset + part * right.offset
@@ -270,6 +268,7 @@ class Footsteps:
             landing: its landing position ``(2,)`` [m] (x, z), relative to that of the clip.
         """
         foot, dt = self.feet[side], self.reference.dt
+        # Quintic step from where the foot was lifted to its landing, level at both ends
         whole = max(foot.due - foot.begun, 1)
         x = float(np.clip((step - foot.begun) / whole, 0.0, 1.0))
         part, rate = x**3 * (10.0 - 15.0 * x + 6.0 * x * x), 30.0 * (x * (1.0 - x)) ** 2 / (whole * dt)
@@ -277,9 +276,11 @@ class Footsteps:
         there = np.array([landing[0], -MAX_PENETRATION_M - down, landing[1]])
         offset = (1.0 - part) * foot.lifted + part * there
         velocity = rate * (there - foot.lifted)
+        # A step of its own that the clip does not lift goes over a hump
         if foot.is_own and down < HUMP_M:
             offset[1] += HUMP_M * 16.0 * (x * (1.0 - x)) ** 2
             velocity[1] += HUMP_M * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
+        # A foot that is late sinks until it meets the ground
         if step >= foot.due:
             foot.sunk_m += SINK_M_S * dt
             velocity[1] -= SINK_M_S
@@ -298,7 +299,12 @@ SIDEWAYS: Final = 1.0  # [-] a fall that goes more sideways than this ahead is c
 
 def begin_recovery_step(at: TrackingStep) -> None:
     """Begin a step if the capture point has left the soles, and the clip takes none that could catch it."""
-    if not _is_quiet(at) or _capture_distance(at) <= OUT_M:
+    if not _is_quiet(at):
+        return
+    # Distance of the capture point outside the soles that stand; a point or an edge has no inside
+    down = np.array([foot.is_down for foot in at.steps.feet])
+    hull = convex_hull(at.points[down][:, :4].reshape(-1, 3)[:, HORIZONTAL_AXES])
+    if len(hull) < 3 or -float(hull_distances(hull, at.capture_point())[1].min()) <= OUT_M:
         return
     at.steps.step_out(at.step, _stepping_foot(at), at.points, RECOVERY_STEP_S)
 
@@ -309,9 +315,11 @@ def _is_quiet(at: TrackingStep) -> bool:
     left, right = steps.feet
     if not (left.is_down or right.is_down):
         return False
+    # A foot in the air that is still to land is not quiet
     is_last = not at.is_over and len(at.reference) - at.step < LAST_S / at.dt
     if any(not foot.is_down and (foot.is_own or is_last or foot.due < len(at.reference)) for foot in steps.feet):
         return False
+    # Nor is one that the clip lifts soon
     lifts = steps.schedule.lifts[i] - i
     return at.is_over or all(
         n > soon or end >= len(at.reference) or foot.is_own or not foot.is_down
@@ -319,23 +327,18 @@ def _is_quiet(at: TrackingStep) -> bool:
     )
 
 
-def _capture_distance(at: TrackingStep) -> float:
-    """How far [m] the capture point is outside the soles that stand; negative inside."""
-    down = np.array([foot.is_down for foot in at.steps.feet])
-    hull = convex_hull(at.points[down][:, :4].reshape(-1, 3)[:, HORIZONTAL_AXES])
-    return -1.0 if len(hull) < 3 else -float(hull_distances(hull, at.capture_point())[1].min())
-
-
 def _stepping_foot(at: TrackingStep) -> int:
     """The foot that is free; else that of the side of the fall, or the one that is farther from it."""
     left, right = at.steps.feet
     if not (left.is_down and right.is_down):
         return 0 if right.is_down else 1
+    # Direction to the capture point, split into ahead and sideways
     soles = at.points[:, :4].mean(axis=1)[:, HORIZONTAL_AXES]
     ahead = (at.points[:, 2:4] - at.points[:, :2]).mean(axis=(0, 1))[HORIZONTAL_AXES]
     leftwards = np.array([ahead[1], -ahead[0]]) / max(float(np.linalg.norm(ahead)), 1e-9)
     way = at.capture_point() - soles.mean(axis=0)
     sideways = float(way @ leftwards)
+    # A fall to the side is caught by the foot of that side, any other by the farther foot
     if abs(sideways) > SIDEWAYS * float(np.linalg.norm(way - sideways * leftwards)):
         return 0 if sideways > 0.0 else 1
     return int(np.argmax(np.linalg.norm(soles - at.capture_point(), axis=1)))

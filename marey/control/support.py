@@ -87,6 +87,7 @@ def _orientation(a: tuple[float, float], b: tuple[float, float], c: tuple[float,
 
 def hull_centroid(hull: FloatArray) -> FloatArray:
     """Centre of area ``(2,)`` of a hull; of a line or a point, the mean."""
+    # Centroid of a polygon from the signed areas of its triangles; of a line, the mean
     after = np.roll(hull, -1, axis=0)
     areas = hull[:, 0] * after[:, 1] - hull[:, 1] * after[:, 0]
     whole = float(areas.sum())

@@ -131,19 +131,22 @@ def stance_features(
         here: its mechanics.
     """
     velocity = simulator.state.velocity
+    # Points that are far from the ground now and after the step carry nothing
     stands = _stance_rows(rows, stance)
     is_normal = (rows.owners >= 0) & (rows.partners < 0)
     gaps = -rows.b * dt
     far = is_normal & (gaps > STANCE_TOUCH_M) & (gaps + dt * (rows.J @ velocity) > STANCE_TOUCH_M)
+    # Points of a standing foot that are off the ground come down
     lying = far & stands
     lie = Feature(rows.J[lying], -np.minimum(DOWN * gaps[lying] / dt, DOWN_SPEED), FLAT_WEIGHT)
     landing = [
         _landing_position(side, simulator, here) for side in stance if (lying & _stance_rows(rows, (side,))).any()
     ]
+    # Points a hair above the ground count as touching
     near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M)
     rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
     stuck = ~far & (rows.owners >= 0) & (stands | (rows.partners >= 0))
-    # Some rows of many; rows of friction go with their partners
+    # Keep the near rows; rows of friction follow their normal rows to their new numbers
     kept = ~far
     numbers = np.cumsum(kept) - 1
     partners = np.where(rows.partners >= 0, numbers[rows.partners], -1)[kept]
@@ -263,7 +266,7 @@ def _look_at_law(task: LookAtTask, scene: StepContext, flow: FloatArray | None) 
     if far < 1e-3:
         return None
     turn = SO3.from_two_vectors(view / far, gaze).log()
-    # Matrix `(3, 3)` of the product with a vector
+    # Turn of the view with the eye: w x / |w|^2 as a matrix
     along = np.array([[0.0, -view[2], view[1]], [view[2], 0.0, -view[0]], [-view[1], view[0], 0.0]]) / far**2
     matrix = here.angular[j] - np.outer(gaze, gaze @ here.angular[j]) + along @ here.point_jacobian(j, task.point)
     return TaskLaw(turn, matrix, None if flow is None else along @ flow, _task_weight(task.weight))
@@ -304,6 +307,7 @@ def _support_law(task: SupportTask, scene: StepContext, flow: FloatArray | None)
     hold = support.hold(task.hold_s)
     if hold <= 0.0:
         return None
+    # Centre of mass over the middle of the support at its height; a fence for the capture point
     middle = support.middle(task.centre)
     height = support.first_height_m if task.height_m is None else task.height_m
     error = here.com - middle - np.array([0.0, height, 0.0])
@@ -370,9 +374,8 @@ def _pose_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> Ta
     simulator = scene.simulator
     if simulator.model is None:
         # Every joint in its own frame, in the full space
-        simulator_law = scene.simulator
-        joints, d = simulator_law.mechanism.joints, scene.here.inertia.shape[0]
-        state, pose = simulator_law.state, t_pose(simulator_law.body.skeleton) if task.pose is None else task.pose
+        joints, d = simulator.mechanism.joints, scene.here.inertia.shape[0]
+        state, pose = simulator.state, t_pose(simulator.body.skeleton) if task.pose is None else task.pose
         error = (pose.rotations[joints].inverse() @ state.rotations[joints]).log().ravel()
         matrix = np.eye(d)[6:]
         if task.joints is not None:

@@ -240,16 +240,16 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
     dt, seconds, simulator = options.get("dt", DT_S), options.get("seconds"), resolve_simulator(motion, options)
     tracker = Tracker(simulator, motion, dt=dt, weights=options.get("weights"), tasks=options.get("tasks", ()))
     count = len(tracker.reference) - 1 if seconds is None else ceil(_check_positive(seconds) / dt - 1e-9)
-    # Make steps until they are done or a figure has lain for a while
+    # Step until the time is over, or until a figure has lain for a while
     pushes = tuple(options.get("pushes", ()))
     on_step = options.get("on_step")
-    recorder, dt_tracker = Recorder(tracker.simulator), tracker.reference.dt
+    recorder, step_s = Recorder(tracker.simulator), tracker.reference.dt
     errors, planned = [tracker.error_m], list[bool]()
     for n in range(count):
         try:
-            tracker.step(forces_at(pushes, n * dt_tracker, dt_tracker))
+            tracker.step(forces_at(pushes, n * step_s, step_s))
         except ConvergenceError:  # the simulator stays at its last good state
-            tracker.fall = tracker.fall or Fall(n * dt_tracker, "unstable")
+            tracker.fall = tracker.fall or Fall(n * step_s, "unstable")
             break
         recorder.record()
         errors.append(tracker.error_m)
@@ -257,11 +257,11 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         planned.append(report is not None and report.is_planned and tracker.fall is None)
         if on_step is not None:
             on_step(tracker.simulator)
-        if tracker.fall is not None and (n + 1) * dt_tracker > tracker.fall.time_s + AFTER_FALL_S:
+        if tracker.fall is not None and (n + 1) * step_s > tracker.fall.time_s + AFTER_FALL_S:
             break
-    motion_tracker = recorder.motion(f"{tracker.reference.motion.name} tracked")
+    tracked = recorder.motion(f"{tracker.reference.motion.name} tracked")
     return TrackingResult(
-        motion_tracker,
+        tracked,
         tracker.reference,
         np.array(errors),
         tracker.fall,

@@ -196,7 +196,6 @@ APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip do
 LANDING_PHASE: Final = 0.8  # [-] fraction of its height that a landing foot moves down per step
 DOWN_M_S: Final = 0.5  # [m/s] at most
 DOWN_RAD_S: Final = 4.0  # [rad/s] at most
-ZERO_VELOCITY: Final = np.zeros(3)
 
 
 def foot_rows(at: TrackingStep, side: int) -> RowsTask:
@@ -210,9 +209,11 @@ def _standing_rows(at: TrackingStep, side: int) -> RowsTask:
     edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
     jacobian, turning = here.point_jacobian(joint, edge), here.frames[joint].T @ here.angular[joint]
     pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
+    # The edge that holds the foot comes down to its anchor
     away = foot.anchor - here.point(joint, edge)
     shift = _limit_length(np.array([0.0, LANDING_PHASE, 0.0]) * away / at.dt, DOWN_M_S)
     normal = at.steps.floor.normal(foot.anchor[HORIZONTAL_AXES])
+    # A flat sole is laid on the floor, a rolling one turns as in the clip
     if foot.phase == FLAT:
         flat = SO3.from_matrix(sole_target(here.frames[joint] @ sole, normal, None) @ sole.T)
         turn = _limit_length(LANDING_PHASE * (frame.inverse() @ flat).log() / at.dt, DOWN_RAD_S)
@@ -228,6 +229,7 @@ def _swinging_rows(at: TrackingStep, side: int) -> RowsTask:
     joint, middle, _ = sole_frame(at.simulator.body.skeleton, SIDES[side])
     jacobian, turning = here.point_jacobian(joint, middle), here.frames[joint].T @ here.angular[joint]
     pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
+    # Place and velocity of the sole: the clip's, moved by the landing offset, over the floor
     goal, (now, then) = at.steps.swing(at.step, side, landing_offset(at, side)), at.rates(r.sole_rates[:, side])
     place = r.soles[at.frame, side] + goal.offset
     place[1] += at.steps.floor.height(place[HORIZONTAL_AXES])
@@ -235,11 +237,13 @@ def _swinging_rows(at: TrackingStep, side: int) -> RowsTask:
     velocity[1] += at.steps.floor.rise(place[HORIZONTAL_AXES]) @ velocity[HORIZONTAL_AXES]
     away = place - here.point(joint, middle)
     shift = correct_velocity(pace, jacobian @ at.velocity, velocity, velocity + then - now, away)
+    # Turn of the foot: the clip's, tilted to the floor
     aim = (
         frame.inverse()
         @ _align_to_normal(at.steps.floor.normal(place[HORIZONTAL_AXES]), SO3(r.foot_turns[at.frame, side]))
     ).log()
     turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
+    # Both as rows, turns in metres by the length of a sole
     matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
     return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
 
@@ -260,11 +264,11 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     """Offset ``(2,)`` [m] of a landing from the clip: that of the other foot plus a correction for balance."""
     other, foot = at.steps.feet[1 - side], at.steps.feet[side]
     if foot.is_own:
-        # How far from the clip `(2,)` [m] a foot must land to catch the figure
-        foot_offset, stance = at.steps.feet[side], at.points[1 - side, :4][:, HORIZONTAL_AXES]
-        point, left_s_offset = at.capture_point(), max(foot_offset.due - at.step, 0) * at.dt
+        # A step of its own catches the figure: the capture point, as far as it will have run away by the landing
+        stance = at.points[1 - side, :4][:, HORIZONTAL_AXES]
+        point, until_s = at.capture_point(), max(foot.due - at.step, 0) * at.dt
         push = project_into_hull(convex_hull(stance), point, 0.0)
-        away = (point - push) * np.exp(at.sway.frequency * left_s_offset)
+        away = (point - push) * np.exp(at.sway.frequency * until_s)
         away = away * (1.0 + BEYOND_M / max(float(np.linalg.norm(away)), 1e-9))
         way = push + away - stance.mean(axis=0)
         way = way * min(1.0, LONGEST_M / max(float(np.linalg.norm(way)), 1e-9))
@@ -289,6 +293,7 @@ def predict_capture_error(at: TrackingStep, stance: int, left_s: float) -> Float
     h = left_s / LOOK_AHEADS
     grow = np.exp(sway.frequency * h)
     for n in range(LOOK_AHEADS if left_s > 0.0 else 0):
+        # Pressure that the law would ask for at this time, within the sole; the error grows by omega
         i = min(at.frame + round((n + 0.5) * h / at.dt), last)
         pivot = sway.pivot[i] + sway.shift[i]
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot

@@ -2,12 +2,7 @@
 
 from marey.base.deprecation import deprecated_names
 from marey.dynamics.bodies import GRAVITY, Body
-from marey.dynamics.contact_cones import (
-    ConeProjection,
-    RectangleSupport,
-    project_on_cone,
-    shift_wrench,
-)
+from marey.dynamics.contact_cones import shift_wrench
 from marey.dynamics.inverse.differentiation import (
     MotionStates,
     compute_differences,
@@ -56,13 +51,11 @@ __all__ = [
     "REVOLUTE",
     "Aggregate",
     "Body",
-    "ConeProjection",
     "Flight",
     "JointTree",
     "MotionStates",
     "PointMotion",
     "ReactionComparison",
-    "RectangleSupport",
     "Supports",
     "TreeSkeleton",
     "ValidityReport",
@@ -85,7 +78,6 @@ __all__ = [
     "fit_flight_gravity",
     "pinocchio_model",
     "plot_report",
-    "project_on_cone",
     "shift_wrench",
     "smooth_values",
     "solve_inverse_dynamics",
@@ -96,14 +88,12 @@ __all__ = [
 __getattr__ = deprecated_names(
     __name__,
     {
-        "ConeFit": "ConeProjection",
         "Figure": "TreeSkeleton",
         "States": "MotionStates",
         "aggregate": "compute_aggregate",
         "aggregate_jacobians": "compute_aggregate_jacobians",
         "centre_of_pressure": "compute_centre_of_pressure",
         "com_motion": "compute_com_motion",
-        "cone_distance": "project_on_cone",
         "differences": "compute_differences",
         "flight_gravity": "fit_flight_gravity",
         "inverse_dynamics": "solve_inverse_dynamics",

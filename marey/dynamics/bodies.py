@@ -45,14 +45,14 @@ def check_inertias(names: tuple[str, ...], masses: FloatArray, inertias: FloatAr
     masses = frozen(masses, len(names), name="masses")
     inertias = frozen(inertias, len(names), 3, 3, name="inertias")
     for name, mass, inertia in zip(names, masses, inertias, strict=True):
-        mass_inertia = float(mass)
-        if mass_inertia < 0.0:
-            raise InputError(f"link '{name}' weighs {mass_inertia:g} kg", "A mass is zero or more")
-        if mass_inertia == 0.0 and np.any(inertia):
+        if mass < 0.0:
+            raise InputError(f"link '{name}' weighs {mass:g} kg", "A mass is zero or more")
+        if mass == 0.0 and np.any(inertia):
             raise InputError(f"link '{name}' has an inertia but no mass", "Give it a mass, or no inertia")
         slack = INERTIA_TOL * max(float(np.trace(inertia)), 1e-300)
         if np.abs(inertia - inertia.T).max() > slack:
             raise InputError(f"the inertia of link '{name}' is not symmetric", "Give (I + I.T) / 2")
+        # Principal moments of a solid obey the triangle inequality
         low, middle, high = np.linalg.eigvalsh(inertia)
         if low < -slack or low + middle < high - slack:
             moments = f"{low:.3g}, {middle:.3g}, {high:.3g}"

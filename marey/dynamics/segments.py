@@ -110,18 +110,14 @@ def masses_from_table(
             # The three parts of the trunk, moved together so that their common centre is the printed one of the trunk
             parts = table.trunk_parts
             near, far = ends
-            total_trunk = sum(part.share for part in parts)
-            shift = scaled.along - sum(part.share * part.along for part in parts) / total_trunk
+            trunk = sum(part.share for part in parts)
+            shift = scaled.along - sum(part.share * part.along for part in parts) / trunk
             length = float(np.linalg.norm(far - near))
-            lumps_trunk: list[SegmentMass] = []
             for part in parts:
-                mass = scaled.share * part.share / total_trunk
+                mass = scaled.share * part.share / trunk
                 inertia = mass * (part.length * length) ** 2 * _gyration_matrix(far - near, FORWARD, part.radii)
                 centre = near + (part.along + shift) * (far - near)
-                lumps_trunk.append(
-                    stand.segment_mass(_find_spine_joint(stand, centre, far - near), mass, centre, inertia)
-                )
-            lumps += lumps_trunk
+                lumps.append(stand.segment_mass(_find_spine_joint(stand, centre, far - near), mass, centre, inertia))
         else:
             lumps.append(_build_segment(stand, scaled, ends, stature_m))
     return lumps, missing

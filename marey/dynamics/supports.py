@@ -33,26 +33,28 @@ def compute_polygon_margins(places: FloatArray, points: FloatArray, active: Bool
                 count += 1
         if count == 0:
             continue
-        # Corners of the convex hull of `chosen[:count]` `(n, 2)`, counter-clockwise; returns how many (Andrew)
+        # Convex hull, counter-clockwise, by Andrew's monotone chain: lower half, then upper half
         order = np.argsort(chosen[:count, 0] + 1e-9 * chosen[:count, 1], kind="mergesort")
-        size_hull = 0
+        corners = 0
         for turn in range(2):
-            start = size_hull
+            start = corners
             for i in range(count):
-                p_hull = order[i] if turn == 0 else order[count - 1 - i]
-                while size_hull - start >= 2:
-                    ax_hull, ay_hull = (
-                        hull[size_hull - 1, 0] - hull[size_hull - 2, 0],
-                        hull[size_hull - 1, 1] - hull[size_hull - 2, 1],
+                next_point = order[i] if turn == 0 else order[count - 1 - i]
+                # Drop corners at which the chain does not turn left
+                while corners - start >= 2:
+                    last_x, last_y = (
+                        hull[corners - 1, 0] - hull[corners - 2, 0],
+                        hull[corners - 1, 1] - hull[corners - 2, 1],
                     )
-                    bx, by = chosen[p_hull, 0] - hull[size_hull - 2, 0], chosen[p_hull, 1] - hull[size_hull - 2, 1]
-                    if ax_hull * by - ay_hull * bx > 0.0:
+                    bx, by = chosen[next_point, 0] - hull[corners - 2, 0], chosen[next_point, 1] - hull[corners - 2, 1]
+                    if last_x * by - last_y * bx > 0.0:
                         break
-                    size_hull -= 1
-                hull[size_hull, 0], hull[size_hull, 1] = chosen[p_hull, 0], chosen[p_hull, 1]
-                size_hull += 1
-            size_hull -= 1
-        size = max(size_hull, 1)
+                    corners -= 1
+                hull[corners, 0], hull[corners, 1] = chosen[next_point, 0], chosen[next_point, 1]
+                corners += 1
+            corners -= 1
+        size = max(corners, 1)
+        # Distance to the nearest edge, and whether the place is left of all edges
         nearest, is_inside = np.inf, size >= 3
         for k in range(size):
             ax, ay = hull[k, 0], hull[k, 1]
@@ -135,6 +137,7 @@ def find_supports(
     Raises:
         UnknownNameError: the track names a point that the body does not have, or there is no such floor.
     """
+    # Contacts by the caller, by the motion, or detected
     given = contacts if contacts is not None else motion.contacts
     track = detect_contacts(motion) if given is None else given
     check_length(track, motion)
@@ -142,17 +145,19 @@ def find_supports(
     for name in track.names:
         if name not in known:
             raise UnknownNameError("contact point", name, f"skeleton '{motion.skeleton.name}'", sorted(known))
+    # Soles: heel, ball and toe end of each foot
     origins, R_world_joint = motion.joint_frames() if frames is None else frames
-    points_soles = foot_points(motion.skeleton)
-    places = points_soles.positions(origins, R_world_joint)
+    sole_points = foot_points(motion.skeleton)
+    places = sole_points.positions(origins, R_world_joint)
     stature_m = leg_length(motion.skeleton, role_map(motion.skeleton)) / LEG_SHARE
     soles: list[_LimbCorners] = []
     for limb, side in enumerate(("left", "right")):
-        columns = [i for i, name in enumerate(points_soles.names) if name.startswith(side)]
+        columns = [i for i, name in enumerate(sole_points.names) if name.startswith(side)]
         if len(columns) == 3:
             whole = (f"{side}_foot", "feet")
             heel, toe = _contact_flags(track, f"{side}_heel", *whole), _contact_flags(track, f"{side}_toe", *whole)
             soles.append(_sole_corners(limb, places[:, columns], np.stack([heel, toe, toe], axis=1), stature_m))
+    # Palms that touch
     points = contact_points(motion.skeleton)
     palms: list[_LimbCorners] = []
     for limb, name in ((2, "left_hand"), (3, "right_hand")):
@@ -237,6 +242,7 @@ def _assemble_supports(
     limbs, points = list[int](), list[FloatArray]()
     touching, active, grips = list[BoolArray](), list[BoolArray](), list[BoolArray]()
     for part in (*soles, *palms):
+        # What is far above the floor rests on nothing, unless a hand was said to hold on there
         held = part.limb >= 2
         flags = part.flags
         high = part.middles[..., 1] - floor_m > (HAND_SLACK_M if held else FOOT_SLACK_M)
@@ -245,6 +251,7 @@ def _assemble_supports(
             flags = flags & (~high | is_grip)
         middles = part.middles if floor == "plants" else _project_on_floor(part.middles, floor_m, is_grip)
         for m in range(middles.shape[1]):
+            # Two corners a middle: half a width to either side; a grip is a point
             for sign in (1.0, -1.0):
                 limbs.append(part.limb)
                 points.append(middles[:, m] + sign * part.half[:, m] * ~is_grip[:, m, None])

@@ -27,6 +27,7 @@ def push_heap(heap: IntArray, keys: FloatArray, size: int, node: int, key: float
 def pop_heap(heap: IntArray, keys: FloatArray, size: int) -> int:
     """Take the first away (read it before); returns the new size."""
     size -= 1
+    # The last takes the place of the first and sinks below its least child, four children each
     node, key = heap[size], keys[size]
     at = 0
     while True:

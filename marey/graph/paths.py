@@ -203,12 +203,11 @@ def blended_hands(graph: MotionGraph, first: IntArray, second: IntArray, weights
         several = np.concatenate([own, own[-1:]])  # a source has two frames at least
         sources = _state_sources(graph, first[several], second[several], planted)
         for number, weight in enumerate(weights):
-            # Blend two sources frame by frame, the first with `weight_poses`
-            weight_poses = float(weight)
+            # Each frame of the sources is one pick; the first source has weight w
             shares = np.linspace(0.0, 1.0, len(sources[0].roots))
-            weights_poses = np.array([weight_poses, 1.0 - weight_poses])
+            pair = np.array([float(weight), 1.0 - float(weight)])
             poses = blend_sources(
-                sources, weights_poses, shares, planted_feet(planted), rule=BlendSettings(), body=graph.database.body
+                sources, pair, shares, planted_feet(planted), rule=BlendSettings(), body=graph.database.body
             )
             points = contact_points(graph.database.body.skeleton)
             positions, frames = joint_frames(graph.database.body.skeleton, poses.roots, poses.wxyz)

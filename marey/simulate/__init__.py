@@ -10,7 +10,7 @@ from marey.simulate.mjcf import to_mjcf
 from marey.simulate.monitor import Monitor, SimulationLog, momentum_scenario
 from marey.simulate.recorder import Recorder
 from marey.simulate.simulator import Simulator
-from marey.simulate.solver.constrained_step import ConstraintRows, solve_step
+from marey.simulate.solver.constrained_step import ConstraintRows
 from marey.simulate.state import State
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "contact_spheres",
     "forces_at",
     "momentum_scenario",
-    "solve_step",
     "to_mjcf",
 ]
 

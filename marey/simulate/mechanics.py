@@ -63,7 +63,7 @@ def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArr
     xi, rate = np.empty(3), np.empty(3)
     for j in range(1, mech.basis.shape[0]):
         if mech.kind == GEODESIC_PRODUCT:
-            # Write \dot S e_i = S e_i \times \sum_{m>i} S e_m \dot\lambda_m: what comes after turns the column
+            # dS/dt e_i = S e_i x sum over m > i of S e_m dlambda_m/dt: what comes after turns the column
             x = y = z = 0.0
             for i in range(rates.shape[0] - 1, -1, -1):
                 a, b, c = turns[j, 0, i], turns[j, 1, i], turns[j, 2, i]
@@ -76,7 +76,7 @@ def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArr
             for r in range(3):
                 xi[r] += mech.mean_wxyz[j, 1 + r]
         if mech.kind == EULER_LINEAR:
-            # Write how the columns of Euler angles change while the first two angles do
+            # Columns of Euler angles change with the first two angles
             cx, sx, cy, sy = cos(xi[0]), sin(xi[0]), cos(xi[1]), sin(xi[1])
             a_rate, b_rate = rate[0], rate[1]
             for i in range(mech.basis.shape[2]):
@@ -122,6 +122,7 @@ def composite_momenta(
     for j in range(count):
         if mech.masses[j] <= 0.0:
             continue
+        # Each segment alone: f = m (u + w x arm), n = I w + arm x f, about its joint
         to_frame(frames[j], w[j], local)
         for r in range(3):
             arm[r] = centres[j, r] - joints[j, r]
@@ -134,6 +135,7 @@ def composite_momenta(
         for r in range(3):
             force[j, r] *= mech.masses[j]
         add_cross(moment[j], arm, force[j])
+    # Leaf to root: add the momentum of each child, shifted to the joint of its parent
     for j in range(count - 1, 0, -1):
         p = mech.parents[j]
         for r in range(3):
@@ -166,42 +168,48 @@ def compute_quadratic_forces(
     if mech.is_com:
         v[3:6] = 0.0  # an even speed of the whole changes nothing inside
     rates = joint_column_rates(mech, coordinates, v[6:], turns)
-    # Angular velocity of each segment and velocity of its joint, `(J, 3)` in world, from the root outwards
+    # Twist of each segment: angular velocity w and velocity u of its joint, from the root outwards
     count = mech.parents.shape[0]
-    w, u, local_twists, arm = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(3), np.zeros(3)
+    w, u, own, arm = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(3), np.zeros(3)
     for r in range(3):
         for i in range(v.shape[0]):
             w[0, r] += angular[0, r, i] * v[i]
             u[0, r] += linear[0, r, i] * v[i]
+    # u_j = u_p + w_p x arm; w_j = w_p + R_j S_j qd
     for j in range(1, count):
-        p_twists = mech.parents[j]
+        above = mech.parents[j]
         for r in range(3):
-            local_twists[r] = 0.0
+            own[r] = 0.0
             for i in range(turns.shape[2]):
-                local_twists[r] += turns[j, r, i] * v[6 + i]
-            arm[r] = joints[j, r] - joints[p_twists, r]
-            u[j, r] = u[p_twists, r]
-        add_cross(u[j], w[p_twists], arm)
-        to_world(frames[j], local_twists, w[j])
+                own[r] += turns[j, r, i] * v[6 + i]
+            arm[r] = joints[j, r] - joints[above, r]
+            u[j, r] = u[above, r]
+        add_cross(u[j], w[above], arm)
+        to_world(frames[j], own, w[j])
         for r in range(3):
-            w[j, r] += w[p_twists, r]
+            w[j, r] += w[above, r]
+    # Momentum (n, f) of all that each joint moves
     moment, force = composite_momenta(mech, frames, joints, centres, w, u)
     out, pull, local, n, turn = np.zeros(v.shape[0]), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3)
+    # The root turns: f x u
     add_cross(pull, force[0], u[0])
     to_frame(frames[0], pull, out)
     for j in range(1, mech.parents.shape[0]):
         p = mech.parents[j]
+        # Joint: n x w_p + f x u, in its own frame
         pull[:] = 0.0
         add_cross(pull, moment[j], w[p])
         add_cross(pull, force[j], u[j])
         to_frame(frames[j], pull, local)
         to_frame(frames[j], moment[j], n)
+        # A pose model's columns do not commute: n x (S qd) is the Maurer-Cartan term
         if mech.kind != FULL_SPACE:
             for r in range(3):
                 pull[r] = w[j, r] - w[p, r]
             to_frame(frames[j], pull, turn)
             add_cross(local, n, turn)
         for r in range(3):
+            # Project onto the columns, and add n . dS/dt e_i
             for i in range(turns.shape[2]):
                 out[6 + i] += turns[j, r, i] * local[r] + rates[j, r, i] * n[r]
     return out

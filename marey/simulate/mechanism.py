@@ -155,6 +155,7 @@ def forward_kinematics(
     world = np.empty((count, 4))
     total = 0.0
     for j in range(count):
+        # World rotation and place from those of the parent, root at the origin
         p = mech.parents[j]
         if p < 0:
             world[j] = wxyz[j]
@@ -167,25 +168,13 @@ def forward_kinematics(
                 for c in range(3):
                     step += frames[p, r, c] * mech.offsets[j, c]
                 joints[j, r] = joints[p, r] + step
-        # Rotation matrix of a unit quaternion
-        q = world[j]
+        # Rotation matrix of the world quaternion
         out = frames[j]
-        w_matrix, x_matrix, y_matrix, z_matrix = q[0], q[1], q[2], q[3]
-        out[0, 0], out[0, 1], out[0, 2] = (
-            1 - 2 * (y_matrix * y_matrix + z_matrix * z_matrix),
-            2 * (x_matrix * y_matrix - w_matrix * z_matrix),
-            2 * (x_matrix * z_matrix + w_matrix * y_matrix),
-        )
-        out[1, 0], out[1, 1], out[1, 2] = (
-            2 * (x_matrix * y_matrix + w_matrix * z_matrix),
-            1 - 2 * (x_matrix * x_matrix + z_matrix * z_matrix),
-            2 * (y_matrix * z_matrix - w_matrix * x_matrix),
-        )
-        out[2, 0], out[2, 1], out[2, 2] = (
-            2 * (x_matrix * z_matrix - w_matrix * y_matrix),
-            2 * (y_matrix * z_matrix + w_matrix * x_matrix),
-            1 - 2 * (x_matrix * x_matrix + y_matrix * y_matrix),
-        )
+        w, x, y, z = world[j, 0], world[j, 1], world[j, 2], world[j, 3]
+        out[0, 0], out[0, 1], out[0, 2] = 1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)
+        out[1, 0], out[1, 1], out[1, 2] = 2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)
+        out[2, 0], out[2, 1], out[2, 2] = 2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)
+        # Centre of the segment, and its share of the centre of mass
         mass = mech.masses[j]
         total += mass
         for r in range(3):
@@ -195,6 +184,7 @@ def forward_kinematics(
             centres[j, r] = joints[j, r] + step
             com[r] += mass * centres[j, r]
     com /= total
+    # Move the whole so that its root, or its centre of mass, is at the given place
     shift = place - com if mech.is_com else place.copy()
     joints += shift
     centres += shift
@@ -223,10 +213,12 @@ def world_jacobians(
     for j in range(count):
         p = mech.parents[j]
         if p < 0:
+            # The root turns in its own frame and moves in world axes
             angular[j, :, :3] = frames[j]
             for r in range(3):
                 linear[j, r, 3 + r] = 1.0
         else:
+            # A joint inherits the columns of its parent: linear + angular x arm
             x, y, z = joints[j, 0] - joints[p, 0], joints[j, 1] - joints[p, 1], joints[j, 2] - joints[p, 2]
             for i in range(size):
                 a, b, c = angular[p, 0, i], angular[p, 1, i], angular[p, 2, i]
@@ -234,11 +226,13 @@ def world_jacobians(
                 linear[j, 0, i] = linear[p, 0, i] + b * z - c * y
                 linear[j, 1, i] = linear[p, 1, i] + c * x - a * z
                 linear[j, 2, i] = linear[p, 2, i] + a * y - b * x
+            # Own columns of the joint, turned into world axes
             for i in range(size - 6):
                 u, v, w = turns[j, 0, i], turns[j, 1, i], turns[j, 2, i]
                 if u != 0.0 or v != 0.0 or w != 0.0:
                     for r in range(3):
                         angular[j, r, 6 + i] += frames[j, r, 0] * u + frames[j, r, 1] * v + frames[j, r, 2] * w
+    # Columns of the centre of mass: mean over the segments, weighted by mass
     total = mech.masses.sum()
     for j in range(count):
         if mech.masses[j] > 0.0:
@@ -249,6 +243,7 @@ def world_jacobians(
                 com[0, i] += share * (linear[j, 0, i] + b * z - c * y)
                 com[1, i] += share * (linear[j, 1, i] + c * x - a * z)
                 com[2, i] += share * (linear[j, 2, i] + a * y - b * x)
+    # With the centre of mass as root place, no other coordinate moves it
     if mech.is_com:
         for i in range(size):
             if i < 3 or i > 5:
@@ -267,16 +262,17 @@ def compute_mechanics(
     frames, joints, centres, com = forward_kinematics(mech, place.copy(), wxyz.copy())  # compiled for one kind of array
     turns = joint_jacobians(mech, coordinates)
     angular, linear, com_columns = world_jacobians(mech, frames, joints, centres, turns)
-    # Square roots of masses times twists `(6 S, d)`, over the segments with mass: its square is the inertia
-    size_jacobians, count = angular.shape[2], 0
+    # Inertia as a Gram matrix: rows of the square roots of mass and inertia times the twist of each segment
+    columns, count = angular.shape[2], 0
     for j in range(mech.masses.shape[0]):
         count += mech.masses[j] > 0.0
-    rows = np.empty((6 * count, size_jacobians))
+    rows = np.empty((6 * count, columns))
     lower = np.empty((3, 3))
     n = 0
     for j in range(mech.masses.shape[0]):
         if mech.masses[j] <= 0.0:
             continue
+        # sqrt(m) times the velocity of the centre, and sqrt(I) R^T times the angular velocity
         root = sqrt(mech.masses[j])
         x, y, z = centres[j, 0] - joints[j, 0], centres[j, 1] - joints[j, 1], centres[j, 2] - joints[j, 2]
         for r in range(3):
@@ -284,15 +280,15 @@ def compute_mechanics(
                 lower[r, c] = 0.0
                 for m in range(3):
                     lower[r, c] += mech.inertia_roots[j, r, m] * frames[j, c, m]
-        for i in range(size_jacobians):
-            a_jacobians, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
+        for i in range(columns):
+            wx, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
             rows[n, i] = root * (linear[j, 0, i] + b * z - c * y)
-            rows[n + 1, i] = root * (linear[j, 1, i] + c * x - a_jacobians * z)
-            rows[n + 2, i] = root * (linear[j, 2, i] + a_jacobians * y - b * x)
+            rows[n + 1, i] = root * (linear[j, 1, i] + c * x - wx * z)
+            rows[n + 2, i] = root * (linear[j, 2, i] + wx * y - b * x)
             for r in range(3):
-                rows[n + 3 + r, i] = lower[r, 0] * a_jacobians + lower[r, 1] * b + lower[r, 2] * c
+                rows[n + 3 + r, i] = lower[r, 0] * wx + lower[r, 1] * b + lower[r, 2] * c
         n += 6
-    # Product `(d, d)` of rows `(S, d)` with themselves; by hand, since threads of a library would stall it
+    # M = rows^T rows; by hand, since threads of a library would stall it
     size = rows.shape[1]
     inertia = np.zeros((size, size))
     for r in range(rows.shape[0]):
@@ -304,6 +300,7 @@ def compute_mechanics(
     for i in range(size):
         for j in range(i):
             inertia[j, i] = inertia[i, j]
+    # Armature on the diagonal of the inner coordinates
     for i in range(mech.armature.shape[0]):
         inertia[6 + i, 6 + i] += mech.armature[i]
     return frames, joints, centres, com, turns, angular, linear, com_columns, inertia
@@ -329,14 +326,17 @@ def compute_momentum_matrix(
         mass = mech.masses[j]
         if mass <= 0.0:
             continue
+        # Inertia in world axes, arm from the joint, arm from the centre of mass
         inertia = frames[j] @ mech.inertias[j] @ np.ascontiguousarray(frames[j].T)
         x, y, z = centres[j, 0] - joints[j, 0], centres[j, 1] - joints[j, 1], centres[j, 2] - joints[j, 2]
         px, py, pz = centres[j, 0] - com[0], centres[j, 1] - com[1], centres[j, 2] - com[2]
         for i in range(size):
             a, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
+            # Linear momentum of the segment, column by column
             u = mass * (linear[j, 0, i] + b * z - c * y)
             v = mass * (linear[j, 1, i] + c * x - a * z)
             w = mass * (linear[j, 2, i] + a * y - b * x)
+            # R I w + (c_j - c) x m v
             out[0, i] += inertia[0, 0] * a + inertia[0, 1] * b + inertia[0, 2] * c + py * w - pz * v
             out[1, i] += inertia[1, 0] * a + inertia[1, 1] * b + inertia[1, 2] * c + pz * u - px * w
             out[2, i] += inertia[2, 0] * a + inertia[2, 1] * b + inertia[2, 2] * c + px * v - py * u

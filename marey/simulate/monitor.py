@@ -19,18 +19,14 @@ from marey.base import FloatArray, InputError, MissingFileError, frozen
 from marey.dynamics import Body
 from marey.models import PoseModel
 from marey.simulate.forces import PointForce
-from marey.simulate.integrators.geometric import left_jacobian_inverse_times
-from marey.simulate.integrators.step import Damping, Integrator, StepSystem
+from marey.simulate.integrators.step import Damping, Integrator
 from marey.simulate.mechanism import Root
 from marey.simulate.simulator import Simulator, check_step
-from marey.simulate.state import State
 from marey.skeleton import Pose
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-Axes = Any  # matplotlib.axes.Axes, most of whose methods take untyped options
 
 COLOURS: Final = ("#c8453c", "#d08232", "#3f78b0", "#4f9d69", "#59626c")
 LABELS: Final = ("energy [J]", "linear [kg m/s]", "angular [kg m²/s]", "angular along z")
@@ -173,19 +169,6 @@ class Monitor:
         return SimulationLog(
             table[:, 0], table[:, 1], table[:, 2], table[:, 3:6], table[:, 6:9], table[:, 9:12], table[:, 12]
         )
-
-
-def conserved_momentum(system: StepSystem, state: State) -> FloatArray:
-    r"""Angular momentum ``(3,)`` about the origin that the variational integrator keeps exactly without forces.
-
-    .. math:: \Pi_k = R_k J_l^{-T}(h\omega_{k+1})\,p_{\omega} + x_{k+1}\times p_x
-
-    Discrete Noether theorem for [Tournier2011]_ (11.11), damping apart; the plain :math:`R_k p_\omega` differs by O(h).
-    """
-    x, y, z = (float(value) for value in -system.dt * state.velocity[:3])
-    a, b, c = (float(value) for value in state.momentum[:3])
-    turned = system.mechanics.frames[0] @ np.array(left_jacobian_inverse_times(x, y, z, a, b, c))
-    return turned + np.cross(state.place, state.momentum[3:6])
 
 
 def _relative_drift(momenta: FloatArray) -> float:

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.control_states import realised_velocity, solve_exactly, solve_refined
 
 from marey.base import InputError, UnknownNameError
 from marey.control import Relaxation, solve_control
 from marey.control.problem import ControlProblem
 from marey.control.relaxations import RELAXATIONS, control_objective, extra_objective
-from marey.control.solvers import ControlSolution, realised_velocity, solve_exactly, solve_refined
+from marey.control.solvers import ControlSolution
 from marey.dynamics import Body
 from marey.lie import SO3
 from marey.models import PoseModel

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.spatial import inverse_transform, spatial_cross, spatial_inertia, spatial_power, spatial_transform
 
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import JointTree, compute_aggregate, compute_aggregate_jacobians
-from marey.dynamics.spatial import inverse_transform, spatial_cross, spatial_inertia, spatial_power, spatial_transform
 from marey.lie import SO3, hat
 from marey.numerics import KnotSpline
 

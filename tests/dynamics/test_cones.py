@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import default_rng
+from oracles.cones import GripSupport, RectangleSupport, compute_point_generators, project_on_cone
 from scipy.optimize import linprog, nnls
 
 from marey.base import InputError, UnknownNameError
-from marey.dynamics import RectangleSupport, project_on_cone, shift_wrench
-from marey.dynamics.contact_cones import GripSupport, compute_friction_edges, compute_point_generators
+from marey.dynamics import shift_wrench
+from marey.dynamics.contact_cones import compute_friction_edges
 
 UP = (0.0, 1.0, 0.0)
 

@@ -7,12 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from oracles.graph_parts import prepare_clips
 
 from marey.base import InputError
 from marey.graph import build_graph
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.layout import _feet_gap
-from marey.graph.database.clips import classify_behaviour, prepare_clips
+from marey.graph.database.clips import classify_behaviour
 from marey.graph.database.events import (
     MIN_HOLD_FRAMES,
     PICKED_PREFIX,

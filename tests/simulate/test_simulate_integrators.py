@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.momentum_map import conserved_momentum
 
 from marey import samples
 from marey.base import ConvergenceError, FloatArray
@@ -14,7 +15,6 @@ from marey.motion import Motion
 from marey.simulate import Monitor, PointForce, SimulationLog, Simulator
 from marey.simulate.integrators.geometric import left_jacobian_inverse_times
 from marey.simulate.integrators.step import INTEGRATORS, MAX_HALVINGS
-from marey.simulate.monitor import conserved_momentum
 from marey.simulate.solver.cholesky import solve_symmetric
 from marey.skeleton import Pose, Skeleton
 

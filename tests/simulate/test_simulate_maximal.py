@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.maximal import MaximalSimulator
 
 from marey import samples
 from marey.base import FloatArray, InputError
 from marey.dynamics import GRAVITY, Body
 from marey.motion import Motion
 from marey.simulate import PointForce, Simulator
-from marey.simulate.maximal_coordinates import MaximalSimulator
 
 
 @pytest.fixture(scope="module")

@@ -134,6 +134,7 @@ def actuate_step(
         strongest: largest impulse ``(k,)`` of each actuator.
         slack_speed: by how much [rad/s] an actuator at full strength may miss its planned speed.
     """
+    # K: full strength at a speed error of `slack_speed`
     stiff = strongest / slack_speed if isfinite(slack_speed) else np.zeros_like(strongest)
     wanted, actuation = plan.planned_velocity[ROOT_SIZE:], plan.actuation
     velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
@@ -144,10 +145,11 @@ def actuate_step(
         actuation = np.where(over, np.clip(whole, -strongest, strongest), actuation)
         velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
         whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
-    actuation_drive = np.clip(whole, -strongest, strongest)
-    inner = np.concatenate([np.zeros(ROOT_SIZE), actuation_drive])
+    # Internal forces of the step, within their bounds
+    realised = np.clip(whole, -strongest, strongest)
+    inner = np.concatenate([np.zeros(ROOT_SIZE), realised])
     pushed = replace(system, rhs=system.rhs + inner, outer=system.outer + inner / system.dt)
-    return ActuatedStep(velocity, actuation_drive, pushed, outcome)
+    return ActuatedStep(velocity, realised, pushed, outcome)
 
 
 def _solve_physics(
@@ -263,37 +265,37 @@ class Controller(TaskController[ControlReport]):
 
     def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[ControlReport]:
         dt = system.dt
-        # The programme of a step, and how far the tasks are from their targets
-        system_problem = self.simulator.system(dt) if forces else system
-        here, dt_problem = system_problem.mechanics, system_problem.dt
-        features, errors_problem = self._goals(system_problem)
-        rows, standing = stance_features(self._rows(system_problem), self._stance, dt_problem, self.simulator, here)
+        # The programme knows the step without forces from outside, which come as a surprise
+        known = self.simulator.system(dt) if forces else system
+        here = known.mechanics
+        features, errors = self._goals(known)
+        rows, standing = stance_features(self._rows(known), self._stance, known.dt, self.simulator, here)
         # Joints that nothing else asks of shall not whirl
         turns = here.turns.reshape(-1, here.turns.shape[2])
         matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)
         calm = Feature(matrix, np.zeros(len(turns)), DAMPING_WEIGHT)
-        features_problem = [*features, calm]
-        strongest = self.strongest * dt_problem
-        size = system_problem.rhs.size
-        fences = [feature for feature in features_problem if feature.is_fence]
-        quadratic, linear = control_form([feature for feature in features_problem if not feature.is_fence], size)
+        # Features are goals, or fences that may be broken at a price
+        strongest, size = self.strongest * known.dt, known.rhs.size
+        fences = [feature for feature in [*features, calm] if feature.is_fence]
+        quadratic, linear = control_form([feature for feature in [*features, calm] if not feature.is_fence], size)
         is_equal = np.isneginf(rows.lower) & (rows.partners < 0)
         posed = _StepProblem(
             ControlProblem(
-                *(system_problem.damped, system_problem.rhs, rows.J, rows.b, is_equal, quadratic, linear, strongest),
+                *(known.damped, known.rhs, rows.J, rows.b, is_equal, quadratic, linear, strongest),
                 rows.partners,
                 rows.grips,
                 np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
                 np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
             ),
-            control_form(standing, system_problem.rhs.size),
+            control_form(standing, size),
             [standing, *_split_levels(features), [calm]],
         )
-        errors = errors_problem
         plan = self._solve_problem(posed)
+        # Without a plan the last actuation fades
         if not plan.is_solved:
             last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation
             plan = replace(plan, actuation=FADE_FACTOR * last * dt)
+        # Physics of the step under the plan
         slack = self.slack_speed if plan.is_solved else inf
         done = actuate_step(self.simulator, system, plan, self.strongest * dt, slack)
         velocity = plan.planned_velocity if self.preview and plan.is_solved else done.velocity

@@ -77,7 +77,10 @@ class Puppet(TaskController[PuppetReport]):
     def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[PuppetReport]:
         features, errors = self._goals(system)
         quadratic, linear = control_form([f for f in features if not f.is_fence], system.rhs.size)
-        free, pull = 1.0 - self.alpha, self.alpha * _goal_scale(system.damped, quadratic)
+        # A factor makes goals as heavy as masses
+        trace = float(np.trace(quadratic))
+        scale = float(np.trace(system.damped)) / trace if trace > 0.0 else 0.0
+        free, pull = 1.0 - self.alpha, self.alpha * scale
         mass = free + self.alpha * RESIDUE
         inertia, rhs = mass * system.damped + pull * quadratic, free * system.rhs - pull * linear
         velocity, outcome = solve_constrained(self.simulator, system, inertia, rhs)
@@ -96,9 +99,3 @@ class Puppet(TaskController[PuppetReport]):
         state = self.simulator.step(system.dt, forces)
         self._report = replace(attempt.report(state), external_force=np.zeros(system.rhs.size))
         return state
-
-
-def _goal_scale(inertia: FloatArray, quadratic: FloatArray) -> float:
-    """Factor that makes goals as heavy as masses."""
-    trace = float(np.trace(quadratic))
-    return float(np.trace(inertia)) / trace if trace > 0.0 else 0.0

@@ -53,11 +53,12 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     """
     gravity = max(gravity, LEAST_GRAVITY)
     com, dt, bearing = reference.com, reference.dt, reference.bearing
+    # omega^2 = (g + y'') / y and the pivot p = c - c'' / omega^2 of the clip
     lift = _second_differences(com[:, 1], dt)
     stiffness = np.maximum(gravity + lift, LEAST_PULL * gravity) / np.maximum(com[:, 1], LEAST_HEIGHT_M)
     level = com[:, HORIZONTAL_AXES]
     pivot = level - _second_differences(level, dt) / stiffness[:, None]
-    # From pivot to pressure `(F, 2)` [m]: (\dot L_z, -\dot L_x)/F_y
+    # Pressure lies beside the pivot by (L_z', -L_x') / F_y, with smoothed rates of the angular momentum
     push_n = mass_kg * stiffness * com[:, 1]
     rates = np.asarray(np.gradient(reference.momenta, dt, axis=0), dtype=np.float64)
     width = max(1, round(SMOOTH_S / dt))
@@ -65,11 +66,12 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     window = np.asarray(np.hanning(2 * width + 3)[1:-1], dtype=np.float64)
     calm = np.stack([np.convolve(padded[:, k], window / window.sum(), mode="valid") for k in range(3)], axis=1)
     shift = np.asarray(np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None], dtype=np.float64)
+    # Move the pressure into the hull of the bearing soles
     for i in np.flatnonzero(bearing.any(axis=(1, 2))):
         hull = convex_hull(reference.corners[i][bearing[i]][:, HORIZONTAL_AXES])
         pivot[i] = project_into_hull(hull, pivot[i] + shift[i], MARGIN_M) - shift[i]
     path = np.array(com)
-    # Solve the pendulum for its path `(F, 2)`; `steps (F,)` are its stiffnesses times the squared time step
+    # c - c'' / omega^2 = p as a tridiagonal system, its ends fixed to the clip
     from scipy.linalg import solve_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
 
     k = 1.0 / (stiffness * dt**2)[1:-1]
@@ -92,17 +94,20 @@ def _second_differences(values: FloatArray, dt: float) -> FloatArray:
 
 def project_into_hull(hull: FloatArray, place: FloatArray, margin_m: float = 0.0) -> FloatArray:
     """Place ``(2,)`` or the nearest to it that is a margin inside a hull ``(h, 2)``; of a narrow hull, its middle."""
+    # A point or an edge has no inside
     if len(hull) < 3:
         if len(hull) < 2:
             return place if not len(hull) else hull[0]
         way = hull[1] - hull[0]
         along = float(np.clip((place - hull[0]) @ way / max(float(way @ way), 1e-12), 0.0, 1.0))
         return hull[0] + along * way
+    # The margin shrinks with the hull
     inside = hull_distances(hull, place)[1]
     widest = float(hull_distances(hull, hull.mean(axis=0))[1].min())
     margin = min(margin_m, 0.9 * widest)
     if (inside >= margin).all():
         return place
+    # Nearest place on the edges of the shrunk hull
     middle = hull.mean(axis=0)
     shrink = 1.0 - margin / max(widest, 1e-9)
     smaller = middle + shrink * (hull - middle)

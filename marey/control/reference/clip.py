@@ -118,11 +118,9 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         raise InputError(f"a clip of {motion.duration_s:.3g} s", f"Give one of at least {MIN_FRAMES * dt:.3g} s")
     clip = prepare_clip(motion, 1.0 / dt)
     assert clip.contacts is not None
-    down, soles = (
-        remove_short_phases(feet_down(clip.contacts), round(FLICKER_S / dt)),
-        find_soles(simulator.body.skeleton),
-    )
-    # Coordinates `(F, k)` of a clip and the clip that they stand for
+    down = remove_short_phases(feet_down(clip.contacts), round(FLICKER_S / dt))
+    soles = find_soles(simulator.body.skeleton)
+    # Coordinates of the clip in the model, and the clip that they stand for
     model, skeleton = simulator.model, simulator.body.skeleton
     wxyz = np.array(clip.rotations.wxyz)
     coordinates = np.zeros((len(clip), 0))
@@ -133,16 +131,14 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
     here = [_frame_mechanics(simulator, posed, coordinates, i) for i in range(len(posed))]
     com = np.array([m.com for m in here])
     rates = _turn_rates(posed.rotations, dt)
-    # Velocities `(F, d)` from each frame to the next; the last is that of the one before
+    # v_i from g_{i+1} = g_i exp(h v_i); the last frame repeats the one before
     place = com if simulator.mechanism.is_com else posed.root_positions
     inner = _repeat_last(np.diff(coordinates, axis=0) / dt)
     if simulator.model is None:
         inner = rates[:, simulator.mechanism.joints].reshape(len(rates), -1)
     velocities = np.concatenate([rates[:, 0], _repeat_last(np.diff(place, axis=0) / dt), inner], axis=1)
-    feet, corners = (
-        clip.joint_frames()[1][:, list(soles.joints)],
-        sole_positions(clip, soles),
-    )  # as captured, not as modelled
+    # Feet as captured, not as modelled
+    feet, corners = clip.joint_frames()[1][:, list(soles.joints)], sole_positions(clip, soles)
     middles = corners[:, :, :4].mean(axis=2)
     return Reference(
         motion=posed,

@@ -54,20 +54,20 @@ def walk_in_place(motion: Motion, duration_s: float) -> Motion:
     if not cycles:
         raise InputError("there is no regular walking cycle in the clip", "Give a straight walk of two strides")
     calm = lowpass(motion, 8.0)
-    # How much the ends of a cycle differ [rad]
+    # The cycle whose ends differ least
     cycle = min(
         cycles, key=lambda c: float(np.abs((calm.rotations[c.start].inverse() @ calm.rotations[c.stop]).log()).sum())
     )
     down = feet_down(detect_contacts(motion))[cycle.start : cycle.stop]
-    # Cycle whose end meets its start, without drift; the difference is spread over the cycle
-    frames_cycle = np.arange(cycle.start, cycle.stop)
-    share = (frames_cycle - cycle.start) / (cycle.stop - cycle.start)
+    # Close the cycle: drift and the difference of its ends are spread over it
+    within = np.arange(cycle.start, cycle.stop)
+    share = (within - cycle.start) / (cycle.stop - cycle.start)
     gap = (calm.rotations[cycle.stop].inverse() @ calm.rotations[cycle.start]).log()
-    rotations = calm.rotations[frames_cycle] @ SO3.exp(share[:, None, None] * gap)
+    rotations = calm.rotations[within] @ SO3.exp(share[:, None, None] * gap)
     drift = calm.root_positions[cycle.stop] - calm.root_positions[cycle.start]
     closed = replace(
         calm,
-        root_positions=calm.root_positions[frames_cycle] - share[:, None] * drift,
+        root_positions=calm.root_positions[within] - share[:, None] * drift,
         rotations=rotations,
         contacts=None,
         translations=None,
@@ -101,19 +101,20 @@ def _step_in_place(motion: Motion, down: BoolArray, heading_rad: float) -> tuple
     flags = np.stack([_keep_longest_swing(down[:, s]) for s in range(2)], axis=1)
     targets, held = np.empty((2, len(motion), 3)), list[SO3]()
     for s, ankle in enumerate(ankles):
+        # Spot where the foot stood in the mean, brought level with the centre of mass
         flat, under = flatten_foot(skeleton, s, turns[down[:, s], ankle])
         spot = origins[down[:, s], ankle].mean(axis=0)
         spot = spot + (middle - (spot + under) @ ahead) * ahead
         targets[s] = spot
-        # How far the ankle is lifted `(F,)` [m]: as high as in the clip, smooth, and zero while the foot is down
+        # Lift of the ankle: half as high as in the clip, smooth, and zero while the foot is down
         heights = origins[:, ankle, 1]
-        down_lifts = flags[:, s]
-        twice = ~np.concatenate([down_lifts, down_lifts])
+        is_down = flags[:, s]
+        twice = ~np.concatenate([is_down, is_down])
         start, stop = max(find_runs(twice), key=lambda run: run[1] - run[0])
         phase = (np.arange(start, stop) - start + 0.5) / (stop - start)
-        swing = np.arange(start, stop) % len(down_lifts)
-        top = max(MIN_SWING_LIFT_M, 0.5 * float(heights[swing].max() - heights[down_lifts].min()))
-        lifts = np.zeros(len(down_lifts))
+        swing = np.arange(start, stop) % len(is_down)
+        top = max(MIN_SWING_LIFT_M, 0.5 * float(heights[swing].max() - heights[is_down].min()))
+        lifts = np.zeros(len(is_down))
         lifts[swing] = top * np.sin(np.pi * phase) ** 2
         targets[s, :, 1] = lifts - under[1]
         held.append(SO3(np.broadcast_to(flat.wxyz, (len(motion), 4))))
@@ -199,20 +200,20 @@ def make_stand(
         shift, lift = np.zeros(len(times)), np.zeros(len(times))
     else:
         shift, lift = _ease(times / SHIFT_S), _ease(times / SHIFT_S - 1.0)
-    # Clip of a stand on a side, or on both for -1; `shift` says how much of the weight has moved there
+    # Side to stand on, -1 for both; `shift` is the part of the weight that has moved there
     side = FEET.index(feet) - 1
-    lift_stand = lift_m * lift
+    raised = lift_m * lift
     count = len(shift)
     still = _repeat_pose(pose, count)
     ankles, turns, soles = _flatten_feet(pose)
     targets = np.repeat(ankles[:, None], count, axis=1)
     if side >= 0:
-        targets[1 - side, :, 1] += lift_stand
+        targets[1 - side, :, 1] += raised
     middle = soles.mean(axis=0)
     goals = middle + shift[:, None] * ((soles[side] if side >= 0 else middle) - middle)
     flags = np.ones((count, 2), dtype=np.bool_)
     if side >= 0:
-        flags[:, 1 - side] = lift_stand < 1e-6
+        flags[:, 1 - side] = raised < 1e-6
     clip = _solve_legs(still, targets, turns, goals, flags)
     names = tuple(f"{s}_{part}" for s in SIDES for part in ("heel", "toe"))
     return replace(clip, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
@@ -226,7 +227,11 @@ def make_balance_clip(source: Motion | Pose) -> Motion:
     pose = find_quiet_pose(source) if isinstance(source, Motion) else source
     phase = 2.0 * np.pi * np.arange(SWAY_FRAMES) / SWAY_FRAMES
     ankles, turns, soles = _flatten_feet(pose)
-    ahead = np.mean([turn @ v for turn, v in zip(turns, _sole_directions(pose), strict=True)], axis=0)
+    # Unit vectors from heel to ball of each sole, in its ankle's frame, give the direction ahead
+    corners = find_soles(pose.skeleton).corners
+    soles_ahead = corners[:, 2:].mean(axis=1) - corners[:, :2].mean(axis=1)
+    soles_ahead = soles_ahead / np.linalg.norm(soles_ahead, axis=1, keepdims=True)
+    ahead = np.mean([turn @ v for turn, v in zip(turns, soles_ahead, strict=True)], axis=0)
     way = np.stack([np.cross((0.0, 1.0, 0.0), ahead), ahead])
     size = SWAY_M * np.stack([np.sin(phase), np.sin(2.0 * phase)], axis=1)
     targets = np.repeat(ankles[:, None], SWAY_FRAMES, axis=1)
@@ -234,13 +239,6 @@ def make_balance_clip(source: Motion | Pose) -> Motion:
     dips = DIP_M * (1.0 - np.cos(3.0 * phase)) / 2.0
     swaying = _solve_legs(_repeat_pose(pose, SWAY_FRAMES), targets, turns, soles.mean(axis=0) + size @ way, flags, dips)
     return concatenate([swaying, *(replace(make_stand(pose, 3.0, feet=f), contacts=None) for f in SIDES)])
-
-
-def _sole_directions(pose: Pose) -> FloatArray:
-    """From heel to ball of each sole ``(2, 3)``, in its ankle's frame, of unit length."""
-    corners = find_soles(pose.skeleton).corners
-    ways = corners[:, 2:].mean(axis=1) - corners[:, :2].mean(axis=1)
-    return ways / np.linalg.norm(ways, axis=1, keepdims=True)
 
 
 def find_quiet_pose(motion: Motion) -> Pose:

@@ -28,6 +28,7 @@ def quaternion_rates(wxyz: FloatArray, first: FloatArray, second: FloatArray) ->
     for f in range(frames):
         for j in range(joints):
             for stencil, out in ((first, rates), (second, changes)):
+                # Derivative of the quaternion over five frames
                 dw, dx, dy, dz = 0.0, 0.0, 0.0, 0.0
                 for k in range(5):
                     dw += stencil[k] * wxyz[f + k, j, 0]
@@ -35,6 +36,7 @@ def quaternion_rates(wxyz: FloatArray, first: FloatArray, second: FloatArray) ->
                     dy += stencil[k] * wxyz[f + k, j, 2]
                     dz += stencil[k] * wxyz[f + k, j, 3]
                 w, x, y, z = wxyz[f + 2, j, 0], wxyz[f + 2, j, 1], wxyz[f + 2, j, 2], wxyz[f + 2, j, 3]
+                # Vector part of conjugate(q) dq
                 out[f, j, 0] = 2.0 * (w * dx - x * dw - y * dz + z * dy)
                 out[f, j, 1] = 2.0 * (w * dy - y * dw - z * dx + x * dz)
                 out[f, j, 2] = 2.0 * (w * dz - z * dw - x * dy + y * dx)
@@ -138,36 +140,35 @@ def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> Float
     count = len(values)
     if count < 4:
         return values
-    # Weight \lambda of the third differences that halves the power at the cutoff
+    # Weight lambda of the third differences D that halves the power at the cutoff
     if cutoff_hz < MIN_CUTOFF * rate_hz:
         raise InputError(
             f"cutoff_hz is {cutoff_hz:g}, too low for {rate_hz:g} frames a second",
             f"Resample the motion first, or give at least {MIN_CUTOFF * rate_hz:.3g}",
         )
     stiffness = float((np.sqrt(2.0) - 1.0) / (2.0 * np.sin(np.pi * cutoff_hz / rate_hz)) ** 6)
+    # Fit what the values are off the line between their ends
     columns = values.reshape(count, -1)
     start, slope = columns[:1], (columns[-1:] - columns[:1]) / (count - 1)
     line = start + np.arange(count)[:, None] * slope  # what a smoother leaves alone is left out of its rounding
-    # Solve (I + \lambda D^T D) x = y for columns `(F, n)`, refined
-    values_smoothing = columns - line
+    bent = columns - line
     from scipy import linalg
 
     lapack = cast(Any, linalg)  # scipy has no types
-    # Upper bands `(4, F)` of I + \lambda D^T D with third differences D
-    count_smoothing = len(values_smoothing)
-    bands = np.zeros((4, count_smoothing))
+    # Upper bands of I + lambda D^T D
+    bands = np.zeros((4, count))
     for i in range(4):
         for j in range(i, 4):
-            bands[3 - (j - i), j : count_smoothing - 3 + j] += stiffness * THIRD[i] * THIRD[j]
+            bands[3 - (j - i), j : count - 3 + j] += stiffness * THIRD[i] * THIRD[j]
     bands[3] += 1.0
     factor = (lapack.cholesky_banded(bands, check_finite=False), False)
-    found = np.zeros_like(values_smoothing)
+    found = np.zeros_like(bent)
     for _ in range(1 + REFINEMENTS):
-        # Product of D^T D with columns `(F, n)`
+        # Residual y - x - lambda D^T D x, and its correction
         third, total = np.diff(found, 3, axis=0), np.zeros_like(found)
         for k, weight in enumerate(THIRD):
             total[k : len(found) - 3 + k] += weight * third
-        left = values_smoothing - found - stiffness * total
+        left = bent - found - stiffness * total
         found = found + cast(FloatArray, lapack.cho_solve_banded(factor, left, check_finite=False))
     return (line + found).reshape(values.shape)
 

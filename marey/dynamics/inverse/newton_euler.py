@@ -85,6 +85,7 @@ def _add_joint_load(
     sums: FloatArray,
 ) -> tuple[Vector, Vector]:
     """Add one piece to the sums of its frame; return the force and the moment about the joint that it needs."""
+    # Newton and Euler for one piece: m a, and I alpha + omega x I omega
     omega = row3(s, ROWS * j + OMEGA)
     r = rotate(R, j, centre)
     position, velocity, acceleration = _point_motion(s, j, r)
@@ -92,12 +93,14 @@ def _add_joint_load(
     rate = add3(_inertia_times(R, j, inertias, row3(s, ROWS * j + ALPHA)), cross(omega, spin))
     linear = scale3(mass, velocity)
     about = add3(spin, cross(position, linear))
+    # Sums of the frame: first moment, linear momentum, its rate, angular momentum, kinetic energy
     for k in range(3):
         sums[f, k] += mass * position[k]
         sums[f, 3 + k] += linear[k]
         sums[f, 6 + k] += mass * acceleration[k]
         sums[f, 9 + k] += about[k]
     sums[f, 12] += 0.5 * (dot(linear, velocity) + dot(omega, spin))
+    # Force against gravity, and its moment about the joint
     force = scale3(mass, (acceleration[0], acceleration[1] + gravity, acceleration[2]))
     return force, add3(rate, cross(r, force))
 
@@ -153,22 +156,21 @@ def newton_euler_clip(
                 put3(s, OMEGA, rotate(R, 0, row3(rates, n)))
                 put3(s, ALPHA, rotate(R, 0, row3(changes, n)))
             else:
-                # World rotation and motion of a joint from its parent's
-                p_motion = parents[j]
+                # B.1-B.4: rotation and motion of a joint from its parent's
+                above = parents[j]
                 offset = row3(offsets, j)
-                a_motion, b_motion, c_motion = _rotation_columns(wxyz, n)
-                _put_rotation_columns(
-                    R, j, rotate(R, p_motion, a_motion), rotate(R, p_motion, b_motion), rotate(R, p_motion, c_motion)
-                )
-                position, velocity, acceleration = _point_motion(s, p_motion, rotate(R, p_motion, offset))
-                omega = row3(s, ROWS * p_motion + OMEGA)
+                right, up, front = _rotation_columns(wxyz, n)
+                _put_rotation_columns(R, j, rotate(R, above, right), rotate(R, above, up), rotate(R, above, front))
+                position, velocity, acceleration = _point_motion(s, above, rotate(R, above, offset))
+                omega = row3(s, ROWS * above + OMEGA)
                 own = rotate(R, j, row3(rates, n))
                 change = rotate(R, j, row3(changes, n))
                 put3(s, ROWS * j + POSITION, position)
                 put3(s, ROWS * j + VELOCITY, velocity)
                 put3(s, ROWS * j + ACCELERATION, acceleration)
                 put3(s, ROWS * j + OMEGA, add3(omega, own))
-                put3(s, ROWS * j + ALPHA, add3(add3(row3(s, ROWS * p_motion + ALPHA), change), cross(omega, own)))
+                put3(s, ROWS * j + ALPHA, add3(add3(row3(s, ROWS * above + ALPHA), change), cross(omega, own)))
+            # B.5: what the piece needs, less what the world gives
             force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
             if masses[j] > 0.0:
                 force, moment = _add_joint_load(R, s, j, masses[j], row3(centres, j), inertias, gravity, f, sums)
@@ -179,15 +181,16 @@ def newton_euler_clip(
                 moment = subtract3(moment, add3(twist, cross(push, row3(s, ROWS * j + POSITION))))
             put3(forces, j, force)
             put3(moments, j, moment)
-        # Pass forces and moments from the leaves to the root; torques are the moments in the joints' frames
+        # B.6: forces and moments from the leaves to the root; torques are the moments in the joints' frames
         for j in range(len(parents) - 1, -1, -1):
-            force_root, moment_root = row3(forces, j), row3(moments, j)
-            put3(torques, first + j, rotate_back(R, j, moment_root))
+            load, turning = row3(forces, j), row3(moments, j)
+            put3(torques, first + j, rotate_back(R, j, turning))
             if j > 0:
                 p = parents[j]
                 lever = subtract3(row3(s, ROWS * j + POSITION), row3(s, ROWS * p + POSITION))
-                _add_row(forces, p, force_root)
-                _add_row(moments, p, add3(moment_root, cross(lever, force_root)))
+                _add_row(forces, p, load)
+                _add_row(moments, p, add3(turning, cross(lever, load)))
+        # The root needs all of it, its moment taken about the world origin
         put3(wrench, 2 * f, row3(forces, 0))
         put3(wrench, 2 * f + 1, add3(row3(moments, 0), cross(row3(s, POSITION), row3(forces, 0))))
     return torques, wrench, sums
@@ -333,15 +336,13 @@ def solve_newton_euler(
     gravity: float = GRAVITY,
 ) -> InverseDynamics:
     """As :func:`inverse_dynamics` for positions, rates and accelerations that are known."""
-    run = newton_euler_clip
-
     frames, joints = given.rotations.shape
     if joints != body.skeleton.num_joints:
         raise InputError(f"the states have {joints} joints, the body {body.skeleton.num_joints}")
     pushed = 0 if external is None else frames
     push = frozen(np.zeros((0, joints, 6)) if external is None else external, pushed, joints, 6, name="external")
     roots = np.stack([given.root_positions, given.root_velocities, given.root_accelerations], axis=1)
-    torques, wrench, sums = run(
+    torques, wrench, sums = newton_euler_clip(
         body.skeleton.parents,
         body.skeleton.offsets,
         body.masses,

@@ -77,12 +77,12 @@ def split_by_pressure(
     wanted = frozen(wrenches, None, 6, name="wrenches")
     places, _ = compute_centre_of_pressure(wanted, floor_m)
     middles = [corners.mean(axis=1) for corners in (first, second)]
-    # Part of the first foot `(F,)`: one or zero on one foot, by the rule on both
-    second_fractions = middles[1]
-    line = middles[0] - second_fractions
+    # alpha: the centre of pressure projected on the line between the soles; one or zero on one foot
+    line = middles[0] - middles[1]
     length = np.maximum((line**2).sum(axis=-1), 1e-12)
-    along = np.clip(((places - second_fractions) * line).sum(axis=-1) / length, 0.0, 1.0)
+    along = np.clip(((places - middles[1]) * line).sum(axis=-1) / length, 0.0, 1.0)
     share = np.where(touching.all(axis=1), along, touching[:, 0].astype(np.float64))
+    # Each foot carries its part where its sole is nearest to the pressure, and its part of the moment left
     acts = np.stack([project_on_sole(places, corners) for corners in (first, second)], axis=1)
     parts = np.stack([share, np.where(touching.any(axis=1), 1.0 - share, 0.0)], axis=1)
     forces = parts[..., None] * wanted[:, None, :3]
@@ -135,11 +135,9 @@ def split_support(
     if rule != "alpha":
         if corner_forces is None or (rule == "torque" and dynamics is None):
             raise InputError(f"the {rule} rule needs the forces at the corners", "Give corner_forces and dynamics")
-        dynamics_corners = dynamics if rule == "torque" else None
-        if dynamics_corners is None:
+        if rule == "cone" or dynamics is None:
             return sum_corners(supports, corner_forces)
-
-        return split_least_torque(dynamics_corners, supports, corner_forces)
+        return split_least_torque(dynamics, supports, corner_forces)
     feet = [supports.points[:, supports.limbs == limb] for limb in (0, 1)]
     if not all(corners.shape[1] for corners in feet):
         raise InputError("this body does not have two feet", 'Use rule="cone"')
@@ -213,31 +211,29 @@ def split_least_torque(dynamics: InverseDynamics, supports: Supports, corner_for
     busy = np.stack([supports.active[:, columns].any(axis=1) for columns in limbs], axis=1).sum(axis=1) > 1
     origins, turns = dynamics.motion().joint_frames()
     for f in np.flatnonzero(busy & ~supports.grips.any(axis=1)):
-        origins_frame = origins[f]
-        turns_frame = turns[f]
-        forces = corner_forces[f]
-        frame = int(f)
+        frame, forces = int(f), corner_forces[f]
         weight = dynamics.body.mass_kg * GRAVITY
         corners = np.flatnonzero(supports.active[frame])
         points, edges = supports.points[frame, corners], supports.edges
         com = dynamics.com[frame]
-        # Force `(3, C · E)` of unit weights on the edges at each of C points
+        # Least squares in the weights of the friction edges: the wrench is kept, by a large weight
         kept = np.concatenate([np.tile(edges.T, (1, len(points))), _moment_map(points - com, edges)])
         total = (
             np.concatenate([forces.sum(axis=0), np.cross(supports.points[frame] - com, forces).sum(axis=0)]) / weight
         )
         rows, values = [WRENCH_WEIGHT * kept], [WRENCH_WEIGHT * total]
+        # Torque of each joint of a limb in contact: tau_j less the moment of the corners beyond it
         for limb, names in LIMB_JOINTS.items():
             carried = supports.limbs[corners] == limb
             for joint in _find_joints(dynamics, names) if carried.any() else ():
-                rows.append(_moment_map(points - origins_frame[joint], edges) * np.repeat(carried, len(edges)))
-                values.append(turns_frame[joint] @ dynamics.torques[frame, joint] / weight)
+                rows.append(_moment_map(points - origins[f][joint], edges) * np.repeat(carried, len(edges)))
+                values.append(turns[f][joint] @ dynamics.torques[frame, joint] / weight)
         A, b = np.concatenate(rows), np.concatenate(values)
         H = A.T @ A + SMALL_WEIGHT**2 * np.eye(A.shape[1])
         found = solve_qp(0.5 * (H + H.T), -A.T @ b, bounds=(np.zeros(A.shape[1]), np.full(A.shape[1], np.inf)))
-        shared_frame = np.zeros_like(forces)
-        shared_frame[corners] = weight * np.einsum("ce,ei->ci", found.x.reshape(len(corners), len(edges)), edges)
-        shared[f] = shared_frame if found.is_solved else forces
+        split = np.zeros_like(forces)
+        split[corners] = weight * np.einsum("ce,ei->ci", found.x.reshape(len(corners), len(edges)), edges)
+        shared[f] = split if found.is_solved else forces
     return sum_corners(supports, shared)
 
 

@@ -72,28 +72,26 @@ def wrench_to_parent(R: FloatArray, r: FloatArray, i: int, x: Spatial) -> Spatia
 @kernel
 def newton_euler_frame(tree: TreeArrays, states: TreeStates, f: int, frame: Frame) -> None:
     """Newton-Euler at frame ``f``, B.1-B.6: base to leaves, then leaves to base."""
-    parents, inertias = tree[0], tree[4]
+    parents, kinds, rests, geometry, inertias = tree[0], tree[1], tree[2], tree[3], tree[4]
     q, qd, qdd = states
-    R, r, _, V, A, VB, AB, p, w, _, _ = frame
+    R, r, S, V, A, VB, AB, p, w, own_turn, _ = frame
     D = parents.shape[0]
     fill_zero(p)
     fill_zero(w)
     for i in range(D):
         k = parents[i]
-        # Rotation and arm of link `i` from its parent; returns the joint's twist
-        q_transform = q[f, i]
-        kinds, rests, geometry = tree[1], tree[2], tree[3]
-        R_transform, r_transform, S, own_transform = frame[0], frame[1], frame[2], frame[9]
+        # X from the parent to link i, and the joint's twist in its own frame
         axis: Vector = (geometry[i, 0], geometry[i, 1], geometry[i, 2])
         arm: Vector = (geometry[i, 3], geometry[i, 4], geometry[i, 5])
         s: Spatial = (axis, (0.0, 0.0, 0.0))
-        put_axis_rotation(axis, 0.0 if kinds[i] == PRISMATIC else q_transform, own_transform, 0)
-        multiply_matrices(rests, i, own_transform, 0, R_transform, i)
+        put_axis_rotation(axis, 0.0 if kinds[i] == PRISMATIC else q[f, i], own_turn, 0)
+        multiply_matrices(rests, i, own_turn, 0, R, i)
         if kinds[i] == PRISMATIC:
             s = ((0.0, 0.0, 0.0), axis)
-            arm = add3(arm, scale3(q_transform, rotate(R_transform, i, axis)))
-        r_transform[i, 0], r_transform[i, 1], r_transform[i, 2] = arm
+            arm = add3(arm, scale3(q[f, i], rotate(R, i, axis)))
+        r[i, 0], r[i, 1], r[i, 2] = arm
         put6(S, i, s)
+        # B.1-B.4: v = v-bar + s qd, a = a-bar + s qdd + v x s qd
         moved = scale6(qd[f, i], s)
         vb, ab = twist_to_child(R, r, i, row6(V, k)), twist_to_child(R, r, i, row6(A, k))
         v = plus6(vb, moved)
@@ -102,6 +100,7 @@ def newton_euler_frame(tree: TreeArrays, states: TreeStates, f: int, frame: Fram
         put6(V, i, v)
         put6(A, i, plus6(plus6(ab, scale6(qdd[f, i], s)), cross6(v, moved)))
     for i in range(D - 1, -1, -1):
+        # B.5, B.6: momentum and force of the link, then both to its parent
         m, h, J = inertia_row(inertias, i)
         v = row6(V, i)
         own = inertia_times(m, h, J, v)
@@ -152,32 +151,32 @@ def differentiate_by_coordinate(
     R, r = frame[0], frame[1]
     D = parents.shape[0]
     fill_zero(U)
-    # Tangents `T (D+1, 30)` at joint `j`: of velocity by q, qd, of acceleration by q, qd, qdd
+    # Tangents at joint j: of its velocity by q, qd, of its acceleration by q, qd, qdd
     rate = qd[f, j]
-    s_tangents, vb = row6(frame[2], j), row6(frame[5], j)
-    vq = cross6(vb, s_tangents)
+    s = row6(frame[2], j)
+    vq = cross6(row6(frame[5], j), s)
     put_tangent(T, j, 0, vq)
-    put_tangent(T, j, 1, s_tangents)
-    put_tangent(T, j, 2, plus6(cross6(row6(frame[6], j), s_tangents), scale6(rate, cross6(vq, s_tangents))))
-    put_tangent(T, j, 3, cross6(row6(frame[3], j), s_tangents))
-    put_tangent(T, j, 4, s_tangents)
+    put_tangent(T, j, 1, s)
+    put_tangent(T, j, 2, plus6(cross6(row6(frame[6], j), s), scale6(rate, cross6(vq, s))))
+    put_tangent(T, j, 3, cross6(row6(frame[3], j), s))
+    put_tangent(T, j, 4, s)
     for i in range(D + 1):
         inside[i] = 1.0 if i == j or (j < i < D and inside[parents[i]] > 0.0) else 0.0
         if inside[i] > 0.0 and i > j:
             # Tangents at link `i` from those at its parent `k`
             k = parents[i]
-            R_tangents, r_tangents = frame[0], frame[1]
             moved = scale6(qd[f, i], row6(frame[2], i))
             for n in range(2):
-                v = twist_to_child(R_tangents, r_tangents, i, tangent_row(T, k, n))
+                v = twist_to_child(R, r, i, tangent_row(T, k, n))
                 put_tangent(T, i, n, v)
                 put_tangent(
                     T,
                     i,
                     2 + n,
-                    plus6(twist_to_child(R_tangents, r_tangents, i, tangent_row(T, k, 2 + n)), cross6(v, moved)),
+                    plus6(twist_to_child(R, r, i, tangent_row(T, k, 2 + n)), cross6(v, moved)),
                 )
-            put_tangent(T, i, 4, twist_to_child(R_tangents, r_tangents, i, tangent_row(T, k, 4)))
+            put_tangent(T, i, 4, twist_to_child(R, r, i, tangent_row(T, k, 4)))
+    # Backward loop: tangents of momentum and force of all links beyond j
     for i in range(D - 1, j - 1, -1):
         if inside[i] > 0.0:
             add_link_tangents(inertias, frame, i, T, U)
@@ -185,7 +184,7 @@ def differentiate_by_coordinate(
                 for n in range(5):
                     up = wrench_to_parent(R, r, i, tangent_row(U, i, n))
                     put_tangent(U, parents[i], n, plus6(tangent_row(U, parents[i], n), up))
-    s = row6(frame[2], j)
+    # The sub-tree turns as a whole: s x p* and s x f*, then on to the world
     put_tangent(U, j, 0, plus6(tangent_row(U, j, 0), cross6(s, row6(frame[7], j))))
     put_tangent(U, j, 2, plus6(tangent_row(U, j, 2), cross6(s, row6(frame[8], j))))
     i = j

@@ -109,16 +109,17 @@ def compute_link_frames(
     The last two matrices are work space; allocating them costs as much as a few joints.
     """
     D = parents.shape[0]
-    # Put the world's own frame into the last row
-    D_frame = P.shape[0] - 1
+    # The last row is the frame of the world, the parent of the roots
     for r in range(3):
-        P[D_frame, r] = 0.0
+        P[D, r] = 0.0
         for c in range(3):
-            R[D_frame, r, c] = 1.0 if r == c else 0.0
+            R[D, r, c] = 1.0 if r == c else 0.0
     for i in range(D):
         k = parents[i]
+        # The joint sits at a fixed offset from its parent's origin
         axis: Vector = (geometry[i, 0], geometry[i, 1], geometry[i, 2])
         here = add3(row3(P, k), rotate(R, k, (geometry[i, 3], geometry[i, 4], geometry[i, 5])))
+        # A prismatic joint slides along its axis, a revolute one turns about it: R_i = R_parent R_rest R(q)
         if kinds[i] == PRISMATIC:
             multiply_matrices(R, k, rests, i, R, i)
             here = add3(here, scale3(q[f, i], rotate(R, i, axis)))
@@ -154,18 +155,22 @@ def compute_link_twists(
     from it the moments would lose their digits.
     """
     D = parents.shape[0]
+    # The world is at rest; its acceleration -G makes every link feel gravity
     put6(V, D, ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
     put6(A, D, ((0.0, 0.0, 0.0), (-gravity[0], -gravity[1], -gravity[2])))
     for i in range(D):
         k = parents[i]
+        # Joint twist s_i about `o`: (0, axis) slides, (axis, r x axis) turns
         axis = rotate(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))
         s: Spatial = ((0.0, 0.0, 0.0), axis)
         if kinds[i] != PRISMATIC:
             s = (axis, cross((P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2]), axis))
+        # v_i = v_parent + s_i qd_i
         moved = scale6(qd[f, i], s)
         v = plus6(row6(V, k), moved)
         put6(S, i, s)
         put6(V, i, v)
+        # a_i = a_parent + s_i qdd_i + v_i x s_i qd_i
         put6(A, i, plus6(plus6(row6(A, k), scale6(qdd[f, i], s)), cross6(v, moved)))
 
 
@@ -182,13 +187,16 @@ def compute_link_inertias(inertias: FloatArray, R: FloatArray, P: FloatArray, o:
         m = inertias[i, 0]
         if m == 0.0:
             continue
+        # First moment in world axes, and the arm from `o` to the link's origin
         h = rotate(R, i, (inertias[i, 1], inertias[i, 2], inertias[i, 3]))
         r = (P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2])
         spread = 2.0 * dot(h, r) + m * dot(r, r)
+        # Second moment J as a full matrix, then R J in the other scratch matrix
         R[own, 0, 0], R[own, 1, 1], R[own, 2, 2] = inertias[i, 4], inertias[i, 5], inertias[i, 6]
         R[own, 0, 1], R[own, 0, 2], R[own, 1, 2] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
         R[own, 1, 0], R[own, 2, 0], R[own, 2, 1] = inertias[i, 7], inertias[i, 8], inertias[i, 9]
         multiply_matrices(R, i, R, own, R, half)
+        # Mass, h' = R h + m r, and the six entries of J' by the shift to `o`
         weights[i, 0] = m
         for a in range(3):
             weights[i, 1 + a] = h[a] + m * r[a]
@@ -237,10 +245,12 @@ def newton_euler_aggregate(tree: TreeArrays, states: TreeStates, gravity: FloatA
     R, P, S, V, A, weights, _, _, _ = allocate_scratch(D)
     totals, com = np.empty((2, frames, 6)), np.empty((frames, 3))
     for f in range(frames):
+        # Forward passes: frames, then twists, velocities and accelerations (B.1-B.4), then inertias about `o`
         compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
         o = row3(P, first)
         compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
         compute_link_inertias(inertias, R, P, o, weights)
+        # p_0 and f_0 are the sums of I_i v_i and of I_i a_i + v_i x I_i v_i over all links with mass
         p: Spatial = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
         w, h = p, (0.0, 0.0, 0.0)
         mass = 0.0
@@ -252,6 +262,7 @@ def newton_euler_aggregate(tree: TreeArrays, states: TreeStates, gravity: FloatA
             p = plus6(p, own)
             w = plus6(w, plus6(inertia_times(m, hi, J, row6(A, i)), cross6(row6(V, i), own)))
             h, mass = add3(h, hi), mass + m
+        # Both about the origin of the world; the centre of mass is the first moment over the mass
         put6(totals[0], f, shift_wrench_to_origin(p, o))
         put6(totals[1], f, shift_wrench_to_origin(w, o))
         for c in range(3):
@@ -290,36 +301,54 @@ def leaf_to_base_recursion(
     fill_zero(p)
     fill_zero(w)
     for i in range(D - 1, -1, -1):
+        # v-bar and a-bar are the parent's; all sub-trees of link i are summed by now, so (m, h, J) is I* (B.7)
         k = parents[i]
-        s, vb, ab = row6(S, i), row6(V, k), row6(A, k)
+        s, parent_v, parent_a = row6(S, i), row6(V, k), row6(A, k)
         m, h, J = inertia_row(weights, i)
-        eta, B = inertia_rate(m, h, J, s)
+        # D = s~ I* - I* s~: how I* changes with q_i
+        change_h, change_J = inertia_rate(m, h, J, s)
+        # b = I* s: momentum of the sub-tree at a unit rate of joint i
         b = inertia_times(m, h, J, s)
-        r = rates[i]
-        late = inertia_times(0.0, (r[0], r[1], r[2]), (r[3], r[4], r[5], r[6], r[7], r[8]), s)
+        # (B.9): rate I° of I* due to the joints below i, without the motion of joint i itself
+        rate = rates[i]
+        exclusive_h: Vector = (rate[0], rate[1], rate[2])
+        exclusive_J: SymmetricMatrix = (rate[3], rate[4], rate[5], rate[6], rate[7], rate[8])
+        rate_times_s = inertia_times(0.0, exclusive_h, exclusive_J, s)
+        # (B.8): p* gains b qd
         add6(p, i, scale6(qd[f, i], b))
-        pi = row6(p, i)
-        sp = cross6(s, pi)
-        add6(w, i, plus6(scale6(qd[f, i], plus6(sp, late)), scale6(qdd[f, i], b)))
-        fi = row6(w, i)
-        e = plus6(inertia_times(0.0, eta, B, vb), sp)
+        subtree_p = row6(p, i)
+        s_cross_p = cross6(s, subtree_p)
+        # (B.10): f* gains (s x p* + I° s) qd + b qdd, with the exclusive rate
+        add6(w, i, plus6(scale6(qd[f, i], plus6(s_cross_p, rate_times_s)), scale6(qdd[f, i], b)))
+        subtree_f = row6(w, i)
+        # (B.12, B.13): dp_0/dqd = b and dp_0/dq = e = D v-bar + s x p*
+        e = plus6(inertia_times(0.0, change_h, change_J, parent_v), s_cross_p)
+        # From here on the rate is the inclusive one, I+ = I° + D qd
         for c in range(3):
-            r[c] += qd[f, i] * eta[c]
+            rate[c] += qd[f, i] * change_h[c]
         for c in range(6):
-            r[3 + c] += qd[f, i] * B[c]
-        eta2, B2 = inertia_rate(0.0, (r[0], r[1], r[2]), (r[3], r[4], r[5], r[6], r[7], r[8]), s)
-        fq = plus6(cross6(s, fi), inertia_times(0.0, eta, B, ab))
-        fq = plus6(fq, plus6(cross6(vb, e), inertia_times(0.0, eta2, B2, vb)))
+            rate[3 + c] += qd[f, i] * change_J[c]
+        inclusive_h: Vector = (rate[0], rate[1], rate[2])
+        inclusive_J: SymmetricMatrix = (rate[3], rate[4], rate[5], rate[6], rate[7], rate[8])
+        # (B.16): df_0/dq = s x f* + D a-bar + v-bar x e + (s~ I+ - I+ s~) v-bar
+        inclusive_change_h, inclusive_change_J = inertia_rate(0.0, inclusive_h, inclusive_J, s)
+        force_by_q = plus6(cross6(s, subtree_f), inertia_times(0.0, change_h, change_J, parent_a))
+        force_by_q = plus6(
+            force_by_q, plus6(cross6(parent_v, e), inertia_times(0.0, inclusive_change_h, inclusive_change_J, parent_v))
+        )
+        # Columns dp/dq, dp/dqd = df/dqdd (B.14), df/dq, and df/dqd = e + I° s + v x b (B.15)
         put6(columns[0], i, e)
         put6(columns[1], i, b)
-        put6(columns[2], i, fq)
-        put6(columns[3], i, plus6(plus6(e, late), cross6(row6(V, i), b)))
+        put6(columns[2], i, force_by_q)
+        put6(columns[3], i, plus6(plus6(e, rate_times_s), cross6(row6(V, i), b)))
+        # Hand all sums on to the parent; in world axes they need no transform
         for c in range(10):
             weights[k, c] += weights[i, c]
         for c in range(9):
-            rates[k, c] += r[c]
-        add6(p, k, pi)
-        add6(w, k, fi)
+            rates[k, c] += rate[c]
+        add6(p, k, subtree_p)
+        add6(w, k, subtree_f)
+    # f_0 gains I_0* a_0 = -I_0* G, which the printed recursion leaves out
     mass, moment, second = inertia_row(weights, D)
     add6(w, D, inertia_times(mass, moment, second, row6(A, D)))
 
@@ -334,11 +363,13 @@ def linear_time_jacobians(tree: TreeArrays, states: TreeStates, gravity: FloatAr
     columns = np.empty((4, D, 6))
     totals, blocks = np.empty((2, frames, 6)), np.empty((4, frames, 6, D))
     for f in range(frames):
+        # Forward passes B.1-B.4, inertias about `o`, then the backward recursion B.7-B.16
         compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
         o = row3(P, first)
         compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
         compute_link_inertias(inertias, R, P, o, weights)
         leaf_to_base_recursion(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
+        # The last row holds the sums of the whole body
         put6(totals[0], f, shift_wrench_to_origin(row6(p, D), o))
         put6(totals[1], f, shift_wrench_to_origin(row6(w, D), o))
         # Columns about the point `o` as Jacobians `(4, F, 6, D)` about the origin of the world

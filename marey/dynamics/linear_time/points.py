@@ -50,12 +50,14 @@ def compute_frame_motion(tree: TreeArrays, states: TreeStates, f: int, links: Li
     for i in range(parents.shape[0]):
         k = parents[i]
         axis = rotate(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))
+        # The axis and the arm are carried by the parent: their derivatives come from its rotation
         wk, wdk = row3(w, k), row3(wd, k)
         rate, bend = vector_derivatives(wk, wdk, axis)
         arm, arm2 = vector_derivatives(wk, wdk, subtract3(row3(P, i), row3(P, k)))
         put3(s, i, axis)
         put3(sd, i, rate)
         put3(sdd, i, bend)
+        # A prismatic joint lengthens the arm, with a Coriolis term; a revolute one adds to the rotation
         if kinds[i] == PRISMATIC:
             arm = add3(arm, scale3(qd[f, i], axis))
             arm2 = add3(arm2, add3(scale3(qdd[f, i], axis), scale3(2.0 * qd[f, i], rate)))
@@ -105,11 +107,13 @@ def compute_point_jacobians(
         R, P, Pd, Pdd, w, wd = links[0], links[1], links[2], links[3], links[4], links[5]
         for n in range(dofs.shape[0]):
             i = int(dofs[n])
+            # Position, velocity and acceleration of the point on its link
             r = rotate(R, i, row3(points, n))
             rd, rdd = vector_derivatives(row3(w, i), row3(wd, i), r)
             o = (add3(row3(P, i), r), add3(row3(Pd, i), rd), add3(row3(Pdd, i), rdd))
             for c in range(3):
                 put3(moved[f, n], c, o[c])
+            # One column for every joint between the point and the root
             while i < D:
                 put_point_jacobian_column(links, tree[1], i, 1.0, o, J[f, n])
                 i = int(parents[i])
@@ -131,6 +135,7 @@ def compute_com_jacobians(tree: TreeArrays, states: TreeStates) -> tuple[FloatAr
         for i in range(D + 1):
             masses[i] = 0.0
         for i in range(D - 1, -1, -1):
+            # Leaf to base: mass, first moment and its two derivatives of every sub-tree
             m = inertias[i, 0]
             h = rotate(R, i, (inertias[i, 1], inertias[i, 2], inertias[i, 3]))
             hd, hdd = vector_derivatives(row3(w, i), row3(wd, i), h)
@@ -143,6 +148,7 @@ def compute_com_jacobians(tree: TreeArrays, states: TreeStates) -> tuple[FloatAr
             for c in range(9):
                 sums[parents[i], c] += sums[i, c]
         for i in range(D):
+            # A joint moves the centre of its sub-tree, which counts by its share of the mass
             if masses[i] > 0.0:
                 x = sums[i]
                 per = 1.0 / masses[i]

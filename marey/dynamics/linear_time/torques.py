@@ -54,18 +54,21 @@ def newton_euler_torques(tree: TreeArrays, states: TreeStates, gravity: FloatArr
     R, P, S, V, A, weights, _, _, w = allocate_scratch(D)
     out = np.empty((frames, D))
     for f in range(frames):
+        # Forward passes B.1-B.4
         compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
         o = row3(P, first)
         compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
         compute_link_inertias(inertias, R, P, o, weights)
         fill_zero(w)
         for i in range(D - 1, -1, -1):
+            # f_i = I_i a_i + v_i x I_i v_i, less what the world gives
             m, h, J = inertia_row(weights, i)
             v = row6(V, i)
             add6(w, i, plus6(inertia_times(m, h, J, row6(A, i)), cross6(v, inertia_times(m, h, J, v))))
             if external.shape[0] > 0:
                 push = row6(external[f], i)
                 add6(w, i, scale6(-1.0, (push[0], add3(push[1], cross(push[0], o)))))
+            # tau_i = s_i^T f_i of the whole sub-tree, which is then passed to the parent
             total = row6(w, i)
             out[f, i] = twist_power(row6(S, i), total)
             add6(w, parents[i], total)
@@ -122,6 +125,7 @@ def linear_time_torque_jacobians(
     columns, levers = np.empty((4, D, 6)), np.empty((3, D, 6))
     out = np.zeros((3, frames, count, D))
     for f in range(frames):
+        # Sub-tree sums and columns of the aggregate, B.7-B.16
         compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
         o = row3(P, first)
         compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
@@ -129,6 +133,7 @@ def linear_time_torque_jacobians(
         leaf_to_base_recursion(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
         put_lever_rows(parents, S, V, A, weights, p, columns, levers)
         for j in range(D):
+            # Walk from joint j to the root: torques of joints above j by j, then the torque of j by those above
             b, z, row = row6(columns[1], j), row6(levers[2], j), rows[j]
             i = j
             while i < D:
@@ -205,10 +210,9 @@ def compute_torque_jacobians(
     if len(chosen) and not (chosen.min() >= 0 and chosen.max() < body.num_dofs):
         raise InputError("a joint is out of range", f"The tree has coordinates 0 to {body.num_dofs - 1}")
     if method == "pinocchio":
-        # Derivatives `(3, F, k, D)` of the torques of `chosen` by q, qd and qdd, frame by frame
-        gravity_blocks = gravity_vector(gravity)
+        # Frame by frame; of the last block, the joint inertia, only the upper half is filled
         pin, model = import_pinocchio(), pinocchio_model(body).copy()
-        model.gravity.linear = gravity_blocks
+        model.gravity.linear = gravity_vector(gravity)
         data: Any = model.createData()
         frames, D = states[0].shape
         out = np.empty((3, frames, len(chosen), D))
@@ -219,12 +223,11 @@ def compute_torque_jacobians(
                 out[n, f] = full[chosen]
         blocks = out
     else:
-        # Derivatives `(3, F, k, D)` of the torques of chosen coordinates `(k,)`, which may repeat
-        gravity_jacobians = gravity_vector(gravity)
+        # Chosen coordinates may repeat: each is computed once
         once, places = np.unique(chosen, return_inverse=True)
         rows = np.full(body.num_dofs, -1)
         rows[once] = np.arange(len(once))
-        blocks = linear_time_torque_jacobians(body.arrays, states, gravity_jacobians, rows, len(once))
+        blocks = linear_time_torque_jacobians(body.arrays, states, gravity_vector(gravity), rows, len(once))
         blocks = blocks if np.array_equal(once, chosen) else blocks[:, :, places]
     dq, dqd, dqdd = reduce_jacobian(tree, blocks)
     return dq, dqd, dqdd

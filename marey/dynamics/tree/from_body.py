@@ -87,19 +87,19 @@ def plan_body_tree(
     skeleton = body.skeleton
     plans = choose_joint_axes(skeleton, role_map(skeleton), motion, fingers=fingers)
     draft = TreeDraft()
-    # Add all turns; returns the link that carries each joint and where on it the joint is, and its coordinates
+    # The link that carries each joint, where on it the joint is, and the joint's coordinates
     root = add_root(draft, "xyz", root_order, skeleton.names[0])
     links: list[tuple[int, FloatArray]] = [(root, np.zeros(3))]
     dofs: list[tuple[int, ...]] = [tuple(range(root + 1))]
     for j in range(1, skeleton.num_joints):
-        link_joints, shift_joints = links[int(skeleton.parents[j])]
-        plan, offset, own = plans[j], shift_joints + skeleton.offsets[j], list[int]()
+        carrier, carried_at = links[int(skeleton.parents[j])]
+        plan, offset, own = plans[j], carried_at + skeleton.offsets[j], list[int]()
         orientation = plan.orientation.wxyz
         for n, axis in enumerate(plan.axes):
             name = f"{skeleton.names[j]}_r{plan.letters[n]}" if plan.letters else skeleton.names[j]
-            link_joints = draft.add(
+            carrier = draft.add(
                 name,
-                link_joints,
+                carrier,
                 axis,
                 group=skeleton.names[j],
                 offset=offset,
@@ -107,9 +107,10 @@ def plan_body_tree(
                 bounds=plan.bounds,
             )
             offset, orientation = np.zeros(3), SO3.identity().wxyz
-            own.append(link_joints)
-        links.append((link_joints, offset))
+            own.append(carrier)
+        links.append((carrier, offset))
         dofs.append(tuple(own))
+    # Masses go to the links that carry their joints
     for j in np.flatnonzero(body.masses):
         link, shift = links[int(j)]
         draft.weigh(link, float(body.masses[j]), body.centres[j] + shift, body.inertias[j])
@@ -132,7 +133,7 @@ def _describe_joints(skeleton: Skeleton, plans: list[JointAxes]) -> tuple[str, .
 
 def choose_joint_axes(skeleton: Skeleton, roles: RoleMap, motion: Motion | None, *, fingers: bool) -> list[JointAxes]:
     """How each joint will turn; the root's entry is not used."""
-    # For each joint of a limb, the rotation that turns the limb's rest pose straight down
+    # Rotation that turns each limb's rest pose straight down
     turns: dict[int, SO3] = {}
     for top, others in LIMB_ROLES.items():
         for side in ("left", "right"):
@@ -149,6 +150,7 @@ def choose_joint_axes(skeleton: Skeleton, roles: RoleMap, motion: Motion | None,
                         inside.append(j)
                 for joint in inside:
                     turns[joint] = turn
+    # Fixed fingers, hinges with the bounds of their part, or three turns in the order that suits the motion
     parts = {j: role.split("_")[-1] for role, j in roles.joints.items()}
     plans: list[JointAxes] = []
     for j, name in enumerate(skeleton.names):

@@ -226,13 +226,13 @@ class JointTree:
 
     def gimbal_margins(self, q: ArrayLike) -> dict[str, float]:
         """Least angle [rad] between each joint of three turns and its gimbal lock, over frames ``q (F, D)``."""
-        # Least angle [rad] of each joint of three turns to its gimbal lock, where its middle turn is a right angle
-        q_margins = frozen(q, None, self.num_dofs, name="q")
+        # Gimbal lock is where the middle turn is a right angle
+        angles = frozen(q, None, self.num_dofs, name="q")
         margins: dict[str, float] = {}
         for group in dict.fromkeys(self.groups):
             turns = [i for i in range(self.num_dofs) if self.groups[i] == group and self.kinds[i] == REVOLUTE]
             if len(turns) == 3:
-                sine = np.abs(np.sin(q_margins[:, turns[1]])).max()
+                sine = np.abs(np.sin(angles[:, turns[1]])).max()
                 margins[group] = float(0.5 * np.pi - np.arcsin(sine))
         return margins
 

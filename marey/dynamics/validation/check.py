@@ -116,21 +116,19 @@ def check_validity(
         else body
     )
     check_argument_types("validity", motion=motion, body=body)
+    # Wrench that the motion needs, averaged, and what the contacts can give of it
     dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=cutoff_hz, gravity=gravity)
     dynamics = replace(dynamics, wrench=average_gaussian(dynamics.wrench, motion.rate_hz, window))
     is_detected = contacts is None and motion.contacts is None
     slack = _timing_slack(window, motion.rate_hz, is_detected=is_detected) if slack_s is None else slack_s
     supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
     supply = fit_contact_supply(dynamics, supports)
-    # What counts of a missing wrench `(F, 6)`: what lasts on the ground, or the frame alone where that is more
-    missing = supply.missing
-    carried = supports.carried
-    rate_hz = motion.rate_hz
-    steady = LASTING_WEIGHT * average_gaussian(missing * carried[:, None], rate_hz, LASTING_S)
-    brief = MOMENT_WEIGHT * missing
+    # Of the missing wrench counts what lasts on the ground, or the frame alone where that is more
+    lasting = average_gaussian(supply.missing * supports.carried[:, None], motion.rate_hz, LASTING_S)
+    steady, brief = LASTING_WEIGHT * lasting, MOMENT_WEIGHT * supply.missing
     is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
     weighed = np.where(is_brief[:, None], brief, steady)
-    # Centre of pressure `(F, 3)` [m] and how far inside the polygon of the supports it is `(F,)` [m]
+    # Centre of pressure, under the centre of mass where hardly anything presses, and its margin in the polygon
     weight = dynamics.body.mass_kg * GRAVITY
     places, _ = compute_centre_of_pressure(dynamics.wrench, supports.floor_m)
     normal = dynamics.forces[:, 1] / weight
@@ -141,6 +139,7 @@ def check_validity(
     margins = compute_polygon_margins(flat, points, supports.active & ~supports.grips)
     balance = margins * np.clip(normal / LOW_NORMAL, 0.0, 1.0)
     hurry = compute_tipping_ratio(dynamics, supports, places)
+    # Measures against their limits; near flights a body may hurry more
     checks = _FrameMeasures(
         np.linalg.norm(weighed, axis=-1),
         average_gaussian(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
@@ -213,7 +212,7 @@ def _build_report(
     force = supply.needed[:, :3]
     friction = float(np.hypot(supports.edges[0, 0], supports.edges[0, 2]))
     margin = friction * force[:, 1] - np.hypot(force[:, 0], force[:, 2])
-    # Why each frame is not green `(F, C)`, by CAUSES
+    # Causes of frames that are not green, from the direction of the missing wrench
     ratios = checks.ratios()
     flags = np.zeros((len(weighed), len(CAUSES)), dtype=np.bool_)
     column = {name: k for k, name in enumerate(CAUSES)}
@@ -222,6 +221,7 @@ def _build_report(
     up, level = weighed[:, 1], np.hypot(weighed[:, 0], weighed[:, 2])
     twist, tip = np.abs(weighed[:, 4]), np.hypot(weighed[:, 3], weighed[:, 5])
     total = np.linalg.norm(weighed, axis=-1)
+    # On the ground: pull, slip or tipping; in flight: hover or momentum
     pulls = -up > 0.5 * total
     flags[:, column["pull"]] = lacks & pulls
     slips = (margin < -SLIP_MARGIN) | (twist > 0.6 * total)
@@ -234,10 +234,12 @@ def _build_report(
         flags[:, column[name]] = ratios[:, k] > 1.0
     flags = flags & (levels > 0)[:, None]
     lack = np.linalg.norm(supply.missing, axis=-1)
-    # Wrenches about the world origin of those about the centre of mass with moments over `LEVER_M`
+    # What the contacts give, in newtons and about the world origin
     scaled = weight * supply.given
-    force_origin, moment = shift_wrench(np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1), -dynamics.com)
-    available = np.concatenate([force_origin, moment], axis=1)
+    available_force, moment = shift_wrench(
+        np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1), -dynamics.com
+    )
+    available = np.concatenate([available_force, moment], axis=1)
     return ValidityReport(
         name=motion.name,
         times=motion.times(),

@@ -97,14 +97,16 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
             f"only {int(used.sum())} frames of '{report.name}' stand on the plates with all feet",
             "Check start_s, the axes and the length of the file",
         )
+    # Errors in body weights, and the mass at which the vertical forces would agree
     weight = report.dynamics.body.mass_kg * GRAVITY
     wanted, given = report.wrench, measured.wrench()
     error = (wanted - given)[used, :3] / weight
     scale = float((wanted[used, 1] * given[used, 1]).sum() / (wanted[used, 1] ** 2).sum())
+    # Centres of pressure
     places, _ = compute_centre_of_pressure(wanted, report.supports.floor_m)
     truth, _ = compute_centre_of_pressure(given, report.supports.floor_m)
     away = np.linalg.norm((places - truth)[used], axis=-1)
-    # Moment about the vertical through places `(F, 3)`
+    # Moments about the vertical through the measured centre of pressure
     twists = [(values[:, 3:] - np.cross(truth, values[:, :3]))[:, 1][used] for values in (wanted, given)]
     return ReactionComparison(
         times=report.times,

@@ -9,14 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError
+from marey.base import InputError, UnknownNameError
 from marey.graph.algorithms import largest_component
 from marey.graph.construction.culling import merge_states, rescue_events, select_cheapest, select_diverse_edges
 from marey.graph.construction.event_tables import EVENT_KINDS, event_table
 from marey.graph.construction.jobs import IsCancelled, run_clip_tasks
 from marey.graph.construction.layout import CompactParts, anchor_displacements, make_arrays
 from marey.graph.database.clips import Database, Progress, gather_database, make_clip_tasks
-from marey.graph.database.compact import PhasePaths, cull_transitions, median_step_cost
+from marey.graph.database.compact import cull_transitions, median_step_cost
 from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import PoseMetric, find_transitions
 from marey.graph.motion_graph import GraphSize, MotionGraph
@@ -70,18 +70,25 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     Raises:
         InputError: no two poses are alike, or the clips do not flow into one another.
     """
+    # Transitions between like poses, with those that events need
     metric = PoseMetric(database, settings)
     transitions = find_transitions(database, settings, metric)
     transitions, notes = rescue_events(database, transitions, settings, metric)
+    # Cheapest ways between contact changes, then states that are alike become one
     ways = cull_transitions(database, transitions, settings)
     group, gap = merge_states(database, settings, metric, transitions.threshold)
+    # What a merged state is off is paid for; of parallel edges the cheapest and some that differ stay
     after = database.phases.after[ways.through]
     price = settings.gap_share * settings.transition_weight * median_step_cost(database, settings) / transitions.scale
     cost = ways.cost + price * (gap[ways.source] + gap[after])
-    kept = select_cheapest([group[ways.source], group[after], _bin_landing_directions(database, ways, settings)], cost)
+    # Flights that land in other directions are no parallel edges
+    flights = np.array([not planted for planted in database.classes])[database.phases.kind[ways.source]]
+    yaw = anchor_displacements(database, ways)[:, 2]
+    landing = np.where(flights, np.floor(yaw / settings.yaw_bin_rad).astype(np.int64) + FLIGHT_BIN, 0)
+    kept = select_cheapest([group[ways.source], group[after], landing], cost)
     kept = select_diverse_edges(database, ways, kept, group, cost, settings)
-    after_component = database.phases.after[ways.through]
-    source, target = group[ways.source[kept]], group[after_component[kept]]
+    source, target = group[ways.source[kept]], group[after[kept]]
+    # Only the largest strong component: every state can be left and reached
     count = int(group.max()) + 1
     states = largest_component(source, target, count)
     number = np.full(count, -1, dtype=np.int64)
@@ -89,9 +96,12 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     inside = (number[source] >= 0) & (number[target] >= 0)
     if len(states) < 2 or not inside.any():
         raise InputError("there are no transitions between the clips", "Raise `density` or `cross`, or add clips")
+    # Edges in the order of the states that they leave, then arrays and tables
     kept = kept[inside]
     kept = kept[np.argsort(number[group[ways.source[kept]]], kind="stable")]
-    members = tuple(_order_by_centrality(np.flatnonzero(group == state), gap) for state in states)
+    # Members of each state, the most central first
+    grouped = (np.flatnonzero(group == state) for state in states)
+    members = tuple(own[np.argsort(gap[own], kind="stable")] for own in grouped)
     parts = CompactParts(database, transitions, ways, kept, number[group], cost, members)
     arrays = make_arrays(parts, settings)._replace(way=np.arange(len(kept)))
     tables = {kind: event_table(kind, arrays) for kind in EVENT_KINDS}
@@ -100,14 +110,3 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     )
     told = (*database.notes, *notes)
     return MotionGraph(settings, database, transitions, ways.select(kept), arrays, members, tables, size, told)
-
-
-def _bin_landing_directions(database: Database, ways: PhasePaths, settings: GraphSettings) -> IntArray:
-    """Landing direction of flights, in bins; zero for ways on the ground."""
-    flights = np.array([not planted for planted in database.classes])[database.phases.kind[ways.source]]
-    yaw = anchor_displacements(database, ways)[:, 2]
-    return np.where(flights, np.floor(yaw / settings.yaw_bin_rad).astype(np.int64) + FLIGHT_BIN, 0)
-
-
-def _order_by_centrality(members: IntArray, gap: FloatArray) -> IntArray:
-    return members[np.argsort(gap[members], kind="stable")]

@@ -37,6 +37,7 @@ def merge_states(
     used = 0
     for kind, planted in enumerate(database.classes):
         own = np.flatnonzero(table.kind == kind)
+        # Flights, picks and single phases stay on their own
         if (
             not planted
             or any(name.startswith(PICKED_PREFIX) for name in planted)
@@ -46,6 +47,7 @@ def merge_states(
             group[own] = used + np.arange(len(own))
             used += len(own)
             continue
+        # Complete linkage on symmetric distances
         one_way = metric.between(table.start[own], table.start[own])
         D = 0.5 * (one_way + one_way.T)
         np.fill_diagonal(D, 0.0)
@@ -53,6 +55,7 @@ def merge_states(
         group[own] = used + labels
         used += int(labels.max()) + 1
         for label in range(int(labels.max()) + 1):
+            # The middle of a group has the least sum of distances to the others
             members = np.flatnonzero(labels == label)
             middle = members[int(np.argmin(D[np.ix_(members, members)].sum(axis=1)))]
             gap[own[members]] = D[members, middle]
@@ -76,12 +79,12 @@ def rescue_events(
     Each is priced by its distance like any other. Pairs farther than ``reach`` thresholds are not joined, and the event
     is named in the notes.
     """
-    # Whether each pose is in the largest part of the full graph in which everything reaches everything
+    # Poses of the largest strong component of the full graph
     own = np.flatnonzero(database.clip[1:] == database.clip[:-1])
-    source_component = np.concatenate([own, transitions.source])
-    target_component = np.concatenate([own + 1, transitions.target])
+    tails = np.concatenate([own, transitions.source])
+    heads = np.concatenate([own + 1, transitions.target])
     main = np.zeros(database.num_poses, dtype=bool)
-    main[largest_component(source_component, target_component, database.num_poses)] = True
+    main[largest_component(tails, heads, database.num_poses)] = True
     lost = [int(s) for s in event_phases(database) if not main[database.phases.start[s]]]
     added: list[tuple[IntArray, IntArray, FloatArray]] = []
     notes: list[str] = []
@@ -132,6 +135,7 @@ class _EventLinker:
         database = self._database
         best: list[tuple[float, int, int]] = []
         for s in chain:
+            # Poses of the phase, and poses of the same class in the main part
             inside = slice(int(database.phases.start[s]), int(database.phases.stop[s]))
             own = inside.start + np.flatnonzero(self._inner[inside])
             kind = int(database.phases.kind[s])
@@ -142,6 +146,7 @@ class _EventLinker:
             for at in np.argsort(D, axis=None, kind="stable")[:LINKS].tolist():
                 row, column = divmod(int(at), len(others))
                 best.append((float(D[row, column]), int(own[row]), int(others[column])))
+        # The nearest of all, none beyond the limit
         best = sorted(b for b in best if b[0] < self._limit)[:LINKS]
         if not best:
             return None

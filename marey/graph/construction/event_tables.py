@@ -5,7 +5,7 @@ The report lists which events are reachable from which states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -165,7 +165,7 @@ class EventReach:
 
 @dataclass(frozen=True, slots=True)
 class GraphReport:
-    """Sizes and reach of a graph; ``to_dict`` for files."""
+    """Sizes and reach of a graph."""
 
     poses: int
     states: int
@@ -289,10 +289,3 @@ def transitions_per_s(graph: MotionGraph, edges: Sequence[int] | IntArray) -> fl
         jumps += len(stretches) - 1 + int(end >= 0 and stretches[0][0] != end)
         end = stretches[-1][1]
     return jumps / seconds if seconds > 0.0 else 0.0
-
-
-def to_dict(report: GraphReport) -> Mapping[str, object]:
-    """The report as plain values."""
-    from dataclasses import asdict
-
-    return asdict(report)

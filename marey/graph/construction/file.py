@@ -39,6 +39,7 @@ def check_graph(graph: MotionGraph) -> None:
     database, arrays, ways = graph.database, graph.arrays, graph.ways
     poses, phases = database.num_poses, len(database.phases.start)
     states, edges = graph.num_states, graph.num_edges
+    # Tables of the database
     _check_indices("phase", database.phase, phases, poses)
     _check_indices("clip", database.clip, len(database.clips), poses)
     _check_indices("kind", database.phases.kind, len(database.classes), phases)
@@ -46,6 +47,7 @@ def check_graph(graph: MotionGraph) -> None:
     _check_indices("stop", database.phases.stop - 1, poses, phases)
     _check_indices("transition", graph.transitions.source, poses)
     _check_indices("transition", graph.transitions.target, poses)
+    # Edges, their ways and the transitions on them
     _check_indices("target", arrays.target, states, edges)
     _check_indices("way", arrays.way, len(ways.source), edges)
     _check_indices("jump", ways.jump, len(graph.transitions.source))
@@ -53,6 +55,7 @@ def check_graph(graph: MotionGraph) -> None:
     _check_indices("way", ways.through, phases)
     _check_row_count("first", arrays.first, states, edges)
     _check_row_count("jump_first", ways.jump_first, len(ways.source), len(ways.jump))
+    # Groups of phases, and costs that a search can add up
     if len(graph.members) != states:
         raise InputError(f"{len(graph.members)} groups of phases for {states} states")
     for members in graph.members:
@@ -125,19 +128,19 @@ def load_graph(path: AnyPath) -> MotionGraph:
 def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
     database = graph.database
     tensors: Tensors = {}
-    # Prefix, owner and names of all arrays of a graph
-    database_groups = graph.database
+    # Every array under the prefix of its owner
     for prefix, owner, names in [
-        ("database", database_groups, DATABASE),
-        ("phases", database_groups.phases, PHASES),
-        ("body", database_groups.body, BODY),
-        ("skeleton", database_groups.body.skeleton, SKELETON),
+        ("database", database, DATABASE),
+        ("phases", database.phases, PHASES),
+        ("body", database.body, BODY),
+        ("skeleton", database.body.skeleton, SKELETON),
         ("transitions", graph.transitions, TRANSITIONS),
         ("ways", graph.ways, WAYS),
         ("arrays", graph.arrays, GraphArrays._fields),
         *((f"tables/{kind}", table, TABLE) for kind, table in graph.tables.items()),
     ]:
         tensors |= {f"{prefix}/{name}": _compact_dtype(getattr(owner, name)) for name in names}
+    # Members of the states as one list with offsets
     first = np.concatenate([[0], np.cumsum([len(row) for row in graph.members])])
     tensors["members/first"], tensors["members/phases"] = (
         first.astype(np.int32),

@@ -74,19 +74,20 @@ class ClipTask:
         clip = self._clean(clip, notes)
         if clip is None:
             return PreparedClip((), (*notes, f"'{name}' is too short and is left out"))
+        # Torques at the full rate, then everything at the rate of the graph
         torques = solve_inverse_dynamics(self.body, clip, contacts=_without_picks(clip.contacts)).torques
         slow = resample(clip, self.settings.rate_hz)
         at = np.minimum(np.rint(slow.times() * clip.rate_hz).astype(np.int64), clip.num_frames - 1)
         phases = split_events(slow, contact_phases(slow), self.settings.pick_height_m)
         # Runs of at least two phases with feet on the ground or in flight, and hands free
-        runs_usable: list[list[ContactPhase]] = [[]]
+        grounded: list[list[ContactPhase]] = [[]]
         for phase in phases:
             hands = any(name.endswith("hand") for name in phase.planted if not name.startswith(PICKED_PREFIX))
             if phase.kind in GROUNDED and not hands:
-                runs_usable[-1].append(phase)
-            elif runs_usable[-1]:
-                runs_usable.append([])
-        runs = [run for run in runs_usable if len(run) >= 2]
+                grounded[-1].append(phase)
+            elif grounded[-1]:
+                grounded.append([])
+        runs = [run for run in grounded if len(run) >= 2]
         if not runs:
             notes.append(f"'{name}' has fewer than two clean phases and is left out")
         made = tuple(self._run(name, n, slow, torques[at], run) for n, run in enumerate(runs))
@@ -212,42 +213,15 @@ class PhaseTable:
         object.__setattr__(self, "anchor", frozen(self.anchor, count, 3, name="anchor"))
 
 
-def prepare_clips(
-    motions: Sequence[Motion],
-    settings: GraphSettings | None = None,
-    *,
-    behaviours: Mapping[str, str] | None = None,
-    on_progress: Progress | None = None,
-) -> Database:
-    """Make clips ready for a graph ([Safonova2006]_ F2, F3).
+def make_clip_tasks(
+    motions: Sequence[Motion], settings: GraphSettings, behaviours: Mapping[str, str] | None = None
+) -> list[ClipTask]:
+    """One task for each clip, and one for its mirror image if the settings ask for it ([Safonova2006]_ F2, F3).
 
     Lost bones are put back, clips of another skeleton are retargeted to that of the first, arms-out poses at the ends
     are cut away, all clips are low-passed, their planted feet held still (a foot that pivots is lifted for that time),
     resampled, and cut where a foot lands, leaves, a hand picks something up or the body comes to stand.
-
-    Args:
-        motions: clips; the first gives the body.
-        settings: thresholds.
-        behaviours: behaviour of each clip by name; by default what happens in it: "pick", "jump", "run" or "walk".
-        on_progress: called with how many clips are done, of how many.
-
-    Raises:
-        InputError: no clip has two phases.
     """
-    settings = GraphSettings() if settings is None else settings
-    tasks = make_clip_tasks(motions, settings, behaviours)
-    done: list[PreparedClip] = []
-    for number, task in enumerate(tasks):
-        done.append(task())
-        if on_progress is not None:
-            on_progress(number + 1, len(tasks))
-    return gather_database(done, tasks[0].body, settings)
-
-
-def make_clip_tasks(
-    motions: Sequence[Motion], settings: GraphSettings, behaviours: Mapping[str, str] | None = None
-) -> list[ClipTask]:
-    """One task for each clip, and one for its mirror image if the settings ask for it."""
     if not motions:
         raise InputError("a graph of no clips", "Give at least one motion")
     body = Body.from_motion(motions[0])

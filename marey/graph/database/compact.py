@@ -53,10 +53,12 @@ def find_cheapest_paths(
     keys = np.empty(len(heap))
     touched = np.empty(poses, dtype=np.int64)
     source = np.empty(len(target), dtype=np.int64)
+    # Pose that each transition leaves, to trace ways back
     for p in range(poses):
         source[first[p] : first[p + 1]] = p
     used, written = 0, 0
     for s in range(count):
+        # Dijkstra from the first pose of phase s; only what it touched is cleared afterwards
         size = push_heap(heap, keys, 0, starts[s], 0.0)
         best[starts[s]], came[starts[s]] = 0.0, -2
         touched[0] = starts[s]
@@ -66,8 +68,10 @@ def find_cheapest_paths(
             size = pop_heap(heap, keys, size)
             if key > best[p]:
                 continue
+            # Showing a pose costs, so its cost is paid on leaving it
             here = float(best[p] + cost[p])
             own = phase[p]
+            # The end of a phase ends a way: write the edge and trace back its transitions
             if p + 1 == stops[own]:
                 if after[own] >= 0:
                     if used >= len(edges) or written + 64 >= len(parents):
@@ -85,12 +89,14 @@ def find_cheapest_paths(
                             q -= 1
                     parents[written] = -1
                     written += 1
+            # On to the next pose of the clip
             elif here < best[p + 1]:
                 if best[p + 1] == np.inf:
                     touched[num_touched] = p + 1
                     num_touched += 1
                 best[p + 1], came[p + 1] = here, -1
                 size = push_heap(heap, keys, size, p + 1, here)
+            # Or along a transition to a like pose
             for e in range(first[p], first[p + 1]):
                 q = target[e]
                 there = here + extra[e]

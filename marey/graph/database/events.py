@@ -104,6 +104,7 @@ def _split_rests(
     first = phase.start + MIN_HOLD_FRAMES * _has_event(phase)
     last = phase.stop - MIN_HOLD_FRAMES * any(_has_event(after) for after in following)
     for begin, end in calm.rest_ranges(first, last):
+        # A rest at the very start of the clip begins with the phase
         is_opening = is_first and begin - phase.start < MIN_SPLIT_FRAMES and not pieces and not _has_event(phase)
         begin = phase.start if is_opening else max(begin, rest.start + MIN_SPLIT_FRAMES)
         if begin >= end or phase.stop - begin < MIN_SPLIT_FRAMES:
@@ -115,8 +116,8 @@ def _split_rests(
             pieces.append(replace(rest, stop=end))
             # What comes after a stand: the foot that stays is the leading one, as in the double support of a walk
             stays = following[0].planted if following and len(following[0].planted) == 1 else ("right",)
-            plants_stance = tuple(sorted(phase.plants, key=lambda plant: (plant.foot in stays, plant.foot)))
-            rest = replace(phase, start=end, planted=tuple(plant.foot for plant in plants_stance), plants=plants_stance)
+            ordered = tuple(sorted(phase.plants, key=lambda plant: (plant.foot in stays, plant.foot)))
+            rest = replace(phase, start=end, planted=tuple(plant.foot for plant in ordered), plants=ordered)
     return [*pieces, rest]
 
 
@@ -225,10 +226,12 @@ def lift_pivots(motion: Motion, worst_m: float) -> Motion:
     known = contact_points(motion.skeleton).names
     if any(f"{side}_{part}" not in group for group in (names, known) for side in SIDES for part in PARTS):
         return motion
+    # Tracks of both feet, and where each is down
     feet = [_FootTrack.from_motion(names, known, points, side, motion.rate_hz) for side in SIDES]
     down = np.stack([active[:, foot.columns].any(axis=1) for foot in feet], axis=1)
     shortest = max(int(np.ceil(LIFT_S * motion.rate_hz)), 2)
     for number, foot in enumerate(feet):
+        # Stances of the foot; each pivot is lifted while the other foot carries
         edges = np.flatnonzero(np.diff(np.concatenate([[False], down[:, number], [False]]).astype(np.int8)))
         for start, stop in [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]:
             for wanted in foot.pivots(start, stop, worst_m, shortest):
@@ -270,7 +273,11 @@ class _FootTrack:
         """Ranges of frames, inside a stance, in which the foot goes from one place to another."""
         margin = max(int(END_SHARE * (stop - start)), shortest)
         inner = slice(start + margin, stop - margin)
-        if depth >= MAX_CUTS or inner.stop - inner.start < 3 * shortest or not self._is_wandering(inner, worst_m):
+        if depth >= MAX_CUTS or inner.stop - inner.start < 3 * shortest:
+            return []
+        # A foot pivots if its ball wanders or its heading turns
+        off = self._ball[inner] - np.median(self._ball[inner], axis=0)
+        if not (np.hypot(*off.T).max() > worst_m or np.ptp(self._yaw[inner]) > TURN_RAD):
             return []
         at = inner.start + int(np.argmax(self._speed[inner]))
         half = 0.5 * self._speed[at]
@@ -281,7 +288,3 @@ class _FootTrack:
             b += 1
         before = self.pivots(start, a, worst_m, shortest, depth + 1)
         return [*before, (a, b), *self.pivots(b, stop, worst_m, shortest, depth + 1)]
-
-    def _is_wandering(self, frames: slice, worst_m: float) -> bool:
-        off = self._ball[frames] - np.median(self._ball[frames], axis=0)
-        return bool(np.hypot(*off.T).max() > worst_m or np.ptp(self._yaw[frames]) > TURN_RAD)

@@ -94,15 +94,16 @@ def _foot_columns(database: Database, settings: GraphSettings, yaw: FloatArray) 
     """
     table, phase = database.phases, database.phase
     feet = table.feet[phase]
-    # Which foot is the anchor `(S,)`: 0 left, 1 right, -1 none
+    # The anchor is the foot that stands at the anchor's place: 0 left, 1 right, -1 none
     off = np.abs(table.feet[:, :, :2] - table.anchor[:, None, :2]).sum(axis=-1)
     off = np.where(np.isfinite(off), off, np.inf)
-    side_anchor = np.argmin(off, axis=1)
-    anchored = np.where(np.isfinite(off.min(axis=1)), side_anchor, -1)[phase]
+    nearest = np.argmin(off, axis=1)
+    anchored = np.where(np.isfinite(off.min(axis=1)), nearest, -1)[phase]
     columns: list[FloatArray] = []
     for rank, weight in ((0, 1.0), (1, SECOND_FOOT_WEIGHT)):
         side = np.where(anchored < 0, 0, anchored if rank == 0 else 1 - anchored)
         foot = np.take_along_axis(feet, side[:, None, None], axis=1)[:, 0]
+        # Place and heading of the foot in the frame of the root
         dx, dz = foot[:, 0] - database.roots[:, 0], foot[:, 1] - database.roots[:, 2]
         c, s = np.cos(yaw), np.sin(yaw)
         turn = (foot[:, 2] - yaw + np.pi) % (2.0 * np.pi) - np.pi
@@ -173,14 +174,6 @@ class PointClouds:
             np.add(a, sums[part][:, None], out=a)
             np.maximum(a, 0.0, out=a)
         return found
-
-
-def planar_distance(first: FloatArray, second: FloatArray) -> float:
-    """Mean squared distance [m²] of two clouds ``(K, 3)`` after the best turn and shift on the ground, pair by pair."""
-    p, q = (np.asarray(cloud, dtype=np.float64) - cloud.mean(axis=0) * [1.0, 0.0, 1.0] for cloud in (first, second))
-    angle = np.arctan2((p[:, 2] * q[:, 0] - p[:, 0] * q[:, 2]).sum(), (p[:, 0] * q[:, 0] + p[:, 2] * q[:, 2]).sum())
-    turned = SO3.exp(-angle * UP) @ q
-    return float(((p - turned) ** 2).sum(axis=1).mean())
 
 
 def split_blocks(count: int, size: int = 1024) -> Iterator[slice]:
@@ -290,10 +283,12 @@ class _TransitionFinder:
         here, D = own[rows], self._metric.between(own[rows], own)
         apart = round(settings.min_apart_s * database.rate_hz)
         clip = database.clip
-        for at, pose in enumerate(here):  # poses of the same clip that are next to one another
+        # Poses of the same clip that are next to one another do not count
+        for at, pose in enumerate(here):
             first, last = (int(k) for k in np.searchsorted(own, (pose - apart + 1, pose + apart)))
             D[at, first:last][clip[own[first:last]] == clip[pose]] = np.inf
         self._least = min(self._least, float(D.min(initial=np.inf)))
+        # Local minima of the distance, within a threshold that is tighter between behaviours
         is_low = _local_minima(D)
         same = self._behaviour[here][:, None] == self._behaviour[own][None]
         for mask, limit in ((same, self._threshold), (~same, settings.cross * self._threshold)):
@@ -304,15 +299,12 @@ class _TransitionFinder:
             self._found.append((here[i[kept]], own[j[kept]], D[i[kept], j[kept]]))
         if self._count > 1:
             # Remember the nearest pairs of each two behaviours, whether near enough or not
-            D_behaviours = np.where(~same & is_low, D, np.inf)
-            limit_behaviours = self._settings.reach * self._threshold
-            i_behaviours, j_behaviours = np.nonzero(limit_behaviours > D_behaviours)
-            value = D_behaviours[i_behaviours, j_behaviours]
-            pair = self._behaviour[here[i_behaviours]] * self._count + self._behaviour[own[j_behaviours]]
-            kept_behaviours = _smallest_in_groups(pair, value, self._settings.cross_links)
-            self._others.append(
-                (here[i_behaviours[kept_behaviours]], own[j_behaviours[kept_behaviours]], value[kept_behaviours])
-            )
+            across = np.where(~same & is_low, D, np.inf)
+            i, j = np.nonzero(settings.reach * self._threshold > across)
+            value = across[i, j]
+            pair = self._behaviour[here[i]] * self._count + self._behaviour[own[j]]
+            kept = _smallest_in_groups(pair, value, settings.cross_links)
+            self._others.append((here[i[kept]], own[j[kept]], value[kept]))
 
     def collect_pairs(self) -> PosePairs:
         """All pairs, with those added that two behaviours lack."""

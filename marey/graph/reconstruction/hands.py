@@ -50,7 +50,7 @@ def refine_footsteps(
     for step, aim in sorted(aims.items()):
         before = max(mark for mark in marks if mark <= step)
         after = min((mark for mark in marks if mark > step + 1), default=len(result.places) - 1)
-        # Carry footsteps between two constraints, most at the pick between them
+        # Share of the correction that each step takes: rising to the pick, falling to the next constraint
         missing = _pick_error(graph, result, step, aim)
         pick = step + 1
         pivot, shift, turn = missing
@@ -60,6 +60,7 @@ def refine_footsteps(
             gone = np.concatenate([[0.0], np.cumsum(steps[first:last])])
             part = smoothstep(gone / max(float(gone[-1]), 1e-9))
             share[first : last + 1] = part if rises else 1.0 - part
+        # Limit shift and turn, then carry all places about the pivot
         most = min(most_m, MAX_SHIFT_PER_M * float(steps[before:pick].sum()))
         size = float(np.linalg.norm(shift))
         shift = shift * min(1.0, most / max(size, 1e-9))
@@ -141,17 +142,19 @@ def _blended_run(steps: tuple[PathStep, ...], step: int) -> range | None:
 def _refine_run_weight(
     graph: MotionGraph, result: SearchResult, step: int, run: range, target: FloatArray
 ) -> SearchResult:
+    """The way with the weight of a run at which the hand comes nearest to its target."""
     steps = result.steps
     weight = steps[step].weight
     tried = np.clip(weight + WEIGHT_SPAN * np.linspace(-1.0, 1.0, NUM_TRIED), 0.0, 1.0)
-    # Anchors `(len(run) + 1, T, 3)` from the start of a run to its end, at each weight tried
+    # Anchors from the start of the run to its end, at each weight tried
     found = [np.tile(steps[run.start].place, (len(tried), 1))]
     for number in run:
-        step_anchors = steps[number]
-        weights = step_anchors.weight + _weight_sign(step_anchors, weight) * (tried - weight)
-        delta = blended_deltas(graph, np.array([step_anchors.edge]), np.array([step_anchors.other]), weights)[0]
+        blend = steps[number]
+        weights = blend.weight + _weight_sign(blend, weight) * (tried - weight)
+        delta = blended_deltas(graph, np.array([blend.edge]), np.array([blend.other]), weights)[0]
         found.append(compose_planar(found[-1], delta))
     anchors = np.stack(found)
+    # Distance of the hand from its target at each weight; weights that move the rest too far are out
     own = np.array([graph.arrays.target[steps[step].edge]]), np.array([graph.arrays.target[steps[step].other]])
     hands = blended_hands(graph, *own, tried)[0]
     at = anchors[step - run.start + 1]
@@ -161,26 +164,24 @@ def _refine_run_weight(
     turn = np.abs((shift[:, 2] + np.pi) % (2.0 * np.pi) - np.pi)
     far = (np.hypot(shift[:, 0], shift[:, 1]) > MAX_SHIFT_M) | (turn > MAX_TURN_RAD)
     best = int(np.argmin(np.where(far, np.inf, away)))
-    # The way with other weights in a run, and what follows carried along
+    # Rebuild the run with the best weight
     change = float(tried[best]) - weight
-    steps_weight, places_weight, at_weight = list(result.steps), result.places.copy(), result.places[run.start]
+    changed, moved_places, anchor = list(result.steps), result.places.copy(), result.places[run.start]
     for number in run:
-        step_weight = steps_weight[number]
-        steps_weight[number] = replace(
-            step_weight, weight=step_weight.weight + _weight_sign(step_weight, weight) * change, place=at_weight
+        before = changed[number]
+        changed[number] = replace(before, weight=before.weight + _weight_sign(before, weight) * change, place=anchor)
+        w = np.array([changed[number].weight])
+        anchor = compose_planar(
+            anchor, blended_deltas(graph, np.array([before.edge]), np.array([before.other]), w)[0, 0]
         )
-        w = np.array([steps_weight[number].weight])
-        at_weight = compose_planar(
-            at_weight, blended_deltas(graph, np.array([step_weight.edge]), np.array([step_weight.other]), w)[0, 0]
-        )
-        places_weight[number + 1] = at_weight
-    # Places `(n, 3)`, all carried with the first one, which is now elsewhere
-    places_positions = result.places[run.stop :]
-    moved = compose_planar(at_weight, to_frame(places_positions, places_positions[0]))
-    places_weight[run.stop :] = moved
-    for number in range(run.stop, len(steps_weight)):
-        steps_weight[number] = replace(steps_weight[number], place=moved[number - run.stop])
-    return replace(result, steps=tuple(steps_weight), places=places_weight)
+        moved_places[number + 1] = anchor
+    # What follows is carried along rigidly
+    rest = result.places[run.stop :]
+    moved = compose_planar(anchor, to_frame(rest, rest[0]))
+    moved_places[run.stop :] = moved
+    for number in range(run.stop, len(changed)):
+        changed[number] = replace(changed[number], place=moved[number - run.stop])
+    return replace(result, steps=tuple(changed), places=moved_places)
 
 
 def _weight_sign(step: PathStep, weight: float) -> float:

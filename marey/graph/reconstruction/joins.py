@@ -97,7 +97,11 @@ def join_tracks(pieces: Sequence[PoseTrack]) -> tuple[PoseTrack, list[Discontinu
         at, knots = at + piece.seconds, knots + kept
         cuts.append(_measure_discontinuity(piece, after, knots))
     rows.append(pieces[-1].rows(slice(None), at + pieces[-1].times))
-    return replace(_concatenate_tracks(rows), arrival=pieces[0].arrival), cuts
+    times, roots, wxyz, plants = (
+        np.concatenate([getattr(row, name) for row in rows]) for name in ("times", "roots", "wxyz", "plants")
+    )
+    whole = PoseTrack(times, roots, wxyz, plants, np.concatenate([row.is_anchor for row in rows]))
+    return replace(whole, arrival=pieces[0].arrival), cuts
 
 
 def _measure_discontinuity(piece: PoseTrack, after: PoseTrack, knot: int) -> Discontinuity:
@@ -117,13 +121,6 @@ def hold_last_pose(pose: PoseTrack, seconds: float, rate_hz: float) -> PoseTrack
     return pose.rows(np.full(count, len(pose.times) - 1), np.linspace(0.0, seconds, count))
 
 
-def _concatenate_tracks(rows: Sequence[PoseTrack]) -> PoseTrack:
-    times, roots, wxyz, plants = (
-        np.concatenate([getattr(row, name) for row in rows]) for name in ("times", "roots", "wxyz", "plants")
-    )
-    return PoseTrack(times, roots, wxyz, plants, np.concatenate([row.is_anchor for row in rows]))
-
-
 def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixed: FloatArray) -> PoseTrack:
     r"""Spread jumps of pose and speed over some time before and after them, so that poses at ``fixed`` times [s] stay.
 
@@ -135,20 +132,20 @@ def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixe
     is_held = track.in_flight
     for cut in cuts:
         if not cut.is_none:
-            # What every pose `(K,)` gets of a jump of place, and of one of speed [s]
             times = track.times
             away, ahead = times - times[cut.knot], np.arange(len(times)) >= cut.knot
-            # Time [s] before and after a cut in which poses may change: to the next fixed time, and to the next flight
-            here, reach_time = times[cut.knot], cut.ramp_s
+            # Time before and after the cut in which poses may change: to the next fixed time and the next flight
+            here, longest = times[cut.knot], cut.ramp_s
             marks = fixed - here
             is_fixed = bool(len(marks)) and float(np.abs(marks).min()) < 1e-6
-            before = min(reach_time, -float(marks[marks < -1e-6].max(initial=-reach_time)))
-            after = 0.0 if is_fixed else min(reach_time, float(marks[marks > 1e-6].min(initial=reach_time)))
+            before = min(longest, -float(marks[marks < -1e-6].max(initial=-longest)))
+            after = 0.0 if is_fixed else min(longest, float(marks[marks > 1e-6].min(initial=longest)))
             landed, leaves = np.flatnonzero(is_held[: cut.knot]) + 1, np.flatnonzero(is_held[cut.knot :]) + cut.knot
             ground_before = min(before, here - float(times[landed[-1]])) if len(landed) else before
             ground_after = min(after, float(times[leaves[0]]) - here) if len(leaves) else after
             before, after = (ground_before, ground_after) if ground_before + ground_after > 0.0 else (before, after)
             share = before / max(before + after, 1e-12)
+            # Share of the jump of place, and of the jump of speed, that every pose gets
             place, slope = np.zeros_like(away), np.zeros_like(away)
             for side, reach, part in ((~ahead, before, share), (ahead, after, share - 1.0)):
                 if reach > 0.0:
@@ -191,20 +188,13 @@ def sample_track(track: PoseTrack, times: FloatArray) -> PoseTrack:
     span = np.maximum(track.times[high] - track.times[low], 1e-12)
     part = np.clip((times - track.times[low]) / span, 0.0, 1.0)
     near = [np.maximum(low - 1, 0), low, high, np.minimum(high + 1, last)]
-    return PoseTrack(times, _interpolate_positions(track.roots, near, part), _interpolate_rotations(track.wxyz, near,
-        part), track.plants[low],
-                 track.is_anchor[low])  # fmt: skip
-
-
-def _interpolate_positions(values: FloatArray, near: list[IntArray], part: FloatArray) -> FloatArray:
-    p0, p1, p2, p3 = (values[rows] for rows in near)
-    return p1 + _catmull_rom(p0 - p1, p2 - p1, p3 - p1, part[:, None])
-
-
-def _interpolate_rotations(wxyz: FloatArray, near: list[IntArray], part: FloatArray) -> FloatArray:
-    here = SO3(wxyz[near[1]])
-    r0, r2, r3 = ((here.inverse() @ SO3(wxyz[near[k]])).log() for k in (0, 2, 3))
-    return (here @ SO3.exp(_catmull_rom(r0, r2, r3, part[:, None, None]))).wxyz
+    # Places relative to the pose before, rotations by logarithms relative to it
+    p0, p1, p2, p3 = (track.roots[rows] for rows in near)
+    roots = p1 + _catmull_rom(p0 - p1, p2 - p1, p3 - p1, part[:, None])
+    here = SO3(track.wxyz[low])
+    r0, r2, r3 = ((here.inverse() @ SO3(track.wxyz[near[k]])).log() for k in (0, 2, 3))
+    turned = here @ SO3.exp(_catmull_rom(r0, r2, r3, part[:, None, None]))
+    return PoseTrack(times, roots, turned.wxyz, track.plants[low], track.is_anchor[low])
 
 
 def _catmull_rom(p0: FloatArray, p2: FloatArray, p3: FloatArray, t: FloatArray) -> FloatArray:

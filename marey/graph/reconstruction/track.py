@@ -127,7 +127,7 @@ def _append_rest(graph: MotionGraph, result: SearchResult) -> list[PoseTrack]:
         return [place_poses(graph, table.start[[after]], after, result.places[-1])]
     last = min(int(table.stop[after]), int(table.start[after]) + round(SETTLE_S * graph.database.rate_hz))
     own: IntArray = np.arange(int(table.start[after]), last)
-    # The pose of some that is left most slowly; none after the last of them is looked at
+    # Rest in the first pose that is left about as slowly as any
     wxyz = SO3(graph.database.wxyz[own])
     turned = np.linalg.norm((wxyz[:-1].inverse() @ wxyz[1:]).log(), axis=-1).mean(axis=1)
     moved = np.linalg.norm(np.diff(graph.database.roots[own], axis=0), axis=1)
@@ -149,7 +149,8 @@ def _blend_edges(graph: MotionGraph, first: PoseTrack, second: PoseTrack, step: 
     seconds = float(blend_duration([first.seconds, second.seconds], weights, "sqrt"))
     count = max(2, round(seconds * rate))
     shares = np.linspace(0.0, 1.0, count + 1)
-    feet = planted_feet(graph.database.classes[int(graph.arrays.kind[_source_state(graph, step.edge)])])
+    source = int(np.searchsorted(graph.arrays.first, step.edge, side="right")) - 1
+    feet = planted_feet(graph.database.classes[int(graph.arrays.kind[source])])
     a, b = (
         BlendSource.from_motion(Motion(body.skeleton, rate, t.roots, SO3(t.wxyz)), body, feet) for t in (first, second)
     )
@@ -171,10 +172,6 @@ def _arrival_velocity(tracks: tuple[PoseTrack, PoseTrack], weights: FloatArray, 
         share = weight * track.seconds / seconds
         pace, spin = pace + share * track.arrival[0], spin + share * track.arrival[1]
     return pace, spin
-
-
-def _source_state(graph: MotionGraph, edge: int) -> int:
-    return int(np.searchsorted(graph.arrays.first, edge, side="right")) - 1
 
 
 def blend_positions(first: FloatArray, second: FloatArray, weight: float) -> FloatArray:
@@ -242,6 +239,7 @@ def hold_feet(motion: Motion, places: FloatArray) -> Motion:
     follow; the root comes down by some centimetres where a leg would not reach. The result has the contact track of
     what is shown in place.
     """
+    # Targets of the ankles; the root comes down where a leg would not reach; legs by two-bone kinematics
     targets = [_foot_targets(motion, side, places[:, n]) for n, side in enumerate(SIDES)]
     held = lower_root_to_reach(motion, [ankles for ankles, _ in targets])
     for side, (ankles, turns) in zip(SIDES, targets, strict=True):
@@ -250,7 +248,7 @@ def hold_feet(motion: Motion, places: FloatArray) -> Motion:
         held = solve_two_bone(
             held, limb, ankles, end_rotations=turns @ frames[:, limb.end], stretch=MAX_LEG_EXTENSION
         ).motion
-    # Heels and toes of planted feet that are on the ground and stay in place
+    # Contact track: heels and toes of planted feet that are low and still in the result
     names, points = contact_points(held.skeleton).names, contact_positions(held)
     steps = np.linalg.norm(np.diff(points, axis=0), axis=-1)
     steps = np.maximum(np.pad(steps, ((1, 0), (0, 0))), np.pad(steps, ((0, 1), (0, 0))))
@@ -270,12 +268,14 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
     ball = points[:, names.index(f"{side}_toe")]
     ankle = motion.joint_positions()[:, Limb.from_name(motion.skeleton, f"{side}_leg").end]
     planted = ~np.isnan(places[:, 0])
+    # Yaw that brings a level foot to its heading, interpolated during the swing
     along = (ball - heel) * [1.0, 0.0, 1.0]
     length = np.linalg.norm(along, axis=1)
     level = planted & (length > LEVEL * np.linalg.norm(ball - heel, axis=1).max())
     off = (places[:, 2] - np.arctan2(along[:, 0], along[:, 2]) + np.pi) % (2.0 * np.pi) - np.pi
     yaw = fill_gaps(np.where(level, off, 0.0)[:, None], level)
     turn = SO3.exp(yaw * UP)
+    # Shift that brings the ball to its place
     low = ball[:, 1] + np.minimum(0.0, (heel - ball)[:, 1])
     shift = np.stack([places[:, 0] - ball[:, 0], 0.0 * low, places[:, 1] - ball[:, 2]], axis=1)
     shift = fill_gaps(np.where(planted[:, None], shift, 0.0), planted)
@@ -283,6 +283,7 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
     flat = np.zeros_like(planted)
     for start, stop in find_runs(planted):
         flat[start:stop] = low[start:stop] < np.quantile(low[start:stop], MIN_LEG_EXTENSION) + HOVER_M
+    # Height: planted feet on the ground, swinging ones above it
     down = fill_gaps(-low[:, None], flat)[:, 0]
     shift[:, 1] = np.maximum(down, -low) + _swing_lift(low, planted, HALF_STEP_S * motion.rate_hz)
     return turn @ (ankle - ball) + ball + shift, turn

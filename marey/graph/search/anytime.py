@@ -104,13 +104,12 @@ class AnytimeSearch:
     def run_schedule(self, schedule: Sequence[float]) -> None:
         """Search with one epsilon after the other."""
         if len(self.problem.wishes) > 1:
-            # Meet the constraints one after the other, each from where the last was met: ways that are soon found
             share = self.clock.part(self._stage_share)
-            # Least cost that any way can have
-            epsilon = schedule[0]
+            # Lower bound of all ways: the least f of the starts
             clear_memory(self.memory)
-            self._begin(self.problem, self.problem.starts(), epsilon)
+            self._begin(self.problem, self.problem.starts(), schedule[0])
             self._low = self._least_open_cost()
+            # First ways, soon found: meet the constraints one after the other, each from where the last was met
             self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
             best_hands: dict[str, int] = {}
             for number in range(len(schedule)):
@@ -123,16 +122,15 @@ class AnytimeSearch:
             self.stopped = self.clock.stopped
             self.problem = self.problem.with_assigned_hands(best_hands)
         if not self.done and not self.stopped:
-            most = (
-                self.proved if self.best is None else min(self.proved, CLOSE_EPSILON)
-            )  # the others are proved already
+            # Larger epsilons are proved already
+            most = self.proved if self.best is None else min(self.proved, CLOSE_EPSILON)
             self._search_all_constraints([epsilon for epsilon in schedule if epsilon < most] or schedule[-1:])
         # Add up what the last search did, and how far it got
         self._accumulate_counts()
         count = self.memory.num_states
         met = self.memory.whole[:count, MET]
-        most_counts = int(met.max(initial=0))
-        self._got = most_counts, float(self.memory.real[:count, H][met == most_counts].min(initial=np.inf))
+        furthest = int(met.max(initial=0))
+        self._got = furthest, float(self.memory.real[:count, H][met == furthest].min(initial=np.inf))
 
     def _chain_stages(self, schedule: Sequence[float], clock: SearchClock) -> tuple[SearchPath | None, bool]:
         """One way for each constraint, joined; None if one was not found. And whether all epsilons were searched.
@@ -251,17 +249,13 @@ class AnytimeSearch:
         """Record the best path and report it."""
         self.proved = max(1.0, min(proved, self.proved))
         expansions = self.expansions + int(self.memory.counts[EXPANSIONS])
-        found = SearchSolution(
-            epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k, self._root_path()
-        )
+        # Root at every state of the best way, for whoever draws it
+        assert self.best is not None
+        roots = compose_planar(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
+        found = SearchSolution(epsilon, self.proved, self.cost, expansions, self.clock.seconds, self.k, roots)
         self.history.append(found)
         stop = self.on_solution is not None and bool(self.on_solution(found))
         self.done = stop or self.proved <= 1.0
-
-    def _root_path(self) -> FloatArray:
-        """Root ``(n, 2)`` [m] at every state of the best way."""
-        assert self.best is not None
-        return compose_planar(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
 
     def _accumulate_counts(self) -> None:
         counts = self.memory.counts

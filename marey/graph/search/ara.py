@@ -74,6 +74,7 @@ CONSISTENT = 1e-9  # an estimate may fall by this much more than an edge costs
 @kernel
 def find_slot(table: IntArray, whole: IntArray, key: int) -> int:
     """Place in the table of a key, or of the empty slot where it belongs."""
+    # Fibonacci hashing into a table whose length is a power of two
     mask = len(table) - 1
     at = (key ^ (key >> 31)) * 0x9E3779B97F4A7C1
     at = (at ^ (at >> 29)) & mask
@@ -81,6 +82,7 @@ def find_slot(table: IntArray, whole: IntArray, key: int) -> int:
         number = table[at]
         if number == EMPTY or whole[number, KEY] == key:
             return at
+        # Linear probing
         at = (at + 1) & mask
 
 
@@ -98,6 +100,7 @@ def cell_level(wish: FloatArray, x: float, z: float) -> int:
 @kernel
 def hash_state(grid: FloatArray, fine: int, node: int, met: int, x: float, z: float, yaw: float) -> int:
     """State of the graph, constraints met, and cell of an anchor in one number."""
+    # Discretise place and heading, then pack all parts into the bits of one integer
     cell, turns = CELL_SIZES_M[fine], DIRECTION_COUNTS[fine]
     ix, iz = int((x - grid[0]) / cell) & 4095, int((z - grid[1]) / cell) & 4095
     turn = int((yaw + np.pi) / (2.0 * np.pi) * turns)
@@ -126,13 +129,16 @@ def queue_state(
 ) -> bool:  # fmt: skip
     """Queue a search state that has just become cheaper; false when the memory is full."""
     status = whole[number, STATUS]
+    # A state that meets all constraints is a goal; the cheapest one is kept
     if whole[number, MET] == last:
         whole[number, STATUS] = CLOSED
         if counts[GOAL] == EMPTY or real[number, G] < real[counts[GOAL], G]:
             counts[GOAL] = number
+    # ARA*: a closed state that became cheaper goes to INCONS, not back to OPEN
     elif status == CLOSED:
         whole[number, STATUS] = INCONSISTENT
     elif status != INCONSISTENT:
+        # Insert into OPEN with key g + epsilon h; older entries of the heap become stale
         if counts[HEAP] >= len(heap):
             return False
         whole[number, STATUS] = OPEN
@@ -147,9 +153,11 @@ def pop_state(
     """Take the most promising open state; EMPTY when none can lead to an end below ``bound``."""
     while counts[HEAP] > 0:
         s, key = heap[0], keys[0]
+        # ARA* stops when no key of OPEN is below the cost of the goal
         if bound <= key:
             return EMPTY
         counts[HEAP] = pop_heap(heap, keys, counts[HEAP])
+        # Skip stale entries: closed since, or inserted again with a smaller key
         if whole[s, STATUS] == OPEN and key <= real[s, G] + epsilon * real[s, H] + 1e-12:
             whole[s, STATUS] = CLOSED
             counts[EXPANSIONS] += 1
@@ -182,68 +190,92 @@ def expand_state(
     upper: float, epsilon: float, is_few: bool, apart: BoolArray,
 ) -> bool:  # fmt: skip
     """Go along every edge of a search state; false when the memory is full."""
+    # Locals save look-ups in the inner loop
     order, target, cost, delta, path = roads.order, roads.target, roads.cost, roads.delta, roads.path
     flight, event, hand, root, feet = roads.flight, roads.event, roads.hand, roads.root, roads.feet
     table, whole, real, counts = memory.table, memory.whole, memory.real, memory.counts
     free, firm, distance, rate, base = world.free, world.stand, world.distance, terms.rate, terms.base
     turned, final = terms.turned, terms.final
     node, met, last = int(whole[s, NODE]), int(whole[s, MET]), len(wishes)
-    x, z, yaw, own = real[s, X], real[s, Z], real[s, YAW], real[s, H]
-    c, si, wish, after = np.cos(yaw), np.sin(yaw), wishes[met], np.empty(3)
+    x, z, yaw, own_h = real[s, X], real[s, Z], real[s, YAW], real[s, H]
+    cos, sin, wish, after = np.cos(yaw), np.sin(yaw), wishes[met], np.empty(3)
+    # Edges in order of cost; the few that differ come first
     end = roads.first[node] + roads.few[node] if is_few else roads.first[node + 1]
     for k in range(roads.first[node], end):
         e = int(order[k])
+        # Cost so far plus this edge; prune what cannot beat the incumbent
         reached, t = real[s, G] + cost[e], int(target[e])
         if not reached < upper:
             continue
-        nx, nz = x + c * delta[e, 0] + si * delta[e, 1], z - si * delta[e, 0] + c * delta[e, 1]
-        nyaw = wrap_angle(yaw + delta[e, 2])
-        nc, ns = np.cos(nyaw), np.sin(nyaw)
-        if not can_stand(feet, firm, grid, t, nx, nz, nc, ns):
+        # Anchor after the edge: the edge's planar displacement in the frame of this state
+        next_x, next_z = x + cos * delta[e, 0] + sin * delta[e, 1], z - sin * delta[e, 0] + cos * delta[e, 1]
+        next_yaw = wrap_angle(yaw + delta[e, 2])
+        next_cos, next_sin = np.cos(next_yaw), np.sin(next_yaw)
+        # Planted feet must find ground
+        if not can_stand(feet, firm, grid, t, next_x, next_z, next_cos, next_sin):
             continue
-        rx, rz = nx + nc * root[t, 0] + ns * root[t, 1], nz - ns * root[t, 0] + nc * root[t, 1]
+        # Place of the root, by which constraints and heuristic are measured
+        root_x, root_z = (
+            next_x + next_cos * root[t, 0] + next_sin * root[t, 1],
+            next_z - next_sin * root[t, 0] + next_cos * root[t, 1],
+        )
+        # Does this edge meet the next constraint?
         if wish[KIND] == PICK:
             if wish[SLACK] > 0.0:
-                after[0], after[1], after[2] = nx, nz, nyaw
+                after[0], after[1], after[2] = next_x, next_z, next_yaw
                 hit = move_to_pick(roads, world, grid, wish, memory, s, e, after)
-                nx, nz, nyaw = after[0], after[1], after[2]
-                nc, ns = np.cos(nyaw), np.sin(nyaw)
-                rx, rz = nx + nc * root[t, 0] + ns * root[t, 1], nz - ns * root[t, 0] + nc * root[t, 1]
+                next_x, next_z, next_yaw = after[0], after[1], after[2]
+                next_cos, next_sin = np.cos(next_yaw), np.sin(next_yaw)
+                root_x, root_z = (
+                    next_x + next_cos * root[t, 0] + next_sin * root[t, 1],
+                    next_z - next_sin * root[t, 0] + next_cos * root[t, 1],
+                )
             else:
-                hit = is_picked(wish, event, hand, t, nx, nz, nc, ns, rx, rz)
+                hit = is_picked(wish, event, hand, t, next_x, next_z, next_cos, next_sin, root_x, root_z)
         elif wish[KIND] == JUMP:
-            hit = is_jumped(wish, flight, path, e, x, z, c, si)
-            hit = hit and (np.isnan(wish[HEADING]) or is_crossed(wish, x, z, nx, nz))
+            hit = is_jumped(wish, flight, path, e, x, z, cos, sin)
+            hit = hit and (np.isnan(wish[HEADING]) or is_crossed(wish, x, z, next_x, next_z))
         elif wish[KIND] == STEP:
-            hit = is_crossed(wish, x, z, nx, nz)
+            hit = is_crossed(wish, x, z, next_x, next_z)
         else:
-            hit = is_reached(wish, roads.stands[t], rx, rz, nyaw + root[t, 2])
+            hit = is_reached(wish, roads.stands[t], root_x, root_z, next_yaw + root[t, 2])
+        # Prune edges that serve only to meet a constraint and do not, and ways past a pick
         if (apart[e] and not hit) or (
-            wish[SLACK] > 0.0 and not hit and is_pick_unreachable(roads, wish, t, nx, nz, nyaw)
+            wish[SLACK] > 0.0 and not hit and is_pick_unreachable(roads, wish, t, next_x, next_z, next_yaw)
         ):
             continue
+        # The last constraint costs coming to rest as well
         now = met + 1 if hit else met
-        more = final[t] if now == last and len(final) > 0 else 0.0
-        reached += more
-        fine = cell_level(wishes[min(now, last - 1)], nx, nz)
-        key = hash_state(grid, fine, t, now, nx, nz, nyaw)
+        final_cost = final[t] if now == last and len(final) > 0 else 0.0
+        reached += final_cost
+        # Look up the state in the table; a way that is no cheaper is dropped
+        fine = cell_level(wishes[min(now, last - 1)], next_x, next_z)
+        key = hash_state(grid, fine, t, now, next_x, next_z, next_yaw)
         slot = find_slot(table, whole, key)
         number = int(table[slot])
         if number != EMPTY and reached >= real[number, G]:
             continue
-        if not is_path_free(path, free, grid, e, x, z, c, si):
+        # The dearest test last: the root's path must not cross a wall
+        if not is_path_free(path, free, grid, e, x, z, cos, sin):
             record_blocked_edge(memory.blocked, counts, s, e)
             continue
-        h = 0.0 if now == last else evaluate_heuristic(distance, grid, rate, base, turned, t, now, rx, rz, nyaw)
-        if own > cost[e] + more + h + CONSISTENT:
+        # Heuristic; count where it is inconsistent, h(s) > c(s, s') + h(s')
+        h = (
+            0.0
+            if now == last
+            else evaluate_heuristic(distance, grid, rate, base, turned, t, now, root_x, root_z, next_yaw)
+        )
+        if own_h > cost[e] + final_cost + h + CONSISTENT:
             counts[VIOLATIONS] += 1
+        # f = g + h bounds the cost of every goal behind this state
         if not reached + h < upper:
             continue
+        # Write the cheaper way and queue the state
         if number == EMPTY:
             number = add_state(table, whole, real, counts, slot, key, t, now)
         if number == EMPTY:
             return False
-        after[0], after[1], after[2] = nx, nz, nyaw
+        after[0], after[1], after[2] = next_x, next_z, next_yaw
         update_state(whole, real, number, s, e, after, reached, h)
         if not queue_state(whole, real, memory.heap, memory.keys, counts, number, last, epsilon):
             return False
@@ -265,12 +297,14 @@ def expand_states(
     real, counts = memory.real, memory.counts
     grid = np.array([world.origin[0], world.origin[1], world.cell])
     for _ in range(budget):
+        # Upper bound: the incumbent, or the cheapest goal of this search
         bound = upper
         if counts[GOAL] != EMPTY:
             bound = min(upper, real[counts[GOAL], G])
         s = pop_state(memory.whole, real, memory.heap, memory.keys, counts, epsilon, bound)
         if s == EMPTY:
             return DONE
+        # A state with f at the bound stays closed without being expanded
         if real[s, G] + real[s, H] < bound and not expand_state(
             roads, world, grid, wishes, terms, memory, s, bound, epsilon, is_few, apart
         ):
@@ -289,11 +323,13 @@ def add_start(
     c, si = np.cos(place[2]), np.sin(place[2])
     rx, rz = roads.root[node, 0], roads.root[node, 1]
     x, z = place[0] + c * rx + si * rz, place[1] - si * rx + c * rz
+    # Heuristic at the root of the start; no end is reachable where it is infinite
     h = evaluate_heuristic(
         world.distance, grid, terms.rate, terms.base, terms.turned, node, met, x, z, wrap_angle(place[2])
     )
     if not np.isfinite(h) or not can_stand(roads.feet, world.stand, grid, node, place[0], place[1], c, si):
         return False
+    # Starts get negative keys, which no cell has
     return relax_state(memory, -2 - int(memory.counts[STATES]), node, met, EMPTY, EMPTY, place, 0.0, h, epsilon, last)
 
 
@@ -323,25 +359,36 @@ def relax_edge(
     """Offer the way along one edge at another cost and under another number; whether it is of use."""
     grid = np.array([world.origin[0], world.origin[1], world.cell])
     x, z, yaw = memory.real[s, X], memory.real[s, Z], memory.real[s, YAW]
-    c, si, met, t, last = np.cos(yaw), np.sin(yaw), int(memory.whole[s, MET]), int(roads.target[e]), len(wishes)
-    nx = x + c * roads.delta[e, 0] + si * roads.delta[e, 1]
-    nz = z - si * roads.delta[e, 0] + c * roads.delta[e, 1]
-    nyaw = wrap_angle(yaw + roads.delta[e, 2])
-    nc, ns = np.cos(nyaw), np.sin(nyaw)
-    rx, rz = nx + nc * roads.root[t, 0] + ns * roads.root[t, 1], nz - ns * roads.root[t, 0] + nc * roads.root[t, 1]
+    cos, sin, met, t, last = np.cos(yaw), np.sin(yaw), int(memory.whole[s, MET]), int(roads.target[e]), len(wishes)
+    # Anchor and root after the edge, as in `expand_state`
+    next_x = x + cos * roads.delta[e, 0] + sin * roads.delta[e, 1]
+    next_z = z - sin * roads.delta[e, 0] + cos * roads.delta[e, 1]
+    next_yaw = wrap_angle(yaw + roads.delta[e, 2])
+    next_cos, next_sin = np.cos(next_yaw), np.sin(next_yaw)
+    root_x, root_z = (
+        next_x + next_cos * roads.root[t, 0] + next_sin * roads.root[t, 1],
+        next_z - next_sin * roads.root[t, 0] + next_cos * roads.root[t, 1],
+    )
+    # Only picks and places to reach are met by a detour
     wish = wishes[met]
-    hit = wish[KIND] == PICK and is_picked(wish, roads.event, roads.hand, t, nx, nz, nc, ns, rx, rz)
-    hit = hit or (wish[KIND] == REACH and is_reached(wish, roads.stands[t], rx, rz, nyaw + roads.root[t, 2]))
+    hit = wish[KIND] == PICK and is_picked(
+        wish, roads.event, roads.hand, t, next_x, next_z, next_cos, next_sin, root_x, root_z
+    )
+    hit = hit or (
+        wish[KIND] == REACH and is_reached(wish, roads.stands[t], root_x, root_z, next_yaw + roads.root[t, 2])
+    )
     now = met + 1 if hit else met
     h = (
         0.0
         if now == last
-        else evaluate_heuristic(world.distance, grid, terms.rate, terms.base, terms.turned, t, now, rx, rz, nyaw)
+        else evaluate_heuristic(
+            world.distance, grid, terms.rate, terms.base, terms.turned, t, now, root_x, root_z, next_yaw
+        )
     )
     if not np.isfinite(h):
         return False
-    key = hash_state(grid, cell_level(wishes[min(now, last - 1)], nx, nz), t, now, nx, nz, nyaw)
-    place = np.array([nx, nz, nyaw])
+    key = hash_state(grid, cell_level(wishes[min(now, last - 1)], next_x, next_z), t, now, next_x, next_z, next_yaw)
+    place = np.array([next_x, next_z, next_yaw])
     return relax_state(memory, key, t, now, s, name, place, memory.real[s, G] + cost, h, epsilon, last)
 
 
@@ -351,6 +398,7 @@ def reopen_states(memory: SearchMemory, epsilon: float) -> None:
     whole, real, heap, keys, counts = memory.whole, memory.real, memory.heap, memory.keys, memory.counts
     counts[HEAP] = 0
     for number in range(counts[STATES]):
+        # OPEN = OPEN + INCONS with keys of the new epsilon; CLOSED becomes empty
         if whole[number, STATUS] == OPEN or whole[number, STATUS] == INCONSISTENT:
             whole[number, STATUS] = OPEN
             key = real[number, G] + epsilon * real[number, H]

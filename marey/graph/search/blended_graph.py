@@ -101,7 +101,7 @@ def lay_out_pairs(graph: MotionGraph, roads: SearchGraph) -> tuple[SearchGraph, 
         Roads, their arc lengths ``(E,)`` [m], and what is blended.
     """
     distance = state_distances(graph)
-    # Pairs of edges up to some edges before and after pairs of events, and the pairs of states between them
+    # Breadth-first from pairs of events, backwards then forwards, over pairs of edges that may be blended
     partners = find_partners(graph, distance)
     count = graph.num_states
     source = np.repeat(np.arange(count), np.diff(roads.first))
@@ -113,6 +113,7 @@ def lay_out_pairs(graph: MotionGraph, roads: SearchGraph) -> tuple[SearchGraph, 
     for order, first, end in ((into, in_first, source), (np.arange(len(source)), roads.first, roads.target)):
         frontier = events
         for kept in NUM_KEPT_PAIRS:
+            # Pairs of edges next to the frontier; where both end in one state the blend is over
             around = [_neighbouring_pairs(graph, pair, order, first, end, gaps, kept) for pair in frontier]
             found.extend(around)
             apart = [edges for edges in around if len(edges) and end[edges[0, 0]] != end[edges[0, 1]]]
@@ -143,14 +144,14 @@ def _blendable_states(partners: BlendPartners) -> BoolArray:
 def _event_pairs(graph: MotionGraph, partners: BlendPartners, distance: FloatArray) -> IntArray:
     """Pairs of picks, and of flights, of one class ``(n, 2)``: each with those that are most like it."""
     arrays, found = graph.arrays, set[tuple[int, int]]()
-    # What events of one class differ by `(N, 3)` [m]: where the hand is, or how far and high one flies
-    arrays_sizes = graph.arrays
-    size = np.where(np.isin(arrays_sizes.event, PICK_EVENTS)[:, None], arrays_sizes.hand, 0.0)
-    source = np.repeat(np.arange(graph.num_states), np.diff(arrays_sizes.first))
-    flights = np.flatnonzero((arrays_sizes.flight[:, 0] > 0.0) & (arrays_sizes.event[source] == FLIGHT))
-    size[source[flights], :2] = arrays_sizes.flight[flights]
+    # Events of one class differ by where the hand is, or by how far and high one flies
+    size = np.where(np.isin(arrays.event, PICK_EVENTS)[:, None], arrays.hand, 0.0)
+    source = np.repeat(np.arange(graph.num_states), np.diff(arrays.first))
+    flights = np.flatnonzero((arrays.flight[:, 0] > 0.0) & (arrays.event[source] == FLIGHT))
+    size[source[flights], :2] = arrays.flight[flights]
     is_jump = (arrays.event == FLIGHT) & (size[:, 0] > SHORTEST_JUMP_M)
     for s in np.flatnonzero(np.isin(arrays.event, PICK_EVENTS) | is_jump).tolist():
+        # The nearest partners that differ enough to be worth blending
         others = partners.of(s)
         others = others[is_jump[others] == is_jump[s]]
         others = others[np.linalg.norm(size[others] - size[s], axis=1) > UNLIKE_M]
@@ -179,17 +180,19 @@ def _enumerate_rows(graph: MotionGraph, links: _EdgePairs, distance: FloatArray)
     """All blended edges: from one state, from a pair or over a gap; to one state, to a pair or over a gap."""
     count, W, w = graph.num_states, len(WEIGHTS), WEIGHTS[None]
     A, C, B, D = links.ends.T
+    # Numbers of blended states: one for each pair and weight, after the states of the graph
     number = np.full((count, count), -1, dtype=np.int64)
     for p, q in (links.nodes.T, links.nodes.T[::-1]):
         number[p, q] = count + W * np.arange(len(links.nodes))
     begin, finish = _state_numbers(number, A, C), _state_numbers(number, B, D)
-    # Blends `(L, W)` that last about as long as what they are mostly made of
+    # A blend must last about as long as what it is mostly made of
     T = graph.arrays.seconds
     most = np.where(WEIGHTS >= 0.5, T[links.a][:, None], T[links.c][:, None])
     is_good, limit = (
         np.abs(np.log(blended_seconds(graph, links.a, links.c, WEIGHTS) / most)) <= np.log(MAX_STRETCH),
         GAP_COST_FACTOR * graph.transitions.threshold,
     )
+    # Edges between pairs, then into a blend over a gap, then out of one to the nearer state
     found = [_lookup(begin, finish, np.zeros(begin.shape), is_good & (begin >= 0) & (finish >= 0))]
     for state, part in ((A, (1.0 - w) ** 2), (C, w**2)):
         gap = part * distance[A, C][:, None]
@@ -227,12 +230,14 @@ def _append_rows(
         """Values of edges, and of blended ones at their own weights."""
         return np.concatenate([own, blended[rows.link, rows.weight]])
 
+    # Costs, displacements, paths and flights at all weights; a gap between the poses costs more
     cost = with_blends(roads.cost, blended_costs(graph, links.a, links.c, WEIGHTS))
     cost[edges:] += gap_cost_per_distance(graph) * rows.gap
     delta = with_blends(roads.delta, blended_deltas(graph, links.a, links.c, WEIGHTS))
     path = with_blends(roads.path, blended_paths(graph, links.a, links.c, WEIGHTS))
     flight = with_blends(roads.flight, blended_flights(graph, links.a, links.c, WEIGHTS))
     arc = np.concatenate([arrays.arc, w * arrays.arc[a] + (1.0 - w) * arrays.arc[c]])
+    # Sort all edges by the state that they leave
     source = np.repeat(np.arange(graph.num_states), np.diff(roads.first))
     start, target = np.concatenate([source, rows.begin]), np.concatenate([roads.target, rows.finish])
     by = np.argsort(start, kind="stable")

@@ -199,14 +199,17 @@ def solve_step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
     """
     n = len(places)
     w, a = np.zeros(n), np.zeros((n, 2))
+    # Lengths w_i of the steps, and levers a_i of the last place
     for i in range(1, n):
         w[i] = np.hypot(places[i, 0] - places[i - 1, 0], places[i, 1] - places[i - 1, 1])
         a[i, 0], a[i, 1] = places[n - 1, 1] - places[i, 1], places[i, 0] - places[n - 1, 0]
     w /= max(w.sum(), 1e-9)
+    # Weighted mean and second moments of the levers
     mx, mz, xx, xz, zz = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(n):
         mx, mz = mx + w[i] * a[i, 0], mz + w[i] * a[i, 1]
         xx, xz, zz = xx + w[i] * a[i, 0] ** 2, xz + w[i] * a[i, 0] * a[i, 1], zz + w[i] * a[i, 1] ** 2
+    # 2x2 normal equations of the translation, after the mean lever took up the turn
     turn = wrap_angle(target[2] - places[n - 1, 2])
     p, q, r = (
         1.0 + (xx - mx * mx) / METRES_PER_RADIAN**2,
@@ -215,6 +218,7 @@ def solve_step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
     )
     bx, bz = target[0] - places[n - 1, 0] - mx * turn, target[1] - places[n - 1, 1] - mz * turn
     ux, uz = (r * bx - q * bz) / (p * r - q * q), (p * bz - q * bx) / (p * r - q * q)
+    # Spread translation and turn over the steps by their weights
     changes = np.zeros((n, 3))
     for i in range(n):
         lever = (a[i, 0] - mx) * ux + (a[i, 1] - mz) * uz
@@ -238,18 +242,18 @@ def move_steps(places: FloatArray, target: FloatArray) -> FloatArray:
     """Places ``(n, 3)`` with the first as it is and the last at ``target``; turns are small, so three rounds do."""
     moved = places
     for _ in range(3):
-        # Places of steps that give way, each carried by those before it
+        # Apply the changes step by step; each step is carried and turned by those before it
         changes = solve_step_changes(moved, target)
-        moved_changes = moved.copy()
+        carried = moved.copy()
         turn = 0.0
         for i in range(1, len(moved)):
             c, s = np.cos(turn), np.sin(turn)
             dx, dz = moved[i, 0] - moved[i - 1, 0], moved[i, 1] - moved[i - 1, 1]
-            moved_changes[i, 0] = moved_changes[i - 1, 0] + c * dx + s * dz + changes[i, 0]
-            moved_changes[i, 1] = moved_changes[i - 1, 1] - s * dx + c * dz + changes[i, 1]
+            carried[i, 0] = carried[i - 1, 0] + c * dx + s * dz + changes[i, 0]
+            carried[i, 1] = carried[i - 1, 1] - s * dx + c * dz + changes[i, 1]
             turn += changes[i, 2]
-            moved_changes[i, 2] = wrap_angle(moved[i, 2] + turn)
-        moved = moved_changes
+            carried[i, 2] = wrap_angle(moved[i, 2] + turn)
+        moved = carried
     moved[-1, 0], moved[-1, 1], moved[-1, 2] = target[0], target[1], target[2]
     return moved
 
@@ -337,7 +341,7 @@ def move_to_pick(
     hand, root = roads.hand[t], roads.root[t]
     if not is_near_pick(wish, int(roads.event[t]), hand, root, place):
         return False
-    # Search states since the last constraint was met, up to one, and their anchors with room for one more
+    # Search states since the last constraint was met, and their anchors
     count, at = 1, s
     while whole[at, PARENT] != EMPTY and whole[whole[at, PARENT], MET] == whole[s, MET]:
         at = whole[at, PARENT]
@@ -354,7 +358,7 @@ def move_to_pick(
     for i in range(n):
         length += np.hypot(places[i + 1, 0] - places[i, 0], places[i + 1, 1] - places[i, 1])
     if length > MIN_STEP_M:
-        # Anchor (3,) at which the hand is over its object and the root at its pin; what is left is shared by both
+        # Ideal anchor: the hand over its object and the root at its pin; what is left over is shared by both
         hx, hz = transform_point(place, hand[0], hand[2])
         ideal, turn = place.copy(), 0.0
         tx, tz = wish[GOAL_X], wish[GOAL_Z]
@@ -365,13 +369,12 @@ def move_to_pick(
             turn = wrap_angle(np.arctan2(wx, wz) - np.arctan2(hx - rx, hz - rz))
             room = np.sqrt(max(wish[TOLERANCE] ** 2 - (hand[1] - wish[GOAL_Y]) ** 2, 0.0))
             spare = own - wanted
-            part_anchor = min(max(0.5 * abs(spare), abs(spare) - ERROR_FRACTION * wish[PIN_TOLERANCE]), room) * np.sign(
-                spare
-            )
-            tx, tz = tx + part_anchor * wx / wanted, tz + part_anchor * wz / wanted
+            shift = min(max(0.5 * abs(spare), abs(spare) - ERROR_FRACTION * wish[PIN_TOLERANCE]), room) * np.sign(spare)
+            tx, tz = tx + shift * wx / wanted, tz + shift * wz / wanted
         ideal[2] = wrap_angle(place[2] + turn)
         at_x, at_z = transform_point(ideal, hand[0], hand[2])
         ideal[0], ideal[1] = ideal[0] + tx - at_x, ideal[1] + tz - at_z
+        # Part of the way to it that steps, slack and turn allow
         ax, az = transform_point(place, root[0], root[1])
         bx, bz = transform_point(ideal, root[0], root[1])
         part = feasible_fraction(solve_step_changes(places, ideal))
@@ -379,6 +382,7 @@ def move_to_pick(
         part = min(part, MAX_ANCHOR_ROTATION_RAD / max(abs(wrap_angle(ideal[2] - place[2])), 1e-9))
         goal = place + part * (ideal - place)
         goal[2] = wrap_angle(place[2] + part * wrap_angle(ideal[2] - place[2]))
+        # Steps that gave way must still find ground and free cells
         if is_pick_accepted(wish, hand, root, place, goal):
             nodes, edges = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
             for i in range(n):
@@ -387,6 +391,7 @@ def move_to_pick(
             if is_walkable(roads, world.free, world.stand, grid, nodes, edges, move_steps(places, goal)):
                 place[0], place[1], place[2] = goal[0], goal[1], goal[2]
                 return True
+    # Without a move, the pick counts if it is within its tolerances as it is
     away, off = pick_errors(wish, hand, root, place)
     return away <= wish[TOLERANCE] and off <= wish[PIN_TOLERANCE]
 

@@ -34,6 +34,7 @@ def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> Float
     room = len(steps) * height * width + len(steps)
     heap, keys = np.empty(room, dtype=np.int64), np.empty(room)
     size = 0
+    # Dijkstra from all finite cells of `start`
     for row in range(height):
         for column in range(width):
             if np.isfinite(start[row, column]) and free[row, column]:
@@ -43,6 +44,7 @@ def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> Float
         cell, key = heap[0], keys[0]
         size = pop_heap(heap, keys, size)
         row, column = cell // width, cell % width
+        # Stale entry: the cell was reached by a shorter way since
         if key > distance[row, column]:
             continue
         for k in range(len(steps)):
@@ -82,6 +84,7 @@ class GroundGrid:
     @classmethod
     def from_sketch(cls, sketch: Sketch) -> GroundGrid:
         """Draw a sketch into cells: corridor and walls for the root, walls, rivers and stones for the feet."""
+        # Cells cover all that the sketch names, and a margin
         points = [sketch.start.position, sketch.goal.position, *_box_corners(sketch.world)]
         points += [event.at for event in sketch.events if event.at is not None]
         points += [(thing.position[0], thing.position[2]) for thing in sketch.world.objects]
@@ -103,16 +106,15 @@ class GroundGrid:
         free = walls > BODY_RADIUS_M
         if sketch.path is not None:
             half = 0.5 * sketch.corridor_m
-            # Distance [m] of cells to the path; inf where it is more than `half`
-            assert sketch.path is not None
-            count_distance = max(2, int(np.ceil(sketch.path.length_m / GRID_CELL_M)))
-            points_distance = sketch.path.point_at(np.linspace(0.0, sketch.path.length_m, count_distance + 1))
+            # Distance of cells to the path, computed only where it is less than half the corridor
+            pieces = max(2, int(np.ceil(sketch.path.length_m / GRID_CELL_M)))
+            line = sketch.path.point_at(np.linspace(0.0, sketch.path.length_m, pieces + 1))
             least = np.full((len(z), len(x)), np.inf)
-            for a, b in pairwise(points_distance):
+            for a, b in pairwise(line):
                 columns = slice(*np.searchsorted(x, [min(a[0], b[0]) - half, max(a[0], b[0]) + half]))
                 rows = slice(*np.searchsorted(z, [min(a[1], b[1]) - half, max(a[1], b[1]) + half]))
-                X_distance, Z_distance = np.meshgrid(x[columns], z[rows])
-                least[rows, columns] = np.minimum(least[rows, columns], segment_distance(a, b, X_distance, Z_distance))
+                near_X, near_Z = np.meshgrid(x[columns], z[rows])
+                least[rows, columns] = np.minimum(least[rows, columns], segment_distance(a, b, near_X, near_Z))
             free &= least <= max(half - CLEARANCE_M, 0.5 * half)
         # Free cells and those near them: a root that is tested here and there may cut a corner in between
         wide = free

@@ -83,12 +83,14 @@ def least_chosen_cycle_rate(
     mark = np.full(count, -1, dtype=np.int64)
     best = np.inf
     for root in range(count):
+        # Follow the chosen edges to a cycle that was not seen before
         s = root
         while mark[s] == -1 and via[s] >= 0:
             mark[s] = root
             s = target[via[s]]
         if mark[s] != root or via[s] < 0:
             continue
+        # Cost and length once round the cycle
         spent, way, t = 0.0, 0.0, s
         while True:
             spent += cost[via[t]]
@@ -111,12 +113,14 @@ def least_cycle_rate(first: IntArray, target: IntArray, cost: FloatArray, length
     none, never = np.zeros(len(target), dtype=np.bool_), np.full(count, np.inf)
     rate = guess
     for _ in range(200):
+        # Bellman-Ford on c - rate l: without a negative cycle the rate is the least one
         reduced = cost - rate * length
         value, via = np.zeros(count), np.full(count, -1, dtype=np.int64)
         found = np.inf
         for k in range(count + CHECK_INTERVAL):
             if not sweep_costs(first, target, reduced, none, none, never, value, via):
                 return rate
+            # Look for a cycle of lower rate among the chosen edges now and then
             if k % CHECK_INTERVAL == CHECK_INTERVAL - 1:
                 found = least_chosen_cycle_rate(source, via, target, cost, length)
                 if found < rate * (1.0 - 1e-12):
@@ -216,6 +220,7 @@ def max_meeting_distance(roads: SearchGraph, goals: ConstraintArrays, layer: int
     if is_root_pinned(goals, layer):
         return float(goals.tolerance[layer]) + slack
     t = roads.target[meets]
+    # How far the root is from the constraint when an edge of each kind meets it
     if goals.kind[layer] == STEP:
         own = np.linalg.norm(roads.delta[meets, :2], axis=1) + np.linalg.norm(roads.root[t, :2], axis=1)
     elif goals.kind[layer] == PICK:
@@ -309,18 +314,15 @@ def compute_bounds(
         return _repeat_layers(layers.distance[-1], goals), HeuristicTerms(np.array([rates.edge]), flat[None])
     if name in DIRECTIONAL_HEURISTICS:
         also = (rates.edge,) if name == "combined" else ()
-        # Potentials through all layers, at some shares of the rate of the cheapest cycle, and at other rates
-        states_terms, count_terms = len(roads.first) - 1, len(layers.meets)
+        # Potentials through all layers from the last, on costs less rate times length
         rate: FloatArray = np.array([*also, *(rates.cycle * share for share in RATE_FRACTIONS)])
-        base = np.zeros((len(rate), count_terms, states_terms))
+        base = np.zeros((len(rate), len(layers.meets), states))
         for r in range(len(rate)):
-            after = np.zeros(states_terms) if final is None else final
+            after = np.zeros(states) if final is None else final
             cost = roads.cost - rate[r] * rates.length
-            for layer in range(count_terms - 1, -1, -1):
+            for layer in range(len(layers.meets) - 1, -1, -1):
                 meets = layers.meets[layer]
-                after, _ = compute_potentials(
-                    roads.first, roads.target, cost, meets, rates.apart, after, states_terms + 2
-                )
+                after, _ = compute_potentials(roads.first, roads.target, cost, meets, rates.apart, after, states + 2)
                 base[r, layer] = after
         return layers.distance, HeuristicTerms(rate, base) if final is None else HeuristicTerms(rate, base, final)
     if name == "graph":
@@ -350,7 +352,7 @@ def _dearest_event_cost(
     def tables(apart: BoolArray) -> FloatArray:
         costs = np.zeros((len(rest), len(roads.first) - 1))
         for layer in np.flatnonzero(goals.kind != REACH):
-            # Least cost `(N,)` of meeting a constraint, wherever: the table H_mg of [Safonova2006]_ F23
+            # Least cost of meeting the constraint anywhere: the table H_mg of [Safonova2006]_ F23
             meets = layers.meets[layer]
             states = len(roads.first) - 1
             values, _ = compute_potentials(
@@ -359,6 +361,7 @@ def _dearest_event_cost(
             costs[layer] = values
         return costs + rest[:, None]
 
+    # The dearest constraint that is left, this one or a later one
     own = tables(rates.apart)
     later = tables(np.zeros_like(rates.apart)) if rates.apart.any() and len(own) > 1 else own
     ahead = own.copy()
@@ -377,12 +380,14 @@ def add_direction_terms(
     """
     states, width = len(roads.first) - 1, 2.0 * np.pi / NUM_DIRECTION_BINS
     bins = np.arange(NUM_DIRECTION_BINS)
+    # Each edge turns by one or two bins
     exact = roads.delta[:, 2] / width
     low = np.floor(exact + 1e-9).astype(np.int64)
     high = np.ceil(exact - 1e-9).astype(np.int64)
     source = np.repeat(np.arange(states), np.diff(roads.first))
     edge = np.concatenate([np.arange(len(low)), np.flatnonzero(high > low)])
     turn = np.concatenate([low, high[high > low]])
+    # Graph of states times bins, sorted by start
     start = (source[edge][:, None] * NUM_DIRECTION_BINS + bins).ravel()
     order = np.argsort(start, kind="stable")
     end = (bins + turn[:, None]) % NUM_DIRECTION_BINS
@@ -391,6 +396,7 @@ def add_direction_terms(
     first = np.searchsorted(start[order], np.arange(states * NUM_DIRECTION_BINS + 1))
     cost = (roads.cost - terms.rate[-1] * rates.length)[edge]
     after, turned = np.zeros(states * NUM_DIRECTION_BINS), np.empty((len(goals.kind), states, NUM_DIRECTION_BINS))
+    # Potentials from the last constraint to the first; only edges that face its direction meet it
     for layer in range(len(goals.kind) - 1, -1, -1):
         meets = layers.meets[layer][edge] & _is_facing(roads, goals, layer, edge, end)
         after = _least_of_neighbour_bins(after) if slack_allowance(goals)[layer] > 0.0 else after

@@ -92,6 +92,7 @@ class Detours:
         """
         if not self._is_ready:
             self._prepare()
+        # Poses of the same class whose root is in a free cell
         stretches = self._graph.stretches(edge)
         start, stop = stretches[0][0], stretches[-1][1]
         table = self._graph.database.phases
@@ -104,7 +105,7 @@ class Detours:
             row = np.floor((places[:, 1] - grid[1]) / grid[2]).astype(np.int64)
             inside = (row >= 0) & (column >= 0) & (row < free.shape[0]) & (column < free.shape[1])
             legal[poses] = inside & free[np.clip(row, 0, free.shape[0] - 1), np.clip(column, 0, free.shape[1] - 1)]
-        # Dijkstra over legal poses from one pose to another; the next pose of the clip, or a transition
+        # Dijkstra over legal poses: on to the next pose of the clip, or along a transition
         last = stop - 1
         import heapq
 
@@ -116,18 +117,18 @@ class Detours:
         while heap:
             spent, pose = heapq.heappop(heap)
             if pose == last:
-                # Runs of poses from start to last
-                poses_path = [last]
-                while poses_path[-1] != start:
-                    poses_path.append(came[poses_path[-1]])
-                poses_path.reverse()
+                # Trace the way back, and cut it where it leaves a clip
+                route = [last]
+                while route[-1] != start:
+                    route.append(came[route[-1]])
+                route.reverse()
                 cuts = [
                     0,
-                    *(n for n in range(1, len(poses_path)) if poses_path[n] != poses_path[n - 1] + 1),
-                    len(poses_path),
+                    *(n for n in range(1, len(route)) if route[n] != route[n - 1] + 1),
+                    len(route),
                 ]
                 return Detour(
-                    tuple((poses_path[a], poses_path[b - 1] + 1) for a, b in pairwise(cuts)),
+                    tuple((route[a], route[b - 1] + 1) for a, b in pairwise(cuts)),
                     spent + float(self._cost[last]),
                 )
             if spent > best[pose]:

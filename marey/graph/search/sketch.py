@@ -155,14 +155,10 @@ def _must_cross(sketch: Sketch, river: River, place: FloatArray, others: list[Sk
         if np.linalg.norm(np.array(stone.position) - p - t * (q - p)) < reach:
             return False
     own = any(w.kind == JUMP and np.hypot(w.place[0] - place[0], w.place[2] - place[1]) < reach for w in others)
-    can_go_round = sketch.path is None and _has_way_round(river, place)
+    # An end of the river may be so near that the search walks round it
+    nearest = min(np.linalg.norm(place - np.array(end)) for end in (river.start, river.end))
+    can_go_round = sketch.path is None and bool(nearest < 1.0)
     return not own and not can_go_round
-
-
-def _has_way_round(river: River, place: FloatArray) -> bool:
-    """Whether an end of the river is so near that the search may walk round it."""
-    ends = [np.linalg.norm(place - np.array(end)) for end in (river.start, river.end)]
-    return bool(min(ends) < 1.0)
 
 
 def pack_constraints(wishes: tuple[SketchConstraint, ...]) -> ConstraintArrays:
@@ -195,6 +191,7 @@ def check_ground(sketch: Sketch, ground: GroundGrid, wishes: tuple[SketchConstra
     place = wishes[-1].place
     if wishes[-1].kind != REACH:  # the root need not be where a hand is
         return None
+    # Some free cell within the tolerance of the goal
     near = ground.disk((place[0], place[2]), max(wishes[-1].tolerance_m - 0.05, 0.0))
     near[ground.cell((place[0], place[2]))] = True
     if not (ground.free & near).any():

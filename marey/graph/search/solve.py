@@ -144,7 +144,10 @@ class _SearchQuery:
         patience = clock.part(NO_EXTRA_JUMPS_FRACTION) if calm else clock
         run = before
         if isinstance(problem, SearchProblem):
-            looks = Detours(self.graph) if self.fallback and _has_walls(self.sketch) else None
+            # Other ways inside phases are of use only where something stands in the way
+            world = self.sketch.world
+            has_walls = bool(self.sketch.path is not None or world.walls or world.tables or world.boxes)
+            looks = Detours(self.graph) if self.fallback and has_walls else None
             share = clock.part(UNBLENDED_FRACTION) if self.is_blended else clock
             run = AnytimeSearch(
                 problem,
@@ -188,11 +191,6 @@ class _SearchQuery:
         return run
 
 
-def _has_walls(sketch: Sketch) -> bool:
-    world = sketch.world
-    return bool(sketch.path is not None or world.walls or world.tables or world.boxes)
-
-
 def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
     if run.best is None:
         code = run.stopped or "EXHAUSTED"
@@ -201,7 +199,7 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
             advice=run.advice(code),
         )  # fmt: skip
     way, wishes = run.best, run.problem.wishes
-    # What is asked of hands [m], if less than the search has to find since arm and spine do the rest
+    # Hands may be asked for less than the search found: arm and spine do the rest
     return SearchResult(
         status=OPTIMAL if run.proved <= 1.0 else BOUNDED,
         steps=way.steps(wishes, run.detours),

@@ -209,30 +209,30 @@ class ConstraintSet:
             memory: of the last step.
         """
         at = self._step_start(here, state, dt, memory)
+        # Velocity without rows, and the rows that are near at that velocity
         factor, _ = cholesky(inertia)
         free = solve_cholesky(factor, rhs)
         gathered = self._assemble_rows(at, free)
         if at.memory.balls:
-            # The same step with balls: more velocities, more rows
-            factor = factor
-            free = free
+            # Balls add three velocities each, and rows against the figure and the grounds
             balls, rows = at.memory.balls, gathered.rows
             hits = ball_rows(balls, self._solid, self.grounds, at.here, at.state.velocity, at.dt)
             wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
             factor, free = append_balls(factor, free, balls, at.dt)
             gathered = gathered._replace(rows=stack_rows([replace(rows, J=wider), hits]))
+        # Warm start from the multipliers of the last step
         slots, warm = gathered.rows.slots, at.memory.warm
         found = solve_factored(factor, free, gathered.rows, start=np.where(slots >= 0, warm[slots], 0.0))
         if self._limit_rows is not None:
             gathered, found = self._enforce_limits(at, factor, free, gathered, found)
         # Contacts with their impulses, and what the next step has to know
-        near, rows_step, here_step, memory_step = gathered.near, gathered.rows, at.here, at.memory
+        near, rows = gathered.near, gathered.rows
         which = near.which
-        impulses = contact_impulses(rows_step.directions, rows_step.owners, found.multipliers, len(which))
+        impulses = contact_impulses(rows.directions, rows.owners, found.multipliers, len(which))
         velocity = np.ascontiguousarray(found.velocity[: self._size])
         kept = update_contact_memory(
-            *(here_step.angular, here_step.linear, self.spheres, self._planes, which, near.arms, near.places),
-            *(impulses, velocity, memory_step.contacts),
+            *(at.here.angular, at.here.linear, self.spheres, self._planes, which, near.arms, near.places),
+            *(impulses, velocity, at.memory.contacts),
         )
         contacts = StepContacts(
             tuple(self.sphere_names[int(s)] for s in which[:, 1]),
@@ -243,21 +243,15 @@ class ConstraintSet:
             impulses,
             at.dt,
         )
-        warm_step, is_slot = np.zeros(len(memory_step.warm)), rows_step.slots >= 0
-        warm_step[rows_step.slots[is_slot]] = found.multipliers[is_slot]
-        # Balls after a step with velocities `(3 B,)`
-        balls_move = memory_step.balls
-        velocities = found.velocity[self._size :]
-        dt_balls = at.dt
-        speeds = velocities.reshape(-1, 3)
-        remembered = SolverState(
-            warm_step,
-            kept,
-            gathered.logs,
-            tuple(
-                replace(b, place=b.place + dt_balls * u, velocity=u) for b, u in zip(balls_move, speeds, strict=True)
-            ),
+        multipliers, is_slot = np.zeros(len(warm)), rows.slots >= 0
+        multipliers[rows.slots[is_slot]] = found.multipliers[is_slot]
+        # Balls fly on with the velocities that the step gave them
+        speeds = found.velocity[self._size :].reshape(-1, 3)
+        moved = tuple(
+            replace(ball, place=ball.place + at.dt * u, velocity=u)
+            for ball, u in zip(at.memory.balls, speeds, strict=True)
         )
+        remembered = SolverState(multipliers, kept, gathered.logs, moved)
         return ConstraintSolution(
             found.velocity[: self._size],
             (found.multipliers @ gathered.rows.J)[: self._size],

@@ -63,14 +63,17 @@ def find_near_contacts(
     arm, centre = np.empty(3), np.empty(3)
     for s in range(spheres.joints.shape[0]):
         j, o = spheres.joints[s], spheres.offsets[s]
+        # Centre of the sphere relative to its joint, in world axes
         for r in range(3):
             centre[r] = frames[j, r, 0] * o[0] + frames[j, r, 1] * o[1] + frames[j, r, 2] * o[2]
         for p in range(planes.points.shape[0]):
             n = planes.normals[p]
+            # Gap along the normal, and the arm from the joint to the point of contact
             gap = -spheres.radii[s]
             for r in range(3):
                 gap += n[r] * (joints[j, r] + centre[r] - planes.points[p, r])
                 arm[r] = centre[r] - spheres.radii[s] * n[r]
+            # Kept if the point could reach the plane within two steps at its speed of approach
             x, y, z = point_velocity(angular, linear, j, arm, velocity)
             fall = max(0.0, -(x * n[0] + y * n[1] + z * n[2]))
             if gap < NEAR_M + 2.0 * dt * fall:
@@ -84,17 +87,20 @@ def find_near_contacts(
 @kernel
 def write_tangents(n: FloatArray, x: float, y: float, z: float, out: FloatArray) -> float:
     """Write two directions in a plane, the first along a velocity; return the speed along it."""
+    # Part of the velocity within the plane
     fall = n[0] * x + n[1] * y + n[2] * z
     x, y, z = x - fall * n[0], y - fall * n[1], z - fall * n[2]
     speed = sqrt(x * x + y * y + z * z)
     if speed > 1e-6:
         out[0, 0], out[0, 1], out[0, 2] = x / speed, y / speed, z / speed
     else:
+        # A point at rest: any direction in the plane
         a, b, c = (1.0, 0.0, 0.0) if abs(n[0]) < 0.7 else (0.0, 0.0, 1.0)
         part = a * n[0] + b * n[1] + c * n[2]
         a, b, c = a - part * n[0], b - part * n[1], c - part * n[2]
         length = sqrt(a * a + b * b + c * c)
         out[0, 0], out[0, 1], out[0, 2] = a / length, b / length, c / length
+    # The second direction completes the frame: n x t
     t = out[0]
     out[1, 0], out[1, 1], out[1, 2] = n[1] * t[2] - n[2] * t[1], n[2] * t[0] - n[0] * t[2], n[0] * t[1] - n[1] * t[0]
     return speed
@@ -169,17 +175,21 @@ def write_contact_rows(
     for c in range(which.shape[0]):
         p, s = which[c, 0], which[c, 1]
         n, mode, mu, gap, first = planes.normals[p], planes.modes[p], float(planes.frictions[p]), gaps[c], i
+        # Normal row J v >= b: a gap may close, a penetration is repaired by a share, no faster than RECOVERY
         slot = (p * spheres.joints.shape[0] + s) * SLOTS
         fall = speeds[c, 0] * n[0] + speeds[c, 1] * n[1] + speeds[c, 2] * n[2]
         bound = -gap / dt if gap >= 0.0 else min(-planes.gammas[p] * gap / dt, RECOVERY)
         touches = gap + dt * fall <= TOUCH_M and mode != FRICTIONLESS and mu > 0.0
+        # Tangents along the slip, and the speed that pulls a standing corner back to its anchor
         slip, kept = write_tangents(n, speeds[c, 0], speeds[c, 1], speeds[c, 2], axes), 0.0
         for r in range(3):
             held = memory.anchored[p, s]
             pull[r] = planes.gammas[p] * (memory.anchors[p, s, r] - places[c, r]) / dt if held else 0.0
         if touches and mode == COULOMB:
+            # Slip that no friction of this step can stop
             before = slip_speed(angular, linear, spheres.joints[s], arms[c], n, velocity)
             kept = max(0.0, min(slip, before) - SLIP_PART * mu * max(0.0, bound - fall))
+        # Normal row alone: no friction yet, boxed friction, or a cone that allows for slip
         if not touches or mode != COULOMB or kept > 0.0:
             _begin_row(out, i, c, slot, bound, mu)
             out.directions[i] = n
@@ -187,31 +197,24 @@ def write_contact_rows(
         if touches and mode == COULOMB:
             i = _cone_rows(out, i, c, slot, bound - mu * kept, n, axes, pull, mu, int(planes.facets[p]))
         elif touches:
-            # Write two tangential rows with impulses up to `most_rows`; return the number of the next row
-            i_rows = i
-            most_rows = np.inf if mode == STICK else mu * float(memory.pushes[p, s])
+            # Two tangential rows with impulses up to `strongest`
+            strongest = np.inf if mode == STICK else mu * float(memory.pushes[p, s])
             for f in range(2):
-                bound_rows = axes[f, 0] * pull[0] + axes[f, 1] * pull[1] + axes[f, 2] * pull[2]
-                _begin_row(out, i_rows, c, slot + 1 + f, bound_rows, mu)
-                out.directions[i_rows] = axes[f]
-                out.lower[i_rows], out.upper[i_rows] = -most_rows, most_rows
-                i_rows += 1
-            i = i_rows
+                towards = axes[f, 0] * pull[0] + axes[f, 1] * pull[1] + axes[f, 2] * pull[2]
+                _begin_row(out, i, c, slot + 1 + f, towards, mu)
+                out.directions[i] = axes[f]
+                out.lower[i], out.upper[i] = -strongest, strongest
+                i += 1
             if mode == STAGGERED:
                 out.partners[first + 1 : i] = first
         for k in range(first, i):
-            u = out.directions[k]
-            # Write the row of a direction at a point
-            j = spheres.joints[s]
-            arm = arms[c]
-            x = u[0]
-            y = u[1]
-            z = u[2]
-            out_row = out.J[k]
-            p_row, q, r_row = arm[1] * z - arm[2] * y, arm[2] * x - arm[0] * z, arm[0] * y - arm[1] * x
-            for i_row in range(out_row.shape[0]):
-                out_row[i_row] = x * linear[j, 0, i_row] + y * linear[j, 1, i_row] + z * linear[j, 2, i_row]
-                out_row[i_row] += p_row * angular[j, 0, i_row] + q * angular[j, 1, i_row] + r_row * angular[j, 2, i_row]
+            # Row of direction u at the point: u^T (J_linear + J_angular x arm)
+            j, arm, u, row = spheres.joints[s], arms[c], out.directions[k], out.J[k]
+            x, y, z = u[0], u[1], u[2]
+            about_x, about_y, about_z = arm[1] * z - arm[2] * y, arm[2] * x - arm[0] * z, arm[0] * y - arm[1] * x
+            for m in range(row.shape[0]):
+                row[m] = x * linear[j, 0, m] + y * linear[j, 1, m] + z * linear[j, 2, m]
+                row[m] += about_x * angular[j, 0, m] + about_y * angular[j, 1, m] + about_z * angular[j, 2, m]
     b, lower, upper, directions, whole = b[:i], lower[:i], upper[:i], directions[:i], whole[:, :i]
     return RowTable(out.J[:i], b, lower, upper, directions, whole[0], whole[1], whole[2], out.grips[:i])
 
@@ -247,12 +250,15 @@ def update_contact_memory(
     for c in range(which.shape[0]):
         p, s = which[c, 0], which[c, 1]
         n = planes.normals[p]
+        # Normal impulse: the bound of staggered friction in the next step
         push = impulses[c, 0] * n[0] + impulses[c, 1] * n[1] + impulses[c, 2] * n[2]
         pushes[p, s] = max(0.0, push)
+        # Only corners that press and do not slide stand
         if push <= 0.0 or spheres.radii[s] > 0.0:
             continue
         if slip_speed(angular, linear, spheres.joints[s], arms[c], n, velocity) > SLIDING:
             continue
+        # A corner that stands keeps its anchor unless it has been carried far from it
         away = 0.0
         for r in range(3):
             away += (places[c, r] - anchors[p, s, r]) ** 2

@@ -85,25 +85,30 @@ def ellipsoid_rows(
     for j in range(1, count):
         if np.isinf(semi[j, 0]):
             continue
+        # Logarithm y of the rotation from the centre, in the axes of the ellipsoid
         frame = quaternion_at(axes, j)
         y = rotate(conjugate(frame), log(multiply(conjugate(quaternion_at(centres, j)), quaternion_at(wxyz, j))))
         angle = sqrt(y[0] * y[0] + y[1] * y[1] + y[2] * y[2])
+        # Near half a turn the logarithm takes the branch of the last step
         if angle > NEAR_HALF_TURN and logs[j, 0] * y[0] + logs[j, 1] * y[1] + logs[j, 2] * y[2] < 0.0:
             back = 1.0 - 2.0 * pi / angle
             y = (back * y[0], back * y[1], back * y[2])
         found[j, 0], found[j, 1], found[j, 2] = y
+        # Level y^T S^-2 y and its gradient; J_l^-1 carries the gradient to the angular velocity
         a = (2.0 * y[0] / semi[j, 0] ** 2, 2.0 * y[1] / semi[j, 1] ** 2, 2.0 * y[2] / semi[j, 2] ** 2)
         level = 0.5 * (a[0] * y[0] + a[1] * y[1] + a[2] * y[2])
         g = rotate(frame, left_jacobian_inverse_times(y, a))
         square = _write_row(turns, j, -g[0], -g[1], -g[2], J[m])
         if square < LEAST_ROW * LEAST_ROW:
             continue
+        # Skip joints that stay inside during the step
         rate = 0.0
         for i in range(turns.shape[2]):
             rate -= J[m, 6 + i] * velocity[6 + i]
         if max(level, level + dt * rate) <= ACTIVE_LEVEL:
             continue
         steepness = sqrt(g[0] * g[0] + g[1] * g[1] + g[2] * g[2])
+        # Inside, the level may rise to one; outside it falls by a share, no faster than RECOVERY_RAD_S
         b[m] = (
             -(1.0 - level) / dt
             if level <= 1.0
@@ -130,7 +135,9 @@ def distance_rows(
         now, then = violation[0, j], violation[1, j]
         if max(now, then) < LEAST_RAD:
             continue
+        # Share of the present violation that this step repairs
         repair = min(RECOVERY_FRACTION * now, RECOVERY_RAD_S * dt)
+        # Slope at the end of the free step if that violates, else at its start
         f = 1 if then >= LEAST_RAD else 0
         size = violation[f, j]
         x, y, z = gradient[f, j, 0] / size, gradient[f, j, 1] / size, gradient[f, j, 2] / size

@@ -58,14 +58,16 @@ def add_damping(
         for i in range(6, size):
             out[i, i] += amount * inertia[i, i]
     else:
-        # Add the squared speeds of the ends to the diagonal, for every coordinate but the root's
+        # Diagonal of J^T J: squared speeds of the ends for a unit rate of each coordinate but the root's
         for n in range(mech.ends.shape[0]):
             j = mech.ends[n]
+            # Arm from the joint to the tip, in world axes
             p, q, r = mech.tips[n, 0], mech.tips[n, 1], mech.tips[n, 2]
             x = frames[j, 0, 0] * p + frames[j, 0, 1] * q + frames[j, 0, 2] * r
             y = frames[j, 1, 0] * p + frames[j, 1, 1] * q + frames[j, 1, 2] * r
             z = frames[j, 2, 0] * p + frames[j, 2, 1] * q + frames[j, 2, 2] * r
             for i in range(6, out.shape[0]):
+                # Column of the tip's Jacobian: linear + angular x arm
                 a, b, c = angular[j, 0, i], angular[j, 1, i], angular[j, 2, i]
                 u = linear[j, 0, i] + b * z - c * y
                 v = linear[j, 1, i] + c * x - a * z
@@ -127,10 +129,11 @@ def assemble_step(
     v, p = velocity.copy(), momentum.copy()  # so that what is called is compiled for one kind of array
     here = compute_mechanics(mech, place, wxyz, coordinates)
     frames, joints, centres, _, turns, angular, linear, com_columns, inertia = here
-    # Body covector `(d,)` of the weight `(3,)` and of forces on points, \sum J_P^T F_P
-    out = np.zeros(com_columns.shape[1])
-    for i in range(out.shape[0]):
-        out[i] = weight[0] * com_columns[0, i] + weight[1] * com_columns[1, i] + weight[2] * com_columns[2, i]
+    # Generalised force of the weight, at the centre of mass: J_com^T F
+    generalised = np.zeros(com_columns.shape[1])
+    for i in range(generalised.shape[0]):
+        generalised[i] = weight[0] * com_columns[0, i] + weight[1] * com_columns[1, i] + weight[2] * com_columns[2, i]
+    # Generalised force of pushes at points, sum of J_P^T F_P; the arm of a point turns with its joint
     for n in range(pushed.shape[0]):
         j = pushed[n]
         x = y = z = 0.0
@@ -138,18 +141,21 @@ def assemble_step(
             x += frames[j, 0, m] * offsets[n, m]
             y += frames[j, 1, m] * offsets[n, m]
             z += frames[j, 2, m] * offsets[n, m]
-        u, v_forces, w = pushes[n, 0], pushes[n, 1], pushes[n, 2]
-        for i in range(out.shape[0]):
-            out[i] += u * linear[j, 0, i] + v_forces * linear[j, 1, i] + w * linear[j, 2, i]
-            out[i] += (y * w - z * v_forces) * angular[j, 0, i]
-            out[i] += (z * u - x * w) * angular[j, 1, i]
-            out[i] += (x * v_forces - y * u) * angular[j, 2, i]
-    outer = inner + out
+        push_x, push_y, push_z = pushes[n, 0], pushes[n, 1], pushes[n, 2]
+        # J_P^T F_P = J_linear^T F + J_angular^T (arm x F)
+        for i in range(generalised.shape[0]):
+            generalised[i] += push_x * linear[j, 0, i] + push_y * linear[j, 1, i] + push_z * linear[j, 2, i]
+            generalised[i] += (y * push_z - z * push_y) * angular[j, 0, i]
+            generalised[i] += (z * push_x - x * push_z) * angular[j, 1, i]
+            generalised[i] += (x * push_y - y * push_x) * angular[j, 2, i]
+    # M + D, and the right-hand side (11.12)-(11.14) from the own forces at the velocity of the last pass
+    outer = inner + generalised
     damped = add_damping(mech, damping, rate * h, inertia, frames, angular, linear)
     rhs, is_definite, upper, new = p, True, damped, v
     for n in range(passes + 1):
         own = compute_quadratic_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, new)
         rhs = momentum_right_hand_side(mech, scheme, h, last, v, p, own + outer)
+        # A pass solves for the new velocity, at which the own forces are evaluated next
         if n < passes:
             if n == 0:
                 upper, is_definite = cholesky(damped)
@@ -181,10 +187,12 @@ def assemble_variational_step(
     upper, is_definite = cholesky(damped)
     if not is_definite:
         return rhs, False
+    # J_r^{-T}(h v_k) p_k of (11.11): the scheme IDENTITY without forces
     carried = momentum_right_hand_side(mech, IDENTITY, 0.0, last, v, p, outer)
     found, has_converged = solve_variational_step(
         mech, h, solve_cholesky(upper, rhs), damped, carried, outer, coordinates, here
     )
+    # The system (M + D) v = f then has the implicit velocity as its solution
     return damped @ found, has_converged
 
 
@@ -252,6 +260,7 @@ def make_step_system(
     if extra_damping > 0.0:
         damping, rate = ENERGETIC_NUMBER, extra_damping / dt
     is_implicit = method.integrator == "variational"
+    # The variational step starts from the explicit one of scheme CONSTANT
     here, damped, rhs, outer, is_solvable = assemble_step(
         mechanism,
         INTEGRATORS.index("constant" if is_implicit else method.integrator),
@@ -265,6 +274,7 @@ def make_step_system(
         *load.pushes,
         load.inner,
     )
+    # Newton steps of (11.11)
     if is_implicit and is_solvable:
         before = (state.step_s, state.coordinates, state.velocity, state.momentum)
         parts = (*here[:3], *here[4:7])
@@ -300,6 +310,7 @@ def step_with_halving(attempt: TryStep, start: StepRecord, dt: float, level: int
     Raises:
         ConvergenceError: no small step and no damping was stable; the last good state is its ``report``.
     """
+    # The whole step, else two halves of it, and damping where halves are too short
     done = attempt(start, dt, 0.0)
     if done is not None:
         return [done]
@@ -318,6 +329,7 @@ def check_energy(before: State, after: State, impulse: FloatArray) -> State | No
     carried = (before.velocity, before.momentum, after.velocity, after.momentum)
     surplus, gain, kinetic, work = energy_surplus(before.surplus_j, after.step_s, *carried, impulse)
     scale = kinetic + abs(work)
+    # Too much in this step, then too much in all
     if not isfinite(scale) or gain > MAX_GAIN * scale + ENERGY_FLOOR_J:
         return None
     if surplus > max(before.surplus_j, MAX_SURPLUS * scale + ENERGY_FLOOR_J):

@@ -28,13 +28,15 @@ def _evaluate_residual(
     coordinates: FloatArray,
     here: tuple[FloatArray, ...],
 ) -> FloatArray:
+    """Residual ``(d,)`` of (11.11) at the velocity ``v``."""
     frames, joints, centres, turns, angular, linear = here
     force = outer + compute_quadratic_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, v)
-    # Residual `(d,)` of (11.11): J_l^{-T}(hv) M v - J_r^{-T}(hv_k)\,p_k - h F, with the last two given
+    # (11.11): J_l^{-T}(h v) M v - J_r^{-T}(h v_k) p_k - h F; `carried` is the second term
     p = inertia @ v
     out = p - carried - h * force
     for n in range(1 + mech.joints.shape[0]):
         i = 0 if n == 0 else 6 + 3 * (n - 1)
+        # J_l^{-T}(x) is J_l^{-1}(-x)
         a, b, c = left_jacobian_inverse_times(-h * v[i], -h * v[i + 1], -h * v[i + 2], p[i], p[i + 1], p[i + 2])
         out[i] += a - p[i]
         out[i + 1] += b - p[i + 1]
@@ -59,8 +61,10 @@ def solve_variational_step(
     residual = _evaluate_residual(mech, h, v, inertia, carried, outer, coordinates, here)
     worst, scale = np.abs(residual).max(), max(1.0, np.abs(carried).max())
     for n in range(NEWTON_STEPS):
+        # Solved to rounding, or lost
         if not isfinite(worst) or worst <= NEWTON_TOL * scale:
             break
+        # Jacobian by central differences, renewed in every third step
         if n % 3 == 0:
             for i in range(size):
                 v[i] += DIFFERENCE_STEP
@@ -71,6 +75,7 @@ def solve_variational_step(
             slope /= 2.0 * DIFFERENCE_STEP
             if not isfinite(slope.sum()):
                 return v, False
+        # Newton step
         v -= np.linalg.solve(slope, residual)
         residual = _evaluate_residual(mech, h, v, inertia, carried, outer, coordinates, here)
         worst = np.abs(residual).max()

@@ -35,16 +35,16 @@ class ActiveSet(NamedTuple):
 def _free_unknown(A: FloatArray, active: ActiveSet, count: int, i: int, shut: BoolArray) -> int:
     """Let an unknown go; return how many are free."""
     active.free[count], active.is_free[i], shut[i] = i, True, True
-    # Extend the upper factor of the free rows by the last of them
+    # Update the Cholesky factor of the free rows by one column
     free, U = active.free, active.U
     new = free[count]
     rest = A[new, new]
-    for i_row in range(count):
-        total = A[free[i_row], new]
-        for k in range(i_row):
-            total -= U[k, i_row] * U[k, count]
-        total /= U[i_row, i_row]
-        U[i_row, count] = total
+    for row in range(count):
+        total = A[free[row], new]
+        for k in range(row):
+            total -= U[k, row] * U[k, count]
+        total /= U[row, row]
+        U[row, count] = total
         rest -= total * total
     U[count, count] = sqrt(max(rest, PIVOT_PART * A[new, new]))
     return count + 1
@@ -55,6 +55,7 @@ def _solve_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, c
     """Solution for the free unknowns with the others fixed ``(count,)``."""
     A, r, U, free = programme.A, programme.r, active.U, active.free
     z = np.empty(count)
+    # Forward substitution with U^T of r - A x over the fixed unknowns
     for n in range(count):
         i = free[n]
         total = r[i]
@@ -64,6 +65,7 @@ def _solve_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, c
         for k in range(n):
             total -= U[k, n] * z[k]
         z[n] = total / U[n, n]
+    # Back substitution with U
     for n in range(count - 1, -1, -1):
         total = z[n]
         for k in range(n + 1, count):
@@ -77,6 +79,7 @@ def _step_to_bounds(programme: BoundedProgramme, x: FloatArray, active: ActiveSe
     """Move the free unknowns to their target, or as far as bounds allow; return which of them is at one, or -1."""
     lower, upper, free = programme.lower, programme.upper, active.free
     z = _solve_free(programme, x, active, count)
+    # Ratio test: the largest part of the step that keeps all within their bounds
     part, blocking = 1.0, -1
     for n in range(count):
         i = free[n]
@@ -87,6 +90,7 @@ def _step_to_bounds(programme: BoundedProgramme, x: FloatArray, active: ActiveSe
     for n in range(count):
         i = free[n]
         x[i] = z[n] if blocking < 0 else x[i] + part * (z[n] - x[i])
+    # The blocking unknown lies on its bound exactly
     if blocking >= 0:
         i = free[blocking]
         x[i] = lower[i] if z[blocking] < lower[i] else upper[i]
@@ -130,6 +134,7 @@ def solve_bounded(
     m = r.shape[0]
     x, shut = np.zeros(m), ~kept
     active = ActiveSet(np.zeros(m, dtype=np.bool_), np.empty(m, dtype=np.int64), np.empty((m, m)))
+    # Start from the guess: what is strictly between its bounds is free
     count = 0
     for i in range(m):
         if kept[i]:
@@ -138,48 +143,47 @@ def solve_bounded(
                 count = _free_unknown(A, active, count, i, shut)
     changes, newest = 0, -1
     while changes <= max_changes:
+        # Newton step in the free unknowns, up to the first bound
         blocking = _step_to_bounds(programme, x, active, count)
         if blocking >= 0:
             i = active.free[blocking]
             shut[i] = i == newest  # back at once: rounding brought it in
-            # Take one row out of the factor: its column goes, and rotations bring the rest back to a triangle
+            # Downdate the factor: the column of the blocking unknown goes, rotations restore the triangle
             free, U = active.free, active.U
             active.is_free[free[blocking]] = False
             for c in range(blocking, count - 1):
                 free[c] = free[c + 1]
-                for i_row in range(c + 2):
-                    U[i_row, c] = U[i_row, c + 1]
+                for row in range(c + 2):
+                    U[row, c] = U[row, c + 1]
             for k in range(blocking, count - 1):
                 a, b = U[k, k], U[k + 1, k]
                 length = sqrt(a * a + b * b)
                 c, s = a / length, b / length
                 U[k, k] = length
                 for j in range(k + 1, count - 1):
-                    x_row, y = U[k, j], U[k + 1, j]
-                    U[k, j], U[k + 1, j] = c * x_row + s * y, c * y - s * x_row
+                    above, below = U[k, j], U[k + 1, j]
+                    U[k, j], U[k + 1, j] = c * above + s * below, c * below - s * above
             count -= 1
         else:
             if newest >= 0 and active.is_free[newest]:  # true progress: what was shut out may try again
                 shut = active.is_free | ~kept
-            # Unknown at a bound that should leave it most, or -1; `shut` ones do not count
-            A_violating, lower_violating, upper_violating = programme.A, programme.lower, programme.upper
+            # Free the unknown at a bound whose gradient, in units of its diagonal, points inwards most
             best, newest = 0.0, -1
-            for i_violating in range(x.shape[0]):
-                if shut[i_violating]:
+            for i in range(m):
+                if shut[i]:
                     continue
-                w = programme.r[i_violating]
-                for j in range(x.shape[0]):
+                gradient = r[i]
+                for j in range(m):
                     if x[j] != 0.0:
-                        w -= A_violating[i_violating, j] * x[j]
-                if (x[i_violating] <= lower_violating[i_violating] and w > tolerance) or (
-                    x[i_violating] >= upper_violating[i_violating] and w < -tolerance
-                ):
-                    size = abs(w) / sqrt(A_violating[i_violating, i_violating])
+                        gradient -= A[i, j] * x[j]
+                if (x[i] <= lower[i] and gradient > tolerance) or (x[i] >= upper[i] and gradient < -tolerance):
+                    size = abs(gradient) / sqrt(A[i, i])
                     if size > best:
-                        best, newest = size, i_violating
+                        best, newest = size, i
             if newest < 0:
                 break
             count = _free_unknown(A, active, count, newest, shut)
         changes += 1
+    # Proximal step: solve A x = r + E x once with the set that was found
     _refine_free(BoundedProgramme(A, r + soft * x, lower, upper), x, active, count)
     return x, changes

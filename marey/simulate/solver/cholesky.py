@@ -26,6 +26,7 @@ def cholesky(matrix: FloatArray) -> tuple[FloatArray, bool]:
         for j in range(i, n):
             U[i, j] = matrix[i, j]
     for k in range(n):
+        # Pivot of row k
         least = PIVOT_PART * abs(matrix[k, k]) + 1e-300
         if not U[k, k] > least:
             is_definite = False
@@ -33,6 +34,7 @@ def cholesky(matrix: FloatArray) -> tuple[FloatArray, bool]:
         U[k, k] = pivot
         for j in range(k + 1, n):
             U[k, j] /= pivot
+        # Right-looking update of the rows below
         for i in range(k + 1, n):
             f = U[k, i]
             if f != 0.0:

@@ -18,13 +18,11 @@ from typing import Final, NamedTuple, overload
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, kernel
+from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.simulate.solver.bounded_qp import BoundedProgramme, solve_bounded
 from marey.simulate.solver.cholesky import (
     back_substitute,
-    cholesky,
     forward_substitute,
-    solve_cholesky,
 )
 
 BILATERAL: Final = 0
@@ -150,6 +148,7 @@ class RowArrays(NamedTuple):
 
 @kernel
 def _disable_slack_rows(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
+    """Rows ``(m,)`` that can bind: those that some velocity changes, without the slacker ones of parallel rows."""
     kept = np.ones(r.shape[0], dtype=np.bool_)
     for i in range(r.shape[0]):
         kept[i] = A[i, i] > 0.0  # a row that nothing can change is dropped
@@ -191,28 +190,28 @@ def solve_constrained_velocity(
         tolerance: [m/s] rows may be missed by this, relative to the largest right-hand side above one.
         max_passes: of normal and tangential impulses in turn.
     """
-    # Rows in the metric of M `(m_dual, d_dual)`, J M^{-1} J^T `(m_dual, m_dual)` and b - J v_{free} `(m_dual,)`
-    rows_dual = rows.J
-    # Rows `(m, d)` of (U^{-T} J^T)^T
-    W = rows_dual.copy()
-    for r_rows in range(rows_dual.shape[0]):
-        forward_substitute(U, W[r_rows])
-    m_dual, d_dual = rows_dual.shape
-    A, columns, r = np.zeros((m_dual, m_dual)), np.ascontiguousarray(W.T), rows.b.copy()
-    for i in range(m_dual):
-        for k in range(d_dual):
-            r[i] -= rows_dual[i, k] * free_velocity[k]
+    # Rows in the metric of M: W = J U^{-1}
+    J = rows.J
+    m, d = J.shape
+    W = J.copy()
+    for i in range(m):
+        forward_substitute(U, W[i])
+    # Dual programme: A = J M^{-1} J^T = W W^T and r = b - J v_free
+    A, columns, r = np.zeros((m, m)), np.ascontiguousarray(W.T), rows.b.copy()
+    for i in range(m):
+        for k in range(d):
+            r[i] -= J[i, k] * free_velocity[k]
             f = W[i, k]
             if f != 0.0:
                 for j in range(i + 1):  # plain loops are faster than threads for small products
                     A[i, j] += f * columns[k, j]
-    for i in range(m_dual):
+    for i in range(m):
         for j in range(i):
             A[j, i] = A[i, j]
-    m = r.shape[0]
     size = 1.0
     for i in range(m):
         size = max(size, abs(r[i]))
+    # Redundant rows go; the compliance keeps A positive definite
     kept = _disable_slack_rows(A, r, rows.lower, rows.upper)
     soft = np.empty(m)
     for i in range(m):
@@ -224,9 +223,8 @@ def solve_constrained_velocity(
         x, more = solve_bounded(programme, kept, x, soft, tolerance * size, 20 + 4 * m)
         changes += more
         passes += 1
-        # Bound tangential multipliers by normal ones; tell whether the bounds have settled
-        low = programme.lower
-        high = programme.upper
+        # Staggered friction: bound tangential multipliers by mu times the normal ones until the bounds settle
+        low, high = programme.lower, programme.upper
         moved, greatest = 0.0, 0.0
         for i in range(x.shape[0]):
             if rows.partners[i] >= 0:
@@ -235,8 +233,7 @@ def solve_constrained_velocity(
                 low[i], high[i] = -bound, bound
         if moved <= BOUND_TOL * greatest:
             break
-    # Velocity v_{free} + U^{-1} W^T \lambda
-    d = U.shape[0]
+    # v = v_free + U^{-1} W^T lambda
     y = np.zeros(d)
     for i in range(x.shape[0]):
         if x[i] != 0.0:
@@ -244,18 +241,17 @@ def solve_constrained_velocity(
                 y[k] += W[i, k] * x[i]
     back_substitute(U, y)
     velocity = free_velocity + y
-    # How far a velocity breaks each row; rows with bounded multipliers may be broken
-    J, b, lower, upper = rows.J, rows.b, rows.lower, rows.upper
-    out = np.zeros(b.shape[0])
-    for i in range(b.shape[0]):
-        gap = b[i]
-        for k in range(velocity.shape[0]):
+    # How far the velocity breaks each row; rows with bounded multipliers may be broken
+    missed = np.zeros(m)
+    for i in range(m):
+        gap = rows.b[i]
+        for k in range(d):
             gap -= J[i, k] * velocity[k]
-        if np.isinf(lower[i]):
-            out[i] = abs(gap)
-        elif np.isinf(upper[i]):
-            out[i] = max(0.0, gap)
-    return velocity, x, out, changes, passes
+        if np.isinf(rows.lower[i]):
+            missed[i] = abs(gap)
+        elif np.isinf(rows.upper[i]):
+            missed[i] = max(0.0, gap)
+    return velocity, x, missed, changes, passes
 
 
 TOLERANCE: Final = 1e-10  # [m/s], [rad/s] rows may be missed by; a decade below what is promised
@@ -288,9 +284,9 @@ class StepSolution:
         return f"Solution({len(self.multipliers)} rows, {self.changes} changes{note})"
 
 
-def solve_step(
-    inertia: FloatArray,
-    rhs: FloatArray,
+def solve_factored(
+    U: FloatArray,
+    free_velocity: FloatArray,
     rows: ConstraintRows,
     *,
     start: FloatArray | None = None,
@@ -301,31 +297,11 @@ def solve_step(
     those of the lowest priority most, and named.
 
     Args:
-        inertia: symmetric positive definite ``(d, d)``, with any damping in it.
-        rhs: f ``(d,)``.
+        U: upper Cholesky factor ``(d, d)`` of the inertia M, with any damping in it.
+        free_velocity: ``(d,)`` without rows, :math:`M^{-1}f`.
         rows: what must hold.
         start: guess of the multipliers ``(m,)``.
     """
-    if not (
-        np.isfinite(inertia).all()
-        and np.isfinite(rhs).all()
-        and np.isfinite(rows.J).all()
-        and np.isfinite(rows.b).all()
-    ):
-        raise InputError("a step has entries that are not finite", "Check forces, targets and the length of the step")
-
-    U, _ = cholesky(inertia)
-    return solve_factored(U, solve_cholesky(U, rhs), rows, start=start)
-
-
-def solve_factored(
-    U: FloatArray,
-    free_velocity: FloatArray,
-    rows: ConstraintRows,
-    *,
-    start: FloatArray | None = None,
-) -> StepSolution:
-    """As :func:`solve_step`, from the upper factor of the inertia and the velocity without rows."""
     count = len(rows)
     ends = RowArrays(rows.J, rows.b, rows.lower, rows.upper, rows.partners, rows.grips)
     fastest = float(np.where(np.isneginf(rows.lower), np.abs(rows.b), rows.b).max(initial=0.0))
