@@ -15,7 +15,7 @@ MOST_FUNCTIONS = 50  # in a thousand lines
 MOST_USED_ONCE = 0.22
 LEAST_COMMENTS = 0.02
 MOST_PARTICIPLES = 0.01
-LONG_KERNELS = 74  # kernels with more than eight arguments; this number only falls
+LONG_KERNELS = 32  # kernels with more than eight arguments; this number only falls
 
 
 def test_no_folder_holds_more_than_sixteen_modules() -> None:
@@ -26,27 +26,26 @@ def test_three_files_with_one_prefix_are_a_folder() -> None:
     assert house.prefix_families() == []
 
 
-@pytest.mark.xfail(strict=True, reason="553 files")
 def test_the_product_has_at_most_520_files() -> None:
     assert len(house.modules()) <= MOST_FILES
 
 
-@pytest.mark.xfail(strict=True, reason="113 100 lines")
+@pytest.mark.xfail(strict=True, reason="107 400 lines")
 def test_the_product_has_at_most_92_000_lines() -> None:
     assert house.num_lines() <= MOST_LINES
 
 
-@pytest.mark.xfail(strict=True, reason="63 functions per 1 000 lines")
+@pytest.mark.xfail(strict=True, reason="59 functions per 1 000 lines")
 def test_a_thousand_lines_hold_at_most_fifty_functions() -> None:
     assert 1000 * sum(1 for _ in house.functions()) / house.num_lines() <= MOST_FUNCTIONS
 
 
-@pytest.mark.xfail(strict=True, reason="36 % of the functions are used at most once")
+@pytest.mark.xfail(strict=True, reason="31 % of the functions are used at most once")
 def test_few_functions_are_used_at_most_once() -> None:
     assert house.share_used_once() <= MOST_USED_ONCE
 
 
-@pytest.mark.xfail(strict=True, reason="0.3 % of the lines are comments of their own")
+@pytest.mark.xfail(strict=True, reason="1.2 % of the lines are comments of their own")
 def test_comments_stand_on_lines_of_their_own() -> None:
     assert house.num_comment_lines() / house.num_lines() >= LEAST_COMMENTS
 
@@ -71,7 +70,7 @@ def test_kernels_take_at_most_eight_arguments_but_for_a_list_that_shrinks() -> N
     assert len(found) <= LONG_KERNELS, "\n".join(found)
 
 
-@pytest.mark.xfail(strict=True, reason="333 definitions, 3 688 lines")
+@pytest.mark.xfail(strict=True, reason="223 definitions, 2 460 lines")
 def test_every_definition_can_be_reached_by_a_user() -> None:
     assert [str(one) for one in house.unreachable()] == []
 

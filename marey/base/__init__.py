@@ -1,7 +1,6 @@
 """Ground floor: errors, read-only arrays, lazy kernels, records from TOML, atomic files, jobs in processes."""
 
 from marey.base.arrays import EPS, BoolArray, FloatArray, IntArray, frozen, frozen_bools, frozen_ints
-from marey.base.deprecation import deprecated_names
 from marey.base.errors import (
     ConvergenceError,
     FormatError,
@@ -11,6 +10,7 @@ from marey.base.errors import (
     MissingExtraError,
     MissingFileError,
     UnknownNameError,
+    deprecated_names,
 )
 from marey.base.files import TensorFormat, Tensors, atomic_file, cache_folder, write_atomically
 from marey.base.jobs import DaskJobs, ask_workers, count_cores, run_in_pool, serve_requests

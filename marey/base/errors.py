@@ -1,12 +1,12 @@
-"""The one hierarchy of errors: each says what went wrong, where, and how to fix it.
-
-Every error keeps its data as attributes and survives pickling, because batches run in process pools.
-"""
+"""The hierarchy of errors, the warning class, and old public names that still work for one version."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
 
 
 class MareyError(Exception):
@@ -86,3 +86,18 @@ class MissingExtraError(MareyError, ImportError):
 
     def __str__(self) -> str:
         return f"{self.what} needs the extra '{self.extra}'. Install it: pip install 'marey[{self.extra}]'"
+
+
+def deprecated_names(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a module's ``__getattr__`` that answers each old name with the new one and a ``DeprecationWarning``."""
+
+    def find(name: str) -> Any:
+        if name not in renamed:
+            raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        new = renamed[name]
+        warnings.warn(
+            f"{module}.{name} is now called {new}; the old name goes in 0.3", DeprecationWarning, stacklevel=2
+        )
+        return getattr(import_module(module), new)
+
+    return find

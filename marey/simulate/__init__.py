@@ -1,17 +1,16 @@
 """Simulation of figures in the coordinates of a pose model or in all joints: integrators, contacts, limits."""
 
-from marey.base.deprecation import deprecated_names
+from marey.base.errors import deprecated_names
 from marey.simulate.constraints.ground import FRICTIONS, Ground, StepContacts, contact_spheres
 from marey.simulate.constraints.kinds import Ball, Constraint, HolonomicConstraint, Pin, VelocityConstraint
 from marey.simulate.forces import PointForce, Push, forces_at
 from marey.simulate.integrators.step import StepSystem
-from marey.simulate.mechanics import Mechanics
+from marey.simulate.mechanics import Mechanics, State
 from marey.simulate.mjcf import to_mjcf
 from marey.simulate.monitor import Monitor, SimulationLog, momentum_scenario
 from marey.simulate.recorder import Recorder
 from marey.simulate.simulator import Simulator
 from marey.simulate.solver.constrained_step import ConstraintRows
-from marey.simulate.state import State
 
 __all__ = [
     "FRICTIONS",

@@ -9,8 +9,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
+from marey.simulate.mechanics import State
 from marey.simulate.simulator import Simulator
-from marey.simulate.state import State
 from marey.skeleton import Skeleton, contact_points, role_map
 
 TOUCH_M: Final = 2e-3  # [m] before the first step, what is nearer to the ground touches it

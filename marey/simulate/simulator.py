@@ -29,9 +29,8 @@ from marey.simulate.integrators.step import (
     make_step_system,
     step_with_halving,
 )
-from marey.simulate.mechanics import Mechanics, make_mechanics
+from marey.simulate.mechanics import Mechanics, State, make_mechanics, make_next_state
 from marey.simulate.mechanism import Root, make_mechanism
-from marey.simulate.state import State, make_next_state
 from marey.skeleton import Pose
 
 if TYPE_CHECKING:

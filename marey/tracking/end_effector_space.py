@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError, IntArray, UnknownNameError, froze
 from marey.kinematics import JointLimits, PointTask, PoseTask, Task, solve_ik
 from marey.lie import SO3
 from marey.skeleton import ContactPoints, Pose, role_map
-from marey.tracking.observation import Observations
+from marey.tracking.observation import TOOLS, Observations, average_rotations
 from marey.tracking.particle_filter import (
     FilterResult,
     FrameDetections,
@@ -24,7 +24,6 @@ from marey.tracking.particle_filter import (
     collect_result,
     run_filter,
 )
-from marey.tracking.points import TOOLS, average_rotations
 from marey.tracking.pose_space import check_particle_count
 
 REST_ROLES: Final = (  # joints of small range; shoulders and elbows are left to the goals

@@ -18,8 +18,7 @@ from marey.kinematics import JointLimits
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import ContactPoints, Pose
-from marey.tracking.observation import Observations
-from marey.tracking.points import body_points, compute_point_positions, track_points
+from marey.tracking.observation import Observations, body_points, compute_point_positions, track_points
 
 
 def normalise_log_weights(log_weights: FloatArray) -> FloatArray:

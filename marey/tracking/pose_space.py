@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError
 from marey.kinematics import JointLimits
 from marey.lie import SO3
 from marey.skeleton import Pose
-from marey.tracking.observation import Observations
+from marey.tracking.observation import TOOLS, Observations, average_rotations, find_moving_joints
 from marey.tracking.particle_filter import (
     FilterResult,
     FrameDetections,
@@ -24,7 +24,6 @@ from marey.tracking.particle_filter import (
     collect_result,
     run_filter,
 )
-from marey.tracking.points import TOOLS, average_rotations, find_moving_joints
 
 POSE_LIKELIHOOD: Final = Likelihood(sigma_px=12.0)  # the best of 8, 12 and 16 px for 100 particles
 

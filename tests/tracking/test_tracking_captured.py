@@ -14,7 +14,7 @@ from marey.lie import SO3
 from marey.motion import Motion, headings, resample
 from marey.skeleton import HUMAN
 from marey.tracking import Camera, EffectorFilter, PoseFilter, observe
-from marey.tracking.points import TOOLS, track_points
+from marey.tracking.observation import TOOLS, track_points
 
 CLIP, OTHERS = "13_33.bvh", ("79_08.bvh", "79_20.bvh", "79_22.bvh")  # limits come from other people
 

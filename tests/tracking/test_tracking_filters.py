@@ -25,8 +25,8 @@ from marey.tracking import (
     seated_limits,
 )
 from marey.tracking.end_effector_space import sample_guided_step, sample_random_step
+from marey.tracking.observation import TOOLS, track_points
 from marey.tracking.particle_filter import FrameDetections, TrackingProblem, TrackState
-from marey.tracking.points import TOOLS, track_points
 
 LIMITS = seated_limits()
 EFFECTORS, POSES = EffectorFilter(limits=LIMITS), PoseFilter(limits=LIMITS)

@@ -9,7 +9,7 @@ from marey.base import InputError, UnknownNameError
 from marey.motion import Motion
 from marey.skeleton import HUMAN, Pose, contact_points
 from marey.tracking import Camera, Observations, Occlusion, observe, seated_limits, seated_motion
-from marey.tracking.points import KEYPOINTS, TOOLS, body_points, track_points
+from marey.tracking.observation import KEYPOINTS, TOOLS, body_points, track_points
 
 
 def watch(motion: Motion, camera: Camera, seed: int = 0, **options: object) -> Observations:

@@ -21,8 +21,7 @@ from marey.dynamics.linear_time.passes import (
     linear_time_jacobians,
     newton_euler_aggregate,
 )
-from marey.dynamics.tree.joint_tree import JointTree
-from marey.dynamics.tree.reduced import reduce_jacobian
+from marey.dynamics.tree.joint_tree import JointTree, reduce_jacobian
 
 JacobianMethod = Literal["linear-time", "direct", "pinocchio", "forward", "central", "richardson"]
 AggregateBlocks = tuple[

@@ -31,8 +31,7 @@ from marey.dynamics.spatial import (
     scale6,
 )
 from marey.dynamics.tree.coordinates import PRISMATIC
-from marey.dynamics.tree.joint_tree import JointTree
-from marey.dynamics.tree.reduced import SimplifiedTree
+from marey.dynamics.tree.joint_tree import JointTree, SimplifiedTree
 
 AnyTree = JointTree | SimplifiedTree
 TreeStates = tuple[FloatArray, FloatArray, FloatArray]  # q, qd, qdd, each (F, D)

@@ -19,7 +19,7 @@ from marey.dynamics.linear_time.passes import (
 )
 from marey.dynamics.spatial import Vector, add3, cross, put3, rotate, row3, scale3, subtract3
 from marey.dynamics.tree.coordinates import PRISMATIC
-from marey.dynamics.tree.reduced import reduce_jacobian
+from marey.dynamics.tree.joint_tree import reduce_jacobian
 
 # of one frame: R (D+3, 3, 3); P, its velocity and acceleration, angular velocity and acceleration, axis and its first
 # and second derivative, each (D+1, 3)

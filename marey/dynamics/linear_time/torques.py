@@ -39,7 +39,7 @@ from marey.dynamics.spatial import (
     scale6,
     twist_power,
 )
-from marey.dynamics.tree.reduced import reduce_jacobian
+from marey.dynamics.tree.joint_tree import reduce_jacobian
 
 
 @kernel

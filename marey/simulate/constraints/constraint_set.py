@@ -28,7 +28,7 @@ from marey.simulate.constraints.ground import (
 )
 from marey.simulate.constraints.joint_limits import LimitRows
 from marey.simulate.constraints.kinds import CONTACT_PRIORITY, Ball, Constraint, append_balls, ball_rows
-from marey.simulate.mechanics import Mechanics
+from marey.simulate.mechanics import Mechanics, State
 from marey.simulate.mechanism import Mechanism, as_kernel_array
 from marey.simulate.solver.cholesky import cholesky, solve_cholesky
 from marey.simulate.solver.constrained_step import (
@@ -40,7 +40,6 @@ from marey.simulate.solver.constrained_step import (
     solve_factored,
     stack_rows,
 )
-from marey.simulate.state import State
 from marey.skeleton import capsules
 
 LIMIT_PRIORITY: Final = 1

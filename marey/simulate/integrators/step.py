@@ -19,10 +19,9 @@ from marey.base import ConvergenceError, FloatArray, InputError, IntArray, Unkno
 from marey.simulate.forces import ForceArrays
 from marey.simulate.integrators.geometric import IDENTITY, energy_surplus, momentum_right_hand_side
 from marey.simulate.integrators.variational import solve_variational_step
-from marey.simulate.mechanics import Mechanics, compute_quadratic_forces
+from marey.simulate.mechanics import Mechanics, State, compute_quadratic_forces
 from marey.simulate.mechanism import Mechanism, compute_mechanics
 from marey.simulate.solver.cholesky import cholesky, solve_cholesky, solve_symmetric
-from marey.simulate.state import State
 
 if TYPE_CHECKING:
     from marey.simulate.constraints.constraint_set import ConstraintSolution, SolverState
