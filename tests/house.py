@@ -22,6 +22,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[1]
 PACKAGE = "marey"
+PUBLIC_MODULES = frozenset({"marey.lie.kernels"})  # inside a room, and offered to the kernels of all others
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -425,6 +426,7 @@ def private_imports() -> list[str]:
                 continue
             home = modules().get(source)
             is_public = len(parts) == 2 and home is not None and (name == "" or name in public_names(source))
+            is_public |= source in PUBLIC_MODULES
             if not is_public:
                 found[f"{user.path.relative_to(PROJECT)}:{line} {source}"].append(name)
     return [f"{place}: {', '.join(names)}" for place, names in sorted(found.items())]

@@ -75,12 +75,12 @@ def test_every_definition_can_be_reached_by_a_user() -> None:
     assert [str(one) for one in house.unreachable()] == []
 
 
-@pytest.mark.xfail(strict=True, reason="183 of 660 names")
+@pytest.mark.xfail(strict=True, reason="76 names")
 def test_every_public_name_of_a_room_is_used_outside_it() -> None:
     assert house.unused_public_names() == {}
 
 
-@pytest.mark.xfail(strict=True, reason="81 imports of modules inside another room")
+@pytest.mark.xfail(strict=True, reason="30 imports of modules inside another room")
 def test_no_room_imports_what_lies_inside_another_room() -> None:
     assert house.private_imports() == []
 

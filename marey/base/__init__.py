@@ -57,6 +57,7 @@ __all__ = [
     "cache_folder",
     "check_keys",
     "count_cores",
+    "deprecated_names",
     "format_toml_keys",
     "format_toml_value",
     "frozen",

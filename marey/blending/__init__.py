@@ -1,6 +1,6 @@
 """Contact- and gravity-aware blending of clips, and physical checks of blends."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.blending.balance import balance_motion, lower_root_to_reach
 from marey.blending.gravity_rules import blend_duration
 from marey.blending.phase_blending import (

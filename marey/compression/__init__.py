@@ -1,6 +1,6 @@
 """Motion codecs with a bound on the error."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.compression.codec import compress, decompress, rate_distortion
 from marey.compression.measures import (
     compute_distortion,

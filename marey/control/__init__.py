@@ -1,6 +1,6 @@
 """Control of simulated figures by internal forces: balance, tracking, puppets, relaxations."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.control.controllers.internal_forces import (
     Controller,
 )

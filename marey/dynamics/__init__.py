@@ -1,6 +1,6 @@
 """Mass, motion and force: bodies, inverse dynamics, momentum, contact cones, validity."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.dynamics.bodies import GRAVITY, Body
 from marey.dynamics.contact_cones import shift_wrench
 from marey.dynamics.inverse.differentiation import (

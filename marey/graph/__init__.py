@@ -1,6 +1,6 @@
 """Motion graphs: construction from clips, anytime search for a sketch, reconstruction of the motion."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.graph.arrays import GraphArrays
 from marey.graph.construction.build import build_graph
 from marey.graph.construction.event_tables import (

@@ -1,6 +1,6 @@
 """Readers and writers of motion and marker files."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.io.clip import read_clip, write_clip
 from marey.io.dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, load, save
 from marey.io.gltf.buffers import GltfPack as GltfPack

@@ -1,6 +1,6 @@
 """Inverse kinematics, joint limits, Jacobians, two-bone limbs, retargeting and marker fits."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.kinematics.ik.clip import IKTrackResult, track
 from marey.kinematics.ik.solve import IKResult, solve_ik
 from marey.kinematics.ik.tasks import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask, Task

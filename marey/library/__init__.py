@@ -1,6 +1,6 @@
 """The clip store: motions addressed by content, with a catalogue."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.library.clip_library import Library
 from marey.library.records import AddOutcome, ClipRecord, Query
 from marey.library.store import is_library

@@ -1,6 +1,6 @@
 """On-line walking, running and jumping from a model of captured gaits."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.locomotion.engine.character import Engine, Footprint
 from marey.locomotion.engine.crowd import Crowd
 from marey.locomotion.fitting.fit import fit_locomotion

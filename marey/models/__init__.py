@@ -1,6 +1,6 @@
 """Pose models: PCA, principal geodesics and hierarchical models, learnt from clips."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.models.hierarchy import (
     Components,
     HierarchicalModel,

@@ -1,6 +1,6 @@
 """Motions, markers and key frames; contacts, phases, gait cycles, time base, resampling."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.motion.clip import Contacts, LoadReport, Motion, Source
 from marey.motion.contacts.detection import (
     ContactPhase,

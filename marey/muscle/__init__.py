@@ -1,6 +1,6 @@
 """Muscles: soft bodies moved by activation splines, and optimal control of them."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.muscle.body.soft_body import SoftBody
 from marey.muscle.human.activations import MuscleTrack, estimate_activations
 from marey.muscle.human.arm_reach import (

@@ -1,6 +1,6 @@
 """Splines, differences, least squares, quadratic and nonlinear programmes."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.numerics.dense_qp import solve_qp
 from marey.numerics.differences import fill_gaps, smootherstep, smoothstep
 from marey.numerics.splines import KnotSpline, evaluate_clamped_spline

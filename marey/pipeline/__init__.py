@@ -1,6 +1,6 @@
 """Synthesis of motions from sketches: choice of an engine, checks, batches and archives."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.pipeline.archive import ArchiveReport, run_archive
 from marey.pipeline.batch import run_batch
 from marey.pipeline.measures import check_motion

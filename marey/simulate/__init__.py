@@ -1,6 +1,6 @@
 """Simulation of figures in the coordinates of a pose model or in all joints: integrators, contacts, limits."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.simulate.constraints.ground import FRICTIONS, Ground, StepContacts, contact_spheres
 from marey.simulate.constraints.kinds import Ball, Constraint, HolonomicConstraint, Pin, VelocityConstraint
 from marey.simulate.forces import PointForce, Push, forces_at

@@ -1,6 +1,6 @@
 """Trajectory optimisation in the full and in a reduced space; repair and editing under validity."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.spacetime.dispatch import optimize
 from marey.spacetime.editing.edit import EditIterate, ValidEditor, edit_kinematically, edit_physically
 from marey.spacetime.editing.goals import PointPin, PoseKey

@@ -1,6 +1,6 @@
 """Sketches and worlds as plain data, with a TOML form."""
 
-from marey.base.errors import deprecated_names
+from marey.base import deprecated_names
 from marey.world.path import Path
 from marey.world.sketch import (
     Event,
