@@ -195,7 +195,7 @@ def iterations_in_slot(ways: Sequence[Course], solver: Solver, slot_s: float, fr
     short = [replace(way, goals=way.goals[: frames + 1]) for way in ways]
     for way in short:
         follow(way, solver, 2)  # compiles
-    logs = Log.append_tables([follow(way, solver, 64, tolerance_m=1e-9) for way in short])
+    logs = Log.joined([follow(way, solver, 64, tolerance_m=1e-9) for way in short])
     each = float(np.median(logs.seconds / np.maximum(logs.iterations, 1)))
     return max(1, int(slot_s / each))
 

@@ -90,7 +90,7 @@ def summary(log: Log, slot_s: float, max_iterations: int) -> dict[str, Any]:
 
 def run(solver: Solver, ways: Iterable[Course], count: int, slot_s: float) -> dict[str, Any]:
     """One solver along several ways."""
-    return summary(Log.append_tables([follow(way, solver, count) for way in ways]), slot_s, count)
+    return summary(Log.joined([follow(way, solver, count) for way in ways]), slot_s, count)
 
 
 def starts_sweep(solver: Solver, ways: Sequence[Course], count: int, spread_rad: float) -> dict[str, float]:
