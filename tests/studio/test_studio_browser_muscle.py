@@ -137,7 +137,7 @@ def test_a_goal_is_dragged_and_solved(page) -> None:
 
 def test_muscles_of_the_clip_are_shown_while_it_plays(page) -> None:
     page.press_button("Muscles of the clip")
-    page.wait_for_words(r"92 muscles give \d+% of all torques", "strain", FIRST_MS)
+    page.wait_for_words(r"92 muscles supply \d+% of all torques", "strain", FIRST_MS)
     session = page.session
     session.seek(30)
     page.wait_until(lambda: session.document.index == 30, "the frame")
