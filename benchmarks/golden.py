@@ -313,7 +313,8 @@ def make_record(groups: Sequence[str], *, quick: bool) -> Record:
 def compare_records(old: Record, new: Record, groups: Sequence[str], *, quick: bool) -> list[str]:
     """Return one line for each entry that differs; entries that only ``old`` has count unless a subset was made."""
     before, after = old["entries"], new["entries"]
-    lines = [f"differs  {name}" for name in after if name in before and after[name] != before[name]]
+    changed = [name for name in after if name in before and after[name] != before[name]]
+    lines = [f"{after[name] if after[name].startswith('failed') else 'differs'}  {name}" for name in changed]
     lines += [f"new      {name}" for name in after if name not in before]
     gone = [name for name in before if name not in after and name.partition("/")[0] in groups]
     return lines if quick else lines + [f"missing  {name}" for name in gone]
