@@ -2,16 +2,24 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.installed-core
 STAMP := $(VENV)/.installed
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test browser check docs bench interop studio study clean
 
-$(STAMP): pyproject.toml
+# The product alone: what the demo and the common commands need.
+$(CORE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(INSTALL) -e .
+	touch $(CORE)
+
+# With every extra, the peers that tests compare against, and the linters.
+$(STAMP): $(CORE)
+	$(INSTALL) -e '.[dev]'
 	touch $(STAMP)
 
-demo: $(STAMP)
+demo: $(CORE)
 	$(BIN)/marey demo
 
 test: $(STAMP)
@@ -33,13 +41,14 @@ docs: $(STAMP)
 	$(BIN)/python docs/generate.py
 
 bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(INSTALL) -e '.[bench]'
 	$(BIN)/marey bench
 
 interop: $(STAMP)
 	$(BIN)/python benchmarks/interop/run.py
 
-studio: $(STAMP)
+studio: $(CORE)
+	$(INSTALL) -e '.[studio]'
 	$(BIN)/marey studio
 
 clean:
