@@ -14,6 +14,7 @@ from typing import Any, cast
 import llvmlite.binding as llvm
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.registry import cpu_target
 from numba.core.types import Dispatcher
 from numba.extending import typeof_impl
 
@@ -95,4 +96,4 @@ def _type_of_kernel(value: kernels.Kernel, context: Any) -> Dispatcher:
 
 @typeof_impl.register(kernels.NumbaFunction)
 def _type_of_function(value: kernels.NumbaFunction, context: Any) -> Any:
-    return typeof_impl(value.resolve(), context)
+    return cpu_target.typing_context.resolve_value_type(value.resolve())
