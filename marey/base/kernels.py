@@ -9,7 +9,6 @@ edit of any of them therefore takes effect at the next run.
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import update_wrapper
@@ -20,97 +19,96 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+compile_listeners: list[Callable[[str], None]] = []
+"""Called with the name of a kernel when its code is not on disk yet, before it is compiled."""
 
 
 def kernel(function: Function) -> Function:
     """Compile ``function`` with numba at its first call: cached on disk, without the global lock, C rules for division.
 
-    No kernel is handed to C, so none gets an entry point for it: that saves a fifth of the time to compile.
+    Called by other kernels it is a piece of theirs: see :mod:`marey.base.kernel_compiler`.
     """
-    return cast(Function, _Kernel(cast(FunctionType, function), is_inline=False))
+    return cast(Function, Kernel(cast(FunctionType, function), is_inline=False))
 
 
 def inline_kernel(function: Function) -> Function:
-    """A piece of a kernel: compiled into each kernel that calls it, not on its own.
+    """A kernel that leaves no call behind where another kernel calls it.
 
-    Every kernel holds the code of all that it calls. A chain of long functions, each the only caller of the next, is
-    compiled once in this way, else once for each link. Calls of such a piece cannot unpack tuples (``*rest``).
+    A call costs two atomic operations for every array that it hands over. In the inner loop of a solver, with records
+    of thirty arrays, they take as long as the arithmetic. Each place that calls it holds a copy of its code.
     """
-    return cast(Function, _Kernel(cast(FunctionType, function), is_inline=True))
+    return cast(Function, Kernel(cast(FunctionType, function), is_inline=True))
 
 
 def numba_function(module: str, name: str) -> Callable[..., Any]:
     """A function of numba's own that kernels call by a module-level name; found when the first of them is compiled."""
-    return _NumbaFunction(module, name)
+    return NumbaFunction(module, name)
 
 
-class _NumbaFunction:
+class NumbaFunction:
     """A reference to an intrinsic of numba that does not load numba at import."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
     def resolve(self) -> Any:
+        """Return numba's own function."""
         return getattr(import_module(self.module), self.name)
 
     def __call__(self, *arguments: Any) -> Any:
+        """Run it outside of compiled code."""
         return self.resolve()(*arguments)
 
 
-class _Kernel:
-    """A function that is compiled when it is first called, with every kernel that it reaches."""
+class Kernel:
+    """A function that is compiled when it is first called, with every kernel that it reaches.
+
+    It has two compiled forms. Python calls the *entry*; other kernels call the *piece*, which has no code to unpack
+    Python objects: for records of many arrays that code is longer than the kernel itself.
+    """
 
     def __init__(self, function: FunctionType, *, is_inline: bool) -> None:
         self.py_func = function
         self._is_inline = is_inline
-        self._dispatcher: Any = None
+        self._entry: Any = None
+        self._piece: Any = None
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
-        dispatcher = self.resolve()
-        # The caller's module holds this object under the kernel's name: later calls go straight to the compiled code.
-        caller = sys._getframe(1).f_globals  # pyright: ignore[reportPrivateUsage]
-        if caller.get(self.py_func.__name__) is self:
-            caller[self.py_func.__name__] = dispatcher
-        return dispatcher(*arguments)
+        """Run the compiled code; compile it, or read it from disk, at the first call."""
+        if self._entry is None:
+            self._entry = self._compile_lazily(is_piece=False)
+        return self._entry(*arguments)
 
-    def resolve(self) -> Any:
-        """Return numba's dispatcher, which compiles or reads from disk at its first call with each signature."""
-        if self._dispatcher is None:
-            numba = import_module("numba")
-            if self._is_inline:
-                dispatcher = numba.njit(nogil=True, error_model="numpy", inline="always")(self.py_func)
-            else:
-                dispatcher = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(self.py_func)
-            if dispatcher is not self.py_func:  # NUMBA_DISABLE_JIT hands the function back
-                dispatcher.marey_kernel = self
-                if not self._is_inline:
-                    import_module("marey.base.kernel_cache").enable_cache(dispatcher, self.stamp())
-            self._dispatcher = dispatcher
-            # numba looks callees up by name in the function's globals and must find dispatchers there
-            for space, name, value in list(_referenced(self.py_func)):
-                if isinstance(value, _Kernel | _NumbaFunction):
-                    space[name] = value.resolve()
-        return self._dispatcher
+    def piece(self) -> Any:
+        """Return numba's dispatcher for calls from other kernels."""
+        if self._piece is None:
+            self._piece = self._compile_lazily(is_piece=True)
+        return self._piece
+
+    def _compile_lazily(self, *, is_piece: bool) -> Any:
+        """Make a dispatcher, which compiles or reads from disk at its first call with each signature."""
+        numba = import_module("numba")
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+        compiler = import_module("marey.base.kernel_compiler")
+        if is_piece:
+            pipeline = {"pipeline_class": compiler.InlineCompiler} if self._is_inline else {}
+            return numba.njit(no_cpython_wrapper=True, **options, **pipeline)(self.py_func)
+        dispatcher = numba.njit(pipeline_class=compiler.EntryCompiler, **options)(self.py_func)
+        if dispatcher is not self.py_func:  # NUMBA_DISABLE_JIT hands the function back
+            import_module("marey.base.kernel_cache").enable_cache(dispatcher, self.stamp())
+        return dispatcher
 
     def stamp(self) -> str:
         """Hash all that the compiled code is made from: this kernel and every kernel it reaches."""
-        reached: dict[int, _Kernel] = {}
-        waiting: list[_Kernel] = [self]
+        reached: dict[int, Kernel] = {}
+        waiting: list[Kernel] = [self]
         while waiting:
             one = waiting.pop()
             if id(one) not in reached:
                 reached[id(one)] = one
-                callees = (_kernel_behind(value) for _, _, value in _referenced(one.py_func))
-                waiting.extend(callee for callee in callees if callee is not None)
+                waiting.extend(value for _, _, value in _referenced(one.py_func) if isinstance(value, Kernel))
         return hashlib.sha256(b"".join(sorted(_describe_function(one.py_func) for one in reached.values()))).hexdigest()
-
-
-def _kernel_behind(value: Any) -> _Kernel | None:
-    """Return the kernel that a module-level value is, or was before it was replaced by its dispatcher."""
-    if isinstance(value, _Kernel):
-        return value
-    return getattr(value, "marey_kernel", None) if type(value).__module__.startswith("numba") else None
 
 
 def _referenced(function: FunctionType) -> Iterator[tuple[dict[str, Any], str, Any]]:
@@ -156,13 +154,12 @@ def _describe_code(code: CodeType) -> bytes:
 
 def _describe_value(value: Any) -> bytes:
     """Serialise the value of a global as far as compiled code can depend on it."""
-    behind = _kernel_behind(value)
-    if behind is not None:
-        return f"{behind.py_func.__module__}.{behind.py_func.__qualname__}".encode()
+    if isinstance(value, Kernel):
+        return f"{value.py_func.__module__}.{value.py_func.__qualname__}".encode()
     if isinstance(value, np.ndarray):
         array = cast("np.ndarray[Any, Any]", value)
         return f"{array.dtype}{array.shape}".encode() + array.tobytes()
-    if isinstance(value, _NumbaFunction):
+    if isinstance(value, NumbaFunction):
         return value.name.encode()
     if isinstance(value, type) and issubclass(value, Enum):
         return repr([(member.name, member.value) for member in value]).encode()

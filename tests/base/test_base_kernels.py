@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from marey.base import inline_kernel, kernel
+from marey.base import FloatArray, inline_kernel, kernel
 
 CALLEE = """
 from marey.base import kernel
@@ -159,9 +160,43 @@ def sum_of_squares(count: int) -> float:
     return total
 
 
-def test_an_inline_kernel_works_inside_its_kernel_and_is_not_compiled_alone():
+def test_an_inline_kernel_works_inside_its_kernel_and_alone() -> None:
     assert sum_of_squares(5) == -1.0 + 0.0 + 1.0 + 4.0 + 9.0
-    assert not signed_square.signatures
+    assert signed_square(-2.0) == -4.0
+
+
+@kernel
+def largest_root(values: FloatArray) -> float:
+    """A piece that allocates, that raises and that another kernel calls."""
+    if values.min() < 0.0:
+        raise ValueError("a root of a negative number")
+    return np.sqrt(np.sort(values))[-1]
+
+
+@kernel
+def add_roots(first: FloatArray, second: FloatArray) -> float:
+    return largest_root(first) + largest_root(second)
+
+
+def test_a_piece_may_allocate_and_raise_inside_another_kernel() -> None:
+    assert add_roots(np.array([4.0, 1.0]), np.array([9.0, 16.0])) == 6.0
+    with pytest.raises(ValueError, match="negative"):
+        add_roots(np.array([4.0]), np.array([-1.0]))
+    with pytest.raises(ValueError, match="negative"):
+        largest_root(np.array([-1.0]))
+
+
+def test_a_listener_hears_what_is_compiled_and_nothing_that_is_kept(tmp_path: Path) -> None:
+    write(tmp_path)
+    code = "import caller\nfrom marey.base import kernels\nkernels.compile_listeners.append(print)\ncaller.outer(2.0)"
+    cache = os.environ | {"MAREY_KERNEL_CACHE": str(tmp_path / "cache")}
+    heard = [
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=cache, check=True
+        )
+        for _ in range(2)
+    ]
+    assert [one.stdout.split() for one in heard] == [["outer"], []]
 
 
 def test_division_by_zero_follows_the_rules_of_c():

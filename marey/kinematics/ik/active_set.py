@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, kernel
+from marey.base import BoolArray, FloatArray, inline_kernel, kernel
 from marey.kinematics.ik.dual_step import (
     StepBuffers,
     add_prior_shift,
@@ -62,7 +62,7 @@ class ActiveLimits(NamedTuple):
     walls: RotationVectorBox  # ``boxed`` marks limited joints, or joints with an axis that is not loose
 
 
-@kernel
+@inline_kernel
 def new_active_limits(layout: IKLayout, has_boxes: bool, limited: int) -> ActiveLimits:
     """Limits of which none is active: the boxes of the layout, or others that are not known yet."""
     free, loose = np.ones((limited, 3), dtype=np.bool_), np.ones((limited, 3), dtype=np.bool_)
@@ -197,7 +197,7 @@ def bind_coordinates(face: ActiveLimits, vectors: FloatArray, frames: FloatArray
     return is_any
 
 
-@kernel
+@inline_kernel
 def apply_box_step(face: ActiveLimits, step: StepBuffers, frames: FloatArray, state: IKState, trial: IKState) -> float:
     """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m]."""
     joints, largest = state.wxyz.shape[0], 0.0
@@ -337,7 +337,7 @@ def project_step(
     return is_any
 
 
-@kernel
+@inline_kernel
 def solve_active_set_step(
     layout: IKLayout,
     bounds: Bounds | None,

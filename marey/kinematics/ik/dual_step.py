@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, kernel
+from marey.base import BoolArray, FloatArray, inline_kernel, kernel
 from marey.kinematics.ik.state import (
     COM,
     POINT,
@@ -39,7 +39,7 @@ class StepBuffers(NamedTuple):
     y: FloatArray  # (3 B,) its right-hand side, then its solution
 
 
-@kernel
+@inline_kernel
 def new_step_buffers(layout: IKLayout, limited: int) -> StepBuffers:
     """Room for a step."""
     joints, blocks = layout.tree.parents.shape[0], layout.blocks.kinds.shape[0]
@@ -86,7 +86,7 @@ def solve_cholesky(U: FloatArray, y: FloatArray) -> None:
         y[i] = total / U[i, i]
 
 
-@kernel
+@inline_kernel
 def compute_compliances(
     layout: IKLayout, boxed: BoolArray, damping: float, frames: FloatArray, free: BoolArray, step: StepBuffers
 ) -> None:
@@ -109,7 +109,7 @@ def compute_compliances(
                     G[j, r, c] = ease[j] * total
 
 
-@kernel
+@inline_kernel
 def multiply_compliance(lists: KinematicChains, boxed: BoolArray, turns: FloatArray, step: StepBuffers) -> None:
     """Write L G ``(N, 3, 3)``: how far each block goes for a unit torque on each joint that moves it."""
     G, eased = step.G, step.eased
@@ -127,7 +127,7 @@ def multiply_compliance(lists: KinematicChains, boxed: BoolArray, turns: FloatAr
                     eased[i, r, c] = g * turns[i, r, c]
 
 
-@kernel
+@inline_kernel
 def assemble_dual_matrix(layout: IKLayout, damping: float, rows: LinearRows, step: StepBuffers) -> None:
     r"""Write the upper triangle of :math:`J G J^T + \lambda W^{-1}` ``(3 B, 3 B)``."""
     kinds, softness, shifts, S = layout.blocks.kinds, layout.blocks.softness, rows.shifts, step.S
@@ -149,7 +149,7 @@ def assemble_dual_matrix(layout: IKLayout, damping: float, rows: LinearRows, ste
             pair += 1
 
 
-@kernel
+@inline_kernel
 def add_lever_products(
     lists: KinematicChains, pair: int, row: int, column: int, turns: FloatArray, step: StepBuffers
 ) -> None:
@@ -179,7 +179,7 @@ def add_lever_products(
     S[row + 2, column + 2] += j
 
 
-@kernel
+@inline_kernel
 def add_jacobian_products(
     lists: KinematicChains, pair: int, row: int, column: int, turns: FloatArray, step: StepBuffers
 ) -> None:
@@ -193,7 +193,7 @@ def add_jacobian_products(
                 S[row + r, column + c] += x * eased[m, c, 0] + y * eased[m, c, 1] + z * eased[m, c, 2]
 
 
-@kernel
+@inline_kernel
 def apply_block_force(lists: KinematicChains, b: int, force: Vector, rows: LinearRows, out: FloatArray) -> None:
     """Add what a force on block b does to every joint that moves it, and to the root's place."""
     shifts, turns, last = rows.shifts, rows.turns, out.shape[0] - 1
@@ -284,7 +284,7 @@ def predict_prior_change(
     return total
 
 
-@kernel
+@inline_kernel
 def solve_dual(layout: IKLayout, damping: float, rows: LinearRows, pulls: FloatArray, step: StepBuffers) -> float:
     r"""Solve S x = y in place, write the torques ``(J + 1, 3)`` of the step, return the task part of what it expects.
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from marey.base import FloatArray, kernel
+from marey.base import FloatArray, inline_kernel, kernel
 from marey.kinematics.ik.active_set import (
     ActiveLimits,
     apply_box_step,
@@ -289,7 +289,7 @@ def solve_damped(
     return status, iteration, evaluations, cost, gradient, violation
 
 
-@kernel
+@inline_kernel
 def compute_box_gradient(
     layout: IKLayout, state: IKState, rows: LinearRows, face: ActiveLimits, slopes: FloatArray
 ) -> float:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray, kernel
+from marey.base import BoolArray, FloatArray, IntArray, inline_kernel, kernel
 from marey.lie.kernels import (
     Vector,
     conjugate,
@@ -152,7 +152,7 @@ class SpeedLimits(NamedTuple):
 NO_SPEED_LIMITS: Final = SpeedLimits(np.inf, 1.0, np.zeros((0, 4)))
 
 
-@kernel
+@inline_kernel
 def new_state(layout: IKLayout, root: FloatArray, wxyz: FloatArray, x: FloatArray) -> IKState:
     """A state that holds copies of a pose."""
     joints, blocks = wxyz.shape[0], layout.blocks.kinds.shape[0]
@@ -186,7 +186,7 @@ def copy_state(source: IKState, target: IKState) -> None:
     target.places[:], target.pulls[:] = source.places, source.pulls
 
 
-@kernel
+@inline_kernel
 def forward_kinematics(
     tree: JointArrays, root: FloatArray, wxyz: FloatArray, positions: FloatArray, world: FloatArray
 ) -> None:
@@ -240,7 +240,7 @@ def look_at_residual(aim: Vector, away: Vector) -> Vector:
     return angle / sine * a, angle / sine * b, angle / sine * c
 
 
-@kernel
+@inline_kernel
 def evaluate_residuals(layout: IKLayout, goals: Goals, state: IKState) -> float:
     """Write what is missing and where the points are, both ``(B, 3)``; return the objective, the sum of e^T W e."""
     kinds, joints, points, W = layout.blocks.kinds, layout.blocks.joints, layout.blocks.points, layout.blocks.weights
@@ -337,7 +337,7 @@ def compute_mass_levers(layout: IKLayout, positions: FloatArray, world: FloatArr
     return levers
 
 
-@kernel
+@inline_kernel
 def linearise(layout: IKLayout, goals: Goals, state: IKState, rows: LinearRows) -> None:
     r"""Write how blocks move: C ``(B, 3, 3)`` with the root, :math:`A - C [l]_\times` ``(N, 3, 3)`` with turns."""
     kinds, chain_start, chain = layout.blocks.kinds, layout.lists.chain_start, layout.lists.chain
@@ -390,7 +390,7 @@ def write_block_rows(layout: IKLayout, goals: Goals, b: int, state: IKState, row
             turns[i, r, 2] = A[r, 2] - C[r, 0] * v + C[r, 1] * u
 
 
-@kernel
+@inline_kernel
 def evaluate_parts(layout: IKLayout, goals: Goals, state: IKState) -> tuple[float, float]:
     """Work out everything from root and rotations; return the objective, and the part of it that is the pose prior."""
     forward_kinematics(layout.tree, state.root, state.wxyz, state.positions, state.world)
@@ -406,7 +406,7 @@ def evaluate_pose(layout: IKLayout, goals: Goals, state: IKState) -> float:
     return evaluate_parts(layout, goals, state)[0]
 
 
-@kernel
+@inline_kernel
 def is_all_reached(tolerances: FloatArray, active: BoolArray, errors: FloatArray) -> bool:
     """Tell whether every active block is within its tolerance."""
     for b in range(errors.shape[0]):

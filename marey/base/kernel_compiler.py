@@ -1,0 +1,99 @@
+"""How numba compiles a kernel: every piece is typed and lowered once, and only the whole is optimised and translated.
+
+numba by itself optimises each function with all that it calls and makes machine code of it, then does the same again
+for its caller. Here the kernels below the one that Python calls (the *entry*) stay LLVM modules. They are linked into
+the entry, whose optimisation sees them all; that takes a third of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+import llvmlite.binding as llvm
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import cpu_target
+from numba.core.types import Dispatcher
+from numba.extending import typeof_impl
+
+from marey.base import kernels
+
+ENVIRONMENT = "_ZN08NumbaEnv"  # prefix of the variable through which compiled code finds its Python constants
+
+
+class PieceLibrary(JITCodeLibrary):
+    """Code that is linked into an entry: neither optimised nor translated on its own."""
+
+    def _optimize_final_module(self) -> None:
+        """Leave it to the entry."""
+
+    def _finalize_final_module(self) -> None:
+        """Make the module ready for linking; of all its symbols the process needs the environments alone."""
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        engine = self._codegen._engine
+        names = [one.name for one in self._final_module.global_variables if one.name.startswith(ENVIRONMENT)]
+        lines = [f'@"{name}" = common global ptr null' for name in names if not engine.is_symbol_defined(name)]
+        if lines:
+            engine.add_module(llvm.parse_assembly("\n".join(lines)))
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return zero: there is no machine code."""
+        self._ensure_finalized()
+        return 0
+
+
+class InlineLibrary(PieceLibrary):
+    """A piece that has no calls left in the entry: passing records of arrays costs a count of references for each."""
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        """Mark the functions, then add them."""
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                function.add_function_attribute("alwaysinline")
+        super().add_llvm_module(ll_module)
+
+
+class InlineCompiler(Compiler):
+    """numba's compiler for a piece that is written into its callers."""
+
+    def _compile_bytecode(self) -> Any:
+        self.state.library = InlineLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return cast(Any, super())._compile_bytecode()
+
+
+class EntryCompiler(Compiler):
+    """numba's compiler, for which everything that is compiled on the way is a piece."""
+
+    def _compile_bytecode(self) -> Any:
+        state = self.state
+        for listener in kernels.compile_listeners:
+            listener(state.func_id.func_name)
+        state.library = JITCodeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        with _pieces_only(state.targetctx.codegen()):
+            return cast(Any, super())._compile_bytecode()
+
+
+@contextmanager
+def _pieces_only(codegen: Any) -> Iterator[None]:
+    """Let ``codegen`` make pieces; numba's compiler lock keeps other threads out."""
+    before = codegen._library_class
+    codegen._library_class = PieceLibrary
+    try:
+        yield
+    finally:
+        codegen._library_class = before
+
+
+@typeof_impl.register(kernels.Kernel)
+def _type_of_kernel(value: kernels.Kernel, context: Any) -> Dispatcher:
+    return Dispatcher(value.piece())
+
+
+@typeof_impl.register(kernels.NumbaFunction)
+def _type_of_function(value: kernels.NumbaFunction, context: Any) -> Any:
+    return cpu_target.typing_context.resolve_value_type(value.resolve())
