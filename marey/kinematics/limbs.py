@@ -29,7 +29,9 @@ def rotate_collar(motion: Motion, collar: int, limb: Limb, goals: FloatArray, st
     far, length = np.linalg.norm(gap, axis=-1), np.linalg.norm(bone, axis=-1)
     if length.min() < 1e-6 or far.min() < 1e-6:
         return motion
-    short = _smooth_onset(far - saturation_start(stretch) * arm)
+    # Nothing below zero, then a parabola that goes over into a straight line
+    x = np.maximum(far - saturation_start(stretch) * arm, 0.0)
+    short = np.where(x < ONSET_M, x * x / (2.0 * ONSET_M), x - 0.5 * ONSET_M)
     axis = np.cross(bone, gap) / (length * far)[:, None]
     lever = length * np.maximum(np.linalg.norm(axis, axis=-1), 0.2)  # along the bone no turn helps
     angle = GIRDLE_RAD * np.tanh(short / lever / GIRDLE_RAD)
@@ -38,12 +40,6 @@ def rotate_collar(motion: Motion, collar: int, limb: Limb, goals: FloatArray, st
     wxyz = motion.rotations.wxyz.copy()
     wxyz[:, collar] = (above.inverse() @ turn @ frames[:, collar]).wxyz
     return replace(motion, rotations=SO3(wxyz))
-
-
-def _smooth_onset(short: FloatArray) -> FloatArray:
-    """Nothing below zero, then a parabola that goes over into a straight line."""
-    x = np.maximum(short, 0.0)
-    return np.where(x < ONSET_M, x * x / (2.0 * ONSET_M), x - 0.5 * ONSET_M)
 
 
 def limit_elbow_change(motion: Motion, limb: Limb, goals: FloatArray) -> FloatArray:

@@ -41,8 +41,22 @@ SAME_POSITION_M: Final = 1e-6  # [m] two joints nearer than this sit on one poin
 
 def transfer_rotations(motion: Motion, roles: RoleMap, target: Skeleton, target_roles: RoleMap) -> FloatArray:
     """Local rotations ``(F, J, 4)`` of ``target`` in the posture of ``motion``."""
-    turns = _part_rotations(motion, roles)
-    turns |= _fill_missing_spine(turns)
+    # Turn of every part away from the calibration pose, in world axes, batch `(F,)`
+    R_world_rest_rotations = t_pose(motion.skeleton, roles).joint_rotations()
+    _, frames_rotations = motion.joint_frames()
+    turns: dict[str, SO3] = {}
+    for role, joint in roles.joints.items():
+        j = _outermost_joint(motion.skeleton, roles, joint) if role.endswith("wrist") else joint
+        turns[role] = frames_rotations[:, j] @ R_world_rest_rotations[j].inverse()
+    # Spread the bend of the trunk over spine joints that the source lacks
+    known = [i for i, role in enumerate(_TRUNK) if role in turns]
+    found: dict[str, SO3] = {}
+    for i, role in enumerate(_TRUNK):
+        below, above = [k for k in known if k < i], [k for k in known if k > i]
+        if role not in turns and below and above:
+            a, b = below[-1], above[0]
+            found[role] = turns[_TRUNK[a]].slerp(turns[_TRUNK[b]], np.asarray((i - a) / (b - a)))
+    turns |= found
     if "head" in turns and "head" not in target_roles:
         turns["neck"] = turns["head"]  # one joint moves neck and head: the head is what one sees
     R_world_rest = t_pose(target, target_roles).joint_rotations()
@@ -51,17 +65,6 @@ def transfer_rotations(motion: Motion, roles: RoleMap, target: Skeleton, target_
     local = [frames[0]]
     local += [frames[int(target.parents[j])].inverse() @ frames[j] for j in range(1, target.num_joints)]
     return np.stack([rotation.wxyz for rotation in local], axis=1)
-
-
-def _part_rotations(motion: Motion, roles: RoleMap) -> dict[str, SO3]:
-    """Turn of every part away from the calibration pose, in world axes, batch ``(F,)``."""
-    R_world_rest = t_pose(motion.skeleton, roles).joint_rotations()
-    _, frames = motion.joint_frames()
-    turns: dict[str, SO3] = {}
-    for role, joint in roles.joints.items():
-        j = _outermost_joint(motion.skeleton, roles, joint) if role.endswith("wrist") else joint
-        turns[role] = frames[:, j] @ R_world_rest[j].inverse()
-    return turns
 
 
 def _outermost_joint(skeleton: Skeleton, roles: RoleMap, joint: int) -> int:
@@ -73,22 +76,22 @@ def _outermost_joint(skeleton: Skeleton, roles: RoleMap, joint: int) -> int:
     return joint
 
 
-def _fill_missing_spine(turns: Mapping[str, SO3]) -> dict[str, SO3]:
-    """Spread the bend of the trunk over spine joints that the source lacks."""
-    known = [i for i, role in enumerate(_TRUNK) if role in turns]
-    found: dict[str, SO3] = {}
-    for i, role in enumerate(_TRUNK):
-        below, above = [k for k in known if k < i], [k for k in known if k > i]
-        if role not in turns and below and above:
-            a, b = below[-1], above[0]
-            found[role] = turns[_TRUNK[a]].slerp(turns[_TRUNK[b]], np.asarray((i - a) / (b - a)))
-    return found
-
-
 def _fill_joint_rotations(turns: Mapping[str, SO3], target: Skeleton, roles: RoleMap, frames: int) -> list[SO3]:
     """Turn of every joint of the target: its part's own, between two parts of the trunk, or its parent's."""
     part = {joint: role for role, joint in roles.joints.items() if role in turns}
-    between = _find_trunk_neighbours(target, roles, part)
+    # Unnamed joints of trunk and neck: the parts below and above, and how far between them
+    between: dict[int, tuple[str, str, float]] = {}
+    for role in ("spine1", "spine2", "spine3", "neck", "head"):
+        top = roles.get(role)
+        if top is None or top not in part:
+            continue
+        path: list[int] = []
+        j_neighbours = int(target.parents[top])
+        while j_neighbours != NO_PARENT and j_neighbours not in part:
+            path.insert(0, j_neighbours)
+            j_neighbours = int(target.parents[j_neighbours])
+        if j_neighbours != NO_PARENT and part[j_neighbours] in (*_TRUNK, "neck"):
+            between |= {k: (part[j_neighbours], role, (i + 1) / (len(path) + 1)) for i, k in enumerate(path)}
     moved: list[SO3] = []
     for j in range(target.num_joints):
         parent = int(target.parents[j])
@@ -102,25 +105,6 @@ def _fill_joint_rotations(turns: Mapping[str, SO3], target: Skeleton, roles: Rol
         else:
             moved.append(turns["pelvis"] if "pelvis" in turns else SO3.identity(frames))
     return moved
-
-
-def _find_trunk_neighbours(
-    target: Skeleton, roles: RoleMap, part: Mapping[int, str]
-) -> dict[int, tuple[str, str, float]]:
-    """Unnamed joints of trunk and neck: the parts below and above, and how far between them."""
-    found: dict[int, tuple[str, str, float]] = {}
-    for role in ("spine1", "spine2", "spine3", "neck", "head"):
-        top = roles.get(role)
-        if top is None or top not in part:
-            continue
-        path: list[int] = []
-        j = int(target.parents[top])
-        while j != NO_PARENT and j not in part:
-            path.insert(0, j)
-            j = int(target.parents[j])
-        if j != NO_PARENT and part[j] in (*_TRUNK, "neck"):
-            found |= {k: (part[j], role, (i + 1) / (len(path) + 1)) for i, k in enumerate(path)}
-    return found
 
 
 LEG_STRETCH: Final = 0.998  # [-] a leg is stretched no further, unless the source had it straighter: knees would snap
@@ -170,7 +154,43 @@ def retarget(
     if contacts and motion.contacts is None:
         motion = ensure_contacts(motion)
     job = _RetargetProblem.from_motion(motion, roles, target, target_roles)
-    moved = _place_arms(job, _place_legs(job, _transfer_posture(job), keep_plants=contacts))
+    # The target in the posture of the source, its hips where the scaled hips are
+    wxyz = transfer_rotations(job.motion, job.roles, job.target, job.target_roles)
+    hips = [f"{side}_hip" for side in SIDES]
+    local = joint_positions(job.target, np.zeros((len(wxyz), 3)), wxyz)
+    middle = local[:, [job.target_roles[hip] for hip in hips]].mean(axis=1)
+    roots = job.goals[:, [job.roles[hip] for hip in hips]].mean(axis=1) - middle
+    report = job.motion.load_report.adding(notes=(job.note(),))
+    # Solve arms: wrists at their targets; hands follow the forearm, so that arm lengths do not bend the wrist
+    # Solve legs: ankles at their targets, feet held in contact, the root lowered where a leg is too short
+    moved = Motion(job.target, job.motion.rate_hz, roots, SO3(wxyz), load_report=report, name=job.motion.name)
+    limbs = {side: Limb.from_name(job.target, f"{side}_leg", job.target_roles) for side in SIDES}
+    moved = _smooth_toes(moved, job.target_roles) if contacts else moved
+    paths = {side: _trace_foot(job, moved, side) for side in SIDES}
+    if contacts:
+        # The floor under the target: a plane through the source's feet in contact, scaled
+        names = contact_points(job.motion.skeleton).names
+        feet = [k for k, name in enumerate(names) if name.endswith(("heel", "toe"))]
+        down = np.stack([_contact_flags(job.motion, names[k]) for k in feet], axis=1)
+        floor = FloorPlane.fit(job.scale * contact_positions(job.motion)[:, feet][down]) if down.any() else None
+        paths = {side: plant_foot(path, floor, moved.rate_hz) for side, path in paths.items()}
+    positions = moved.joint_positions()
+    stretches = {side: allowed_stretch(positions, limb, LEG_STRETCH) for side, limb in limbs.items()}
+    if contacts:
+        drops = [compute_hip_drop(positions, limbs[side], paths[side], stretches[side]) for side in SIDES]
+        drop = smooth_upper_envelope(np.max(drops, axis=0), moved.rate_hz)
+        moved = replace(moved, root_positions=moved.root_positions - drop[:, None] * np.array([0.0, 1.0, 0.0]))
+    for side in SIDES:
+        moved = move_limb_end(moved, limbs[side], paths[side].ankle, paths[side].R_world_ankle, stretch=stretches[side])
+    moved = replace(moved, contacts=_update_contacts(job.motion.contacts, paths))
+    for side in SIDES:
+        if job.has(side, _ARM):
+            limb = Limb.from_name(job.target, f"{side}_arm", job.target_roles)
+            goals = limit_elbow_change(moved, limb, job.goals[:, job.roles[f"{side}_wrist"]])
+            collar = job.target_roles.get(f"{side}_collar")
+            stretch = allowed_stretch(moved.joint_positions(), limb, ARM_STRETCH)
+            moved = moved if collar is None else rotate_collar(moved, collar, limb, goals, stretch)
+            moved = move_limb_end(moved, limb, goals, None, stretch=stretch)
     return replace(moved, contacts=_drop_missing_contacts(moved.contacts, target, target_roles))
 
 
@@ -205,36 +225,6 @@ class _RetargetProblem:
         return all(f"{side}_{part}" in known for part in parts for known in (self.roles, self.target_roles))
 
 
-def _transfer_posture(job: _RetargetProblem) -> Motion:
-    """The target in the posture of the source, its hips where the scaled hips are."""
-    wxyz = transfer_rotations(job.motion, job.roles, job.target, job.target_roles)
-    hips = [f"{side}_hip" for side in SIDES]
-    local = joint_positions(job.target, np.zeros((len(wxyz), 3)), wxyz)
-    middle = local[:, [job.target_roles[hip] for hip in hips]].mean(axis=1)
-    roots = job.goals[:, [job.roles[hip] for hip in hips]].mean(axis=1) - middle
-    report = job.motion.load_report.adding(notes=(job.note(),))
-    return Motion(job.target, job.motion.rate_hz, roots, SO3(wxyz), load_report=report, name=job.motion.name)
-
-
-def _place_legs(job: _RetargetProblem, moved: Motion, *, keep_plants: bool) -> Motion:
-    """Solve legs: ankles at their targets, feet held in contact, the root lowered where a leg is too short."""
-    limbs = {side: Limb.from_name(job.target, f"{side}_leg", job.target_roles) for side in SIDES}
-    moved = _smooth_toes(moved, job.target_roles) if keep_plants else moved
-    paths = {side: _trace_foot(job, moved, side) for side in SIDES}
-    if keep_plants:
-        floor = _fit_floor(job)
-        paths = {side: plant_foot(path, floor, moved.rate_hz) for side, path in paths.items()}
-    positions = moved.joint_positions()
-    stretches = {side: allowed_stretch(positions, limb, LEG_STRETCH) for side, limb in limbs.items()}
-    if keep_plants:
-        drops = [compute_hip_drop(positions, limbs[side], paths[side], stretches[side]) for side in SIDES]
-        drop = smooth_upper_envelope(np.max(drops, axis=0), moved.rate_hz)
-        moved = replace(moved, root_positions=moved.root_positions - drop[:, None] * np.array([0.0, 1.0, 0.0]))
-    for side in SIDES:
-        moved = move_limb_end(moved, limbs[side], paths[side].ankle, paths[side].R_world_ankle, stretch=stretches[side])
-    return replace(moved, contacts=_update_contacts(job.motion.contacts, paths))
-
-
 def _smooth_toes(moved: Motion, roles: RoleMap) -> Motion:
     """Low-pass the toe joints: captured toe angles tremble by up to 15 degrees a frame, and planted toes do not."""
     toes = [roles[f"{side}_foot"] for side in SIDES if f"{side}_foot" in roles]
@@ -257,19 +247,6 @@ def _update_contacts(track: Contacts | None, paths: Mapping[str, FootTrajectory]
     return Contacts(track.names, active)
 
 
-def _place_arms(job: _RetargetProblem, moved: Motion) -> Motion:
-    """Solve arms: wrists at their targets; hands follow the forearm, so that arm lengths do not bend the wrist."""
-    for side in SIDES:
-        if job.has(side, _ARM):
-            limb = Limb.from_name(job.target, f"{side}_arm", job.target_roles)
-            goals = limit_elbow_change(moved, limb, job.goals[:, job.roles[f"{side}_wrist"]])
-            collar = job.target_roles.get(f"{side}_collar")
-            stretch = allowed_stretch(moved.joint_positions(), limb, ARM_STRETCH)
-            moved = moved if collar is None else rotate_collar(moved, collar, limb, goals, stretch)
-            moved = move_limb_end(moved, limb, goals, None, stretch=stretch)
-    return moved
-
-
 def _trace_foot(job: _RetargetProblem, moved: Motion, side: str) -> FootTrajectory:
     """Trajectory of a foot before planting."""
     positions, frames = moved.joint_frames()
@@ -286,14 +263,6 @@ def _contact_flags(motion: Motion, point: str) -> np.ndarray[tuple[int], np.dtyp
     if motion.contacts is None or point not in motion.contacts.names:
         return np.zeros(motion.num_frames, dtype=np.bool_)
     return np.array(motion.contacts.track(point))
-
-
-def _fit_floor(job: _RetargetProblem) -> FloorPlane | None:
-    """The floor under the target: a plane through the source's feet in contact, scaled."""
-    names = contact_points(job.motion.skeleton).names
-    feet = [k for k, name in enumerate(names) if name.endswith(("heel", "toe"))]
-    down = np.stack([_contact_flags(job.motion, names[k]) for k in feet], axis=1)
-    return FloorPlane.fit(job.scale * contact_positions(job.motion)[:, feet][down]) if down.any() else None
 
 
 def _drop_missing_contacts(track: Contacts | None, target: Skeleton, roles: RoleMap) -> Contacts | None:

@@ -202,7 +202,14 @@ def solve_two_bone(
         stretch: largest extension, as a part of the limb's length.
     """
     limb = Limb.from_name(motion.skeleton, limb) if isinstance(limb, str) else limb
-    _check_chain(motion.skeleton, limb)
+    skeleton = motion.skeleton
+    for above, below in ((limb.upper, limb.middle), (limb.middle, limb.end)):
+        joint = int(skeleton.parents[below])
+        while joint not in (above, NO_PARENT):
+            joint = int(skeleton.parents[joint])
+        if joint == NO_PARENT:
+            names = skeleton.names
+            raise InputError(f"'{names[below]}' does not hang below '{names[above]}'", "A limb is one chain of joints")
     if not 0.5 <= stretch < 1.0:
         raise InputError(f"stretch is {stretch}", "Give a part of the limb between 0.5 and 1")
     goals = frozen(np.broadcast_to(np.asarray(targets, dtype=np.float64), (motion.num_frames, 3)), name="targets")
@@ -279,13 +286,3 @@ def set_end_rotation(wxyz: FloatArray, motion: Motion, limb: Limb, end_rotations
 def _parent_rotations(frames: SO3, skeleton: Skeleton, joint: int) -> SO3:
     parent = int(skeleton.parents[joint])
     return SO3.identity(frames.shape[0]) if parent == NO_PARENT else frames[:, parent]
-
-
-def _check_chain(skeleton: Skeleton, limb: Limb) -> None:
-    for above, below in ((limb.upper, limb.middle), (limb.middle, limb.end)):
-        joint = int(skeleton.parents[below])
-        while joint not in (above, NO_PARENT):
-            joint = int(skeleton.parents[joint])
-        if joint == NO_PARENT:
-            names = skeleton.names
-            raise InputError(f"'{names[below]}' does not hang below '{names[above]}'", "A limb is one chain of joints")

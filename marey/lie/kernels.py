@@ -200,12 +200,6 @@ def subtract3(a: Vector, b: Vector) -> Vector:
 
 
 @kernel
-def scale3(s: float, a: Vector) -> Vector:
-    """Vector ``a``, ``s`` times as long."""
-    return s * a[0], s * a[1], s * a[2]
-
-
-@kernel
 def dot(a: Vector, b: Vector) -> float:
     """Scalar product."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
@@ -226,7 +220,9 @@ def norm(a: Vector) -> float:
 @kernel
 def unit(a: Vector) -> Vector:
     """Vector of length one; zero stays zero."""
-    return scale3(1.0 / max(norm(a), 1e-300), a)
+    # Vector `a`, `s` times as long
+    s = 1.0 / max(norm(a), 1e-300)
+    return (s * a[0], s * a[1], s * a[2])
 
 
 @kernel

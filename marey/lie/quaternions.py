@@ -48,7 +48,10 @@ def stumpff(order: int, theta: ArrayLike) -> FloatArray:
         return sinc(theta) if order == 1 else one_minus_cos_over_square(theta)
     angle = np.abs(np.asarray(theta, dtype=np.float64))
     inside = np.minimum(angle, SERIES_LIMIT)
-    series = _series(order, inside * inside)
+    square = inside * inside
+    series = np.full_like(square, 1.0 / factorial(2 * NUM_TERMS - 2 + order))
+    for j in range(NUM_TERMS - 2, -1, -1):
+        series = 1.0 / factorial(2 * j + order) - square * series
     if not np.any(angle > SERIES_LIMIT):
         return series
     outside = np.maximum(angle, SERIES_LIMIT)
@@ -64,13 +67,6 @@ def half_cotangent_remainder(theta: ArrayLike) -> FloatArray:
     """
     half = 0.5 * np.asarray(theta, dtype=np.float64)
     return (one_minus_cos_over_square(half) - stumpff(3, half)) / (4.0 * sinc(half))
-
-
-def _series(order: int, square: FloatArray) -> FloatArray:
-    total = np.full_like(square, 1.0 / factorial(2 * NUM_TERMS - 2 + order))
-    for j in range(NUM_TERMS - 2, -1, -1):
-        total = 1.0 / factorial(2 * j + order) - square * total
-    return total
 
 
 KERNEL_SIZE = 40_000  # [quaternions] numpy needs some 3 ms for so many; below, loading the compiler does not pay

@@ -130,7 +130,13 @@ def sample_guided_step(
     Tools that are not seen are drawn from the prior. The gain is :math:`\log N(x'; x, Q) - \log N(x'; m, P)`.
     """
     camera = scene.observations.camera
-    trust, pixels = _tool_detections(scene, sight)
+    # Trust `(T,)` and pixels `(T, 2)` of the tools; zero where a tool is not among the keypoints or not seen
+    names = scene.keypoints.names
+    trust, pixels = np.zeros(len(scene.tools)), np.zeros((len(scene.tools), 2))
+    for t, name in enumerate(scene.tools.names):
+        if name in names:
+            k = names.index(name)
+            trust[t], pixels[t] = sight.trust[k], sight.pixels[k]
     H = camera.jacobian(tools)
     back = np.swapaxes(H, -1, -2) * (trust / sigma_px**2)[:, None, None]  # (N, T, 3, 2) HᵀR⁻¹
     precision = np.linalg.inv(covariance)
@@ -143,17 +149,6 @@ def sample_guided_step(
     prior = np.einsum("nti,ij,ntj->n", moved, precision, moved)
     spread = np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(axis=(1, 2))
     return ProposalSample(places, 0.5 * (np.sum(noise**2, axis=(1, 2)) - prior) + spread)
-
-
-def _tool_detections(scene: TrackingProblem, sight: FrameDetections) -> tuple[FloatArray, FloatArray]:
-    """Trust ``(T,)`` and pixels ``(T, 2)`` of the tools; zero where a tool is not among the keypoints or not seen."""
-    names = scene.keypoints.names
-    trust, pixels = np.zeros(len(scene.tools)), np.zeros((len(scene.tools), 2))
-    for t, name in enumerate(scene.tools.names):
-        if name in names:
-            k = names.index(name)
-            trust[t], pixels[t] = sight.trust[k], sight.pixels[k]
-    return trust, pixels
 
 
 Proposal = Literal["guided", "random-walk"]

@@ -67,17 +67,6 @@ def track_points(motion: Motion, names: Sequence[str]) -> FloatArray:
     return body_points(motion.skeleton, names).positions(positions, R_world_joint)
 
 
-def find_moving_joints(skeleton: Skeleton, points: ContactPoints) -> BoolArray:
-    """Which joints ``(J,)`` move any of the points, the root left out."""
-    moving = np.zeros(skeleton.num_joints, dtype=np.bool_)
-    for joint in points.joints:
-        j = int(joint)
-        while j > 0:
-            moving[j] = True
-            j = int(skeleton.parents[j])
-    return moving
-
-
 def average_rotations(wxyz: FloatArray, weights: FloatArray) -> FloatArray:
     r"""Weighted mean ``(J, 4)`` of rotations ``(N, J, 4)``, one step from the heaviest.
 

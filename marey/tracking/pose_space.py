@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError
 from marey.kinematics import JointLimits
 from marey.lie import SO3
 from marey.skeleton import Pose
-from marey.tracking.observation import TOOLS, Observations, average_rotations, find_moving_joints
+from marey.tracking.observation import TOOLS, Observations, average_rotations
 from marey.tracking.particle_filter import (
     FilterResult,
     FrameDetections,
@@ -61,7 +61,14 @@ class PoseFilter:
         return collect_result(scene, frames, "full-pose track")
 
     def _motion_model(self, scene: TrackingProblem) -> PoseMotionModel:
-        moving = find_moving_joints(scene.start.skeleton, scene.keypoints)
+        # Which joints `(J,)` move any of the points, the root left out
+        skeleton = scene.start.skeleton
+        moving = np.zeros(skeleton.num_joints, dtype=np.bool_)
+        for joint in scene.keypoints.joints:
+            j = int(joint)
+            while j > 0:
+                moving[j] = True
+                j = int(skeleton.parents[j])
         steps = np.asarray(self.step_rad, dtype=np.float64)
         if steps.shape not in ((), moving.shape):
             raise InputError(

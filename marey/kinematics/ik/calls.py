@@ -10,8 +10,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.dense_step import MARQUARDT
-from marey.kinematics.ik.levenberg_marquardt import DenseStep, DualStep, StopRule, solve_pose
-from marey.kinematics.ik.pace import ClipSolution, solve_dense_clip, solve_full_clip
+from marey.kinematics.ik.levenberg_marquardt import DenseStep, StopRule, solve_pose
+from marey.kinematics.ik.pace import ClipSolution, solve_dense_clip
 from marey.kinematics.ik.problem import IKProblem
 from marey.kinematics.ik.state import NO_SPEED_LIMITS, Goals, PoseArrays, SpeedLimits
 from marey.kinematics.limits.contract import JointLimits
@@ -109,13 +109,6 @@ def allocate_clip(frames: int, joints: int, coordinates: int, blocks: int) -> Cl
         np.zeros(frames),
         np.zeros(frames, dtype=np.bool_),
     )
-
-
-def solve_clip_full(run: SolverInputs, guess: Guess, bounds: Bounds, goals: Goals, clip: ClipSolution) -> None:
-    """Fill a clip in the full space, at its pace."""
-    p, pose = run.problem, run.pose_arrays(guess)
-    stop, dual = StopRule(run.max_iterations, p.seek_optimum), DualStep(START_DAMPING)
-    solve_full_clip(p.layout, select_bounds(bounds), dual, run.pace, goals, pose, stop, clip)
 
 
 def solve_clip_dense(

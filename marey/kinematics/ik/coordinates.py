@@ -105,24 +105,27 @@ def write_jacobian(
         for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
             j = lists.chain[i]
             if mobility[j] > 0.0:
-                add_columns(space, b, i, j, rows, J)
-
-
-@kernel
-def add_columns(space: ModelSpace, b: int, i: int, j: int, rows: LinearRows, J: FloatArray) -> None:
-    """Add what the turn of joint j, row i of the chains, does to block b."""
-    for r in range(3):
-        x = y = z = 0.0
-        for c in range(3):
-            x += rows.turns[i, r, c] * rows.frames[j, c, 0]
-            y += rows.turns[i, r, c] * rows.frames[j, c, 1]
-            z += rows.turns[i, r, c] * rows.frames[j, c, 2]
-        if not space.is_reduced or j == 0:
-            first = 3 + 3 * j
-            J[3 * b + r, first], J[3 * b + r, first + 1], J[3 * b + r, first + 2] = x, y, z
-            continue
-        for k in range(space.basis.shape[2]):
-            J[3 * b + r, 6 + k] += x * rows.model[j, 0, k] + y * rows.model[j, 1, k] + z * rows.model[j, 2, k]
+                # Add what the turn of joint j, row i of the chains, does to block b
+                for r in range(3):
+                    x_columns = y_columns = z_columns = 0.0
+                    for c in range(3):
+                        x_columns += rows.turns[i, r, c] * rows.frames[j, c, 0]
+                        y_columns += rows.turns[i, r, c] * rows.frames[j, c, 1]
+                        z_columns += rows.turns[i, r, c] * rows.frames[j, c, 2]
+                    if not space.is_reduced or j == 0:
+                        first = 3 + 3 * j
+                        J[3 * b + r, first], J[3 * b + r, first + 1], J[3 * b + r, first + 2] = (
+                            x_columns,
+                            y_columns,
+                            z_columns,
+                        )
+                        continue
+                    for k in range(space.basis.shape[2]):
+                        J[3 * b + r, 6 + k] += (
+                            x_columns * rows.model[j, 0, k]
+                            + y_columns * rows.model[j, 1, k]
+                            + z_columns * rows.model[j, 2, k]
+                        )
 
 
 @kernel
@@ -160,7 +163,24 @@ def linearise_objective(
     write_jacobian(layout, space, goals, state, rows, J)
     whiten_rows(layout.blocks.weights, state.errors, J, at.e)
     compute_gradient(layout, space, state, rows, at)
-    return mark_free_coordinates(layout, space, state, at.g, at.free)
+    # Mark coordinates that may move (not frozen, not pressed on a bound); return the largest free slope
+    g = at.g
+    free = at.free
+    largest, last = 0.0, state.wxyz.shape[0]
+    free[:] = True
+    for n in range(g.shape[0]):
+        j = last if n < 3 else (n - 3) // 3
+        if space.is_reduced and n >= 6:
+            j = last + 1
+        if j <= last and layout.springs.mobility[j] == 0.0:
+            free[n] = False
+        elif j < last and not space.is_reduced and layout.box.boxed[j]:
+            v, c = state.vectors[j, (n - 3) % 3], (n - 3) % 3
+            at_low, at_high = v <= layout.box.low[j, c], v >= layout.box.high[j, c]
+            free[n] = not ((at_low and g[n] >= 0.0) or (at_high and g[n] <= 0.0))
+        if free[n]:
+            largest = max(largest, abs(g[n]))
+    return largest
 
 
 @kernel
@@ -183,26 +203,6 @@ def compute_gradient(layout: IKLayout, space: ModelSpace, state: IKState, rows: 
     for i in range(space.stiffness.shape[0]):
         g[6 + i] += 2.0 * space.stiffness[i] * (state.x[i] - space.reference[i])
         s[6 + i] = space.stiffness[i]
-
-
-@kernel
-def mark_free_coordinates(layout: IKLayout, space: ModelSpace, state: IKState, g: FloatArray, free: BoolArray) -> float:
-    """Mark coordinates that may move (not frozen, not pressed on a bound); return the largest free slope."""
-    largest, last = 0.0, state.wxyz.shape[0]
-    free[:] = True
-    for n in range(g.shape[0]):
-        j = last if n < 3 else (n - 3) // 3
-        if space.is_reduced and n >= 6:
-            j = last + 1
-        if j <= last and layout.springs.mobility[j] == 0.0:
-            free[n] = False
-        elif j < last and not space.is_reduced and layout.box.boxed[j]:
-            v, c = state.vectors[j, (n - 3) % 3], (n - 3) % 3
-            at_low, at_high = v <= layout.box.low[j, c], v >= layout.box.high[j, c]
-            free[n] = not ((at_low and g[n] >= 0.0) or (at_high and g[n] <= 0.0))
-        if free[n]:
-            largest = max(largest, abs(g[n]))
-    return largest
 
 
 @kernel

@@ -44,7 +44,6 @@ from marey.kinematics.ik.state import (
     evaluate_goals,
 )
 from marey.kinematics.limits.box import BoxLimits
-from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.limits.tables import Bounds
 from marey.lie import SO3
 
@@ -63,7 +62,33 @@ def solve_projected_lm(run: SolverInputs, guess: Guess) -> SolverOutcome:
         spent, tries = found.iterations + more.iterations, found.evaluations + more.evaluations
         return more._replace(iterations=spent, evaluations=tries, is_left=True)
     if run.limits is not None:
-        return _solve_python_limits(run, guess, run.limits)
+        # Levenberg-Marquardt whose every step is projected by limits that only Python knows
+        limits = run.limits
+        p = run.problem
+        guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
+        cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
+        damping, stop, count, gradient = START_DAMPING * cost, OUT_OF_ITERATIONS, 0, 0.0
+        while count < run.max_iterations and (p.seek_optimum or not is_reached):
+            count += 1
+            root, wxyz, gradient = propose_step(p.layout, run.goals, run.pose_arrays(guess), damping)
+            wxyz = np.array(limits.project_rotations(SO3(wxyz[None])).wxyz[0])
+            new_cost, new_reached = evaluate_goals(p.layout, run.goals, PoseArrays(root, wxyz, guess.x, run.errors))
+            change = max(np.abs(root - guess.root).max(), np.abs(wxyz - guess.wxyz).max())
+            if new_cost < cost:
+                is_still = cost - new_cost < 1e-9 * cost and change < 1e-6
+                guess.root[:], guess.wxyz[:], cost, is_reached = root, wxyz, new_cost, new_reached
+                damping *= 0.3
+                run.history[count - 1 : count, 0] = cost  # nowhere, when no history is kept
+            else:
+                is_still = change < 1e-10
+                damping *= 8.0
+            if is_still or damping > MAX_DAMPING:
+                stop = STATIONARY
+                break
+        cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
+        held = float(limits.violations(SO3(guess.wxyz[None])).max()) if stop == STATIONARY else 0.0
+        stop = REACHED if is_reached and (stop == STATIONARY or not p.seek_optimum) else stop
+        return SolverOutcome(stop, count, count + 1, cost, 0.0 if stop == STATIONARY and held <= 1e-6 else gradient)
     return solve_dual_pose(run, guess, select_bounds(bounds))
 
 
@@ -77,35 +102,6 @@ def _solve_dense(
     stop, count, tries = int(clip.stops[0]), int(clip.iterations[0]), int(clip.evaluations[0])
     ended = SolverOutcome(stop, count, tries, float(clip.objectives[0]), float(clip.gradients[0]))
     return ended, float(clip.violations[0])
-
-
-def _solve_python_limits(run: SolverInputs, guess: Guess, limits: JointLimits) -> SolverOutcome:
-    """Levenberg-Marquardt whose every step is projected by limits that only Python knows."""
-    p = run.problem
-    guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
-    cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
-    damping, stop, count, gradient = START_DAMPING * cost, OUT_OF_ITERATIONS, 0, 0.0
-    while count < run.max_iterations and (p.seek_optimum or not is_reached):
-        count += 1
-        root, wxyz, gradient = propose_step(p.layout, run.goals, run.pose_arrays(guess), damping)
-        wxyz = np.array(limits.project_rotations(SO3(wxyz[None])).wxyz[0])
-        new_cost, new_reached = evaluate_goals(p.layout, run.goals, PoseArrays(root, wxyz, guess.x, run.errors))
-        change = max(np.abs(root - guess.root).max(), np.abs(wxyz - guess.wxyz).max())
-        if new_cost < cost:
-            is_still = cost - new_cost < 1e-9 * cost and change < 1e-6
-            guess.root[:], guess.wxyz[:], cost, is_reached = root, wxyz, new_cost, new_reached
-            damping *= 0.3
-            run.history[count - 1 : count, 0] = cost  # nowhere, when no history is kept
-        else:
-            is_still = change < 1e-10
-            damping *= 8.0
-        if is_still or damping > MAX_DAMPING:
-            stop = STATIONARY
-            break
-    cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
-    held = float(limits.violations(SO3(guess.wxyz[None])).max()) if stop == STATIONARY else 0.0
-    stop = REACHED if is_reached and (stop == STATIONARY or not p.seek_optimum) else stop
-    return SolverOutcome(stop, count, count + 1, cost, 0.0 if stop == STATIONARY and held <= 1e-6 else gradient)
 
 
 def _solve_gradient(run: SolverInputs, guess: Guess, code: int, option: float) -> SolverOutcome:
@@ -145,7 +141,12 @@ def solve_svd_clamp(run: SolverInputs, guess: Guess) -> SolverOutcome:
     _check_without_limits(run, "svd-clamp")
     p = run.problem
     box = p.layout.box
-    loose = replace(run, problem=p.with_box(_unbounded_box(box)))
+    loose = replace(
+        run,
+        problem=p.with_box(
+            RotationVectorBox(np.zeros_like(box.boxed), np.full_like(box.low, -np.inf), np.full_like(box.high, np.inf))
+        ),
+    )
     stop, count, tries, cost, gradient, _ = _solve_dense(loose, guess, SVD_CLAMP)[0]
     if box.boxed.any():
         limits = BoxLimits(p.skeleton, box.low, box.high)
@@ -210,7 +211,3 @@ def _check_variant(run: SolverInputs, known: dict[str, int]) -> int:
 def _check_without_limits(run: SolverInputs, method: str) -> None:
     if run.problem.layout.springs.stiffness.any() or (run.space is not None and run.space.stiffness.any()):
         raise InputError(f"'{method}' takes no PoseTask", "Use 'projected-lm', 'dls' or a gradient method")
-
-
-def _unbounded_box(box: RotationVectorBox) -> RotationVectorBox:
-    return RotationVectorBox(np.zeros_like(box.boxed), np.full_like(box.low, -np.inf), np.full_like(box.high, np.inf))

@@ -123,16 +123,12 @@ def collect_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
     """Targets ``(B, 4)`` of single-frame tasks."""
     targets = np.zeros((len(problem.goals), 4))
     for row, i in enumerate(problem.goals):
-        value = read_target(tasks[i])
+        # Target of a goal: places `(..., 3)` or quaternions `(..., 4)`
+        value = tasks[i].goal
         if value.ndim != 1:
             raise InputError(f"task {i} has targets for {len(value)} frames", "Use track() for whole clips")
         targets[row, : value.size] = value
     return targets
-
-
-def read_target(task: Task) -> FloatArray:
-    """Target of a goal: places ``(..., 3)`` or quaternions ``(..., 4)``."""
-    return task.goal
 
 
 def _build_problem(
@@ -144,12 +140,38 @@ def _build_problem(
     frozen_joints: Sequence[str | int],
     tolerances: tuple[float, float],
 ) -> IKProblem:
-    factors = _priority_factors(tasks)
+    levels = sorted({task.priority for task in tasks})
+    factors = [PRIORITY_FACTOR ** levels.index(task.priority) for task in tasks]
     goals = [i for i, task in enumerate(tasks) if not isinstance(task, PoseTask)]
-    blocks = _build_blocks(skeleton, tasks, goals, factors, tolerances)
+    count = len(goals)
+    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
+    limits_blocks, axes = np.zeros(count), np.ones((count, 3))
+    for row, i in enumerate(goals):
+        task = tasks[i]
+        assert not isinstance(task, PoseTask)
+        kinds_kind = {PointTask: POINT, OrientationTask: ORIENTATION, LookAtTask: LOOK_AT, ComTask: COM}
+        kinds[row] = kinds_kind[type(task)]
+        weights[row] = factors[i] * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
+        axes[row] = np.diag(weights[row]) > 2.0 * factors[i] * TINY_WEIGHT
+        limits_blocks[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
+        if not isinstance(task, ComTask):
+            joints[row] = joint_index(skeleton, task.joint)
+        if isinstance(task, PointTask | LookAtTask):
+            points[row] = task.point
+        if isinstance(task, LookAtTask):
+            aims[row] = task.axis
+    blocks = TaskBlocks(
+        kinds, joints, points, aims, axes, weights, np.asarray(np.linalg.inv(weights), dtype=np.float64), limits_blocks
+    )
     chains = [_moving_chain(skeleton, task) for task in tasks if not isinstance(task, PoseTask)]
     mass = _collect_mass(skeleton, any(isinstance(task, ComTask) for task in tasks))
-    springs, weight, pose = _build_prior(skeleton, tasks, factors, _joint_mobility(skeleton, root, frozen_joints))
+    mobility = np.ones(skeleton.num_joints + 1)
+    mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_POSITION_MOBILITY * mean_bone_length(skeleton) ** 2
+    mobility[0] = 0.0 if root == "fixed" else ROOT_ROTATION_MOBILITY
+    for joint in frozen_joints:
+        mobility[joint_index(skeleton, joint)] = 0.0
+    springs, weight, pose = _build_prior(skeleton, tasks, factors, mobility)
     layout = IKLayout(
         JointArrays(skeleton.parents.copy(), skeleton.offsets.copy()),
         blocks,
@@ -207,47 +229,6 @@ def split_layout(layout: IKLayout) -> tuple[tuple[Any, ...], ...]:
     return tuple(tuple(part) for part in layout)
 
 
-def _priority_factors(tasks: Sequence[Task]) -> list[float]:
-    levels = sorted({task.priority for task in tasks})
-    return [PRIORITY_FACTOR ** levels.index(task.priority) for task in tasks]
-
-
-def _build_blocks(
-    skeleton: Skeleton,
-    tasks: Sequence[Task],
-    goals: Sequence[int],
-    factors: Sequence[float],
-    tolerances: tuple[float, float],
-) -> TaskBlocks:
-    count = len(goals)
-    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
-    limits, axes = np.zeros(count), np.ones((count, 3))
-    for row, i in enumerate(goals):
-        task = tasks[i]
-        assert not isinstance(task, PoseTask)
-        kinds[row] = _block_kind(task)
-        weights[row] = factors[i] * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
-        axes[row] = np.diag(weights[row]) > 2.0 * factors[i] * TINY_WEIGHT
-        limits[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
-        if not isinstance(task, ComTask):
-            joints[row] = joint_index(skeleton, task.joint)
-        if isinstance(task, PointTask | LookAtTask):
-            points[row] = task.point
-        if isinstance(task, LookAtTask):
-            aims[row] = task.axis
-    return TaskBlocks(kinds, joints, points, aims, axes, weights, _invert_matrices(weights), limits)
-
-
-def _invert_matrices(matrices: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
-
-
-def _block_kind(task: GoalTask) -> int:
-    kinds = {PointTask: POINT, OrientationTask: ORIENTATION, LookAtTask: LOOK_AT, ComTask: COM}
-    return kinds[type(task)]
-
-
 def _moving_chain(skeleton: Skeleton, task: GoalTask) -> list[int]:
     """Joints that move a task, root first; a joint does not move its own origin."""
     if isinstance(task, ComTask):
@@ -285,15 +266,6 @@ def _collect_mass(skeleton: Skeleton, is_needed: bool) -> MassPoints:
         return MassPoints(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0))
     joints, points, weights = list_mass_points(skeleton)
     return MassPoints(_as_ints(joints), points, weights)
-
-
-def _joint_mobility(skeleton: Skeleton, root: Root, frozen_joints: Sequence[str | int]) -> FloatArray:
-    mobility = np.ones(skeleton.num_joints + 1)
-    mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_POSITION_MOBILITY * mean_bone_length(skeleton) ** 2
-    mobility[0] = 0.0 if root == "fixed" else ROOT_ROTATION_MOBILITY
-    for joint in frozen_joints:
-        mobility[joint_index(skeleton, joint)] = 0.0
-    return mobility
 
 
 def _build_prior(

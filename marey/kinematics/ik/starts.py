@@ -38,10 +38,25 @@ def compute_kinetic_metric(skeleton: Skeleton, model: PoseModel, guess: Guess) -
     of [Tournier2011]_ §8.2.3: a hand moves by the arm, not by the whole body.
     """
     pose = Pose(skeleton, guess.root, SO3(guess.wxyz))
-    turns, size = _rotation_columns(skeleton, model, guess), 6 + len(guess.x)
+    # Angular velocity of each joint in its own frame for each coordinate: `(J, 3, 6 + k)`
+    local, columns_rotation = SO3(guess.wxyz).matrix(), model.jacobian(guess.x[None])[0]
+    turns_columns = np.zeros((skeleton.num_joints, 3, 6 + len(guess.x)))
+    turns_columns[0, :, 3:6] = np.eye(3)
+    for j in range(1, skeleton.num_joints):
+        parent = int(skeleton.parents[j])
+        assert parent != NO_PARENT
+        turns_columns[j] = local[j].T @ turns_columns[parent]
+        turns_columns[j, :, 6:] += columns_rotation[j]
+    turns, size = turns_columns, 6 + len(guess.x)
     columns = model.jacobian(guess.x[None])[0]
     metric = np.zeros((size, size))
-    for j, rod in enumerate(_find_rod_ends(skeleton)):
+    # Where each joint's rod ends `(J, 3)` [m] in its frame: the mean of its children, or its tip
+    ends = skeleton.tips.copy()
+    for j_ends in range(skeleton.num_joints):
+        below = skeleton.children(j_ends)
+        if len(below):
+            ends[j_ends] = skeleton.offsets[below].mean(axis=0)
+    for j, rod in enumerate(ends):
         length = max(float(np.linalg.norm(rod)), MIN_ROD_M)
         full = point_jacobian(pose, j, 0.5 * rod)
         moves = np.concatenate(
@@ -53,29 +68,6 @@ def compute_kinetic_metric(skeleton: Skeleton, model: PoseModel, guess: Guess) -
         metric += length * (moves.T @ moves + turns[j].T @ inertia @ turns[j])
     metric += FLOOR * np.trace(metric) / size * np.eye(size)
     return metric * (size / np.trace(metric))
-
-
-def _find_rod_ends(skeleton: Skeleton) -> FloatArray:
-    """Where each joint's rod ends ``(J, 3)`` [m] in its frame: the mean of its children, or its tip."""
-    ends = skeleton.tips.copy()
-    for j in range(skeleton.num_joints):
-        below = skeleton.children(j)
-        if len(below):
-            ends[j] = skeleton.offsets[below].mean(axis=0)
-    return ends
-
-
-def _rotation_columns(skeleton: Skeleton, model: PoseModel, guess: Guess) -> FloatArray:
-    """Angular velocity of each joint in its own frame for each coordinate: ``(J, 3, 6 + k)``."""
-    local, columns = SO3(guess.wxyz).matrix(), model.jacobian(guess.x[None])[0]
-    turns = np.zeros((skeleton.num_joints, 3, 6 + len(guess.x)))
-    turns[0, :, 3:6] = np.eye(3)
-    for j in range(1, skeleton.num_joints):
-        parent = int(skeleton.parents[j])
-        assert parent != NO_PARENT
-        turns[j] = local[j].T @ turns[parent]
-        turns[j, :, 6:] += columns[j]
-    return turns
 
 
 MIN_DEVIATION: Final = 1e-6  # [-] of the largest: coordinates that hardly varied are held this much harder at most

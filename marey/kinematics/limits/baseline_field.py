@@ -135,7 +135,15 @@ class QuaternionFieldLimits(JointLimits):
             rotations = SO3.concatenate(split_inliers([clip[:, j] for clip in clips])[0])
             centre = compute_mean_rotation(rotations)
             local = (centre.inverse() @ rotations).canonical().wxyz[:, 1:]
-            few, reach = _select_spread_points(local, max_samples)
+            # At most `max_samples` of the points, each as far as can be from those before; and how far the rest is from
+            # them
+            chosen = [0]
+            away = np.linalg.norm(local - local[0], axis=1)
+            while len(chosen) < min(max_samples, len(local)) and away.max() > 0.25 * MIN_WIDTH:
+                chosen.append(int(np.argmax(away)))
+                away = np.minimum(away, np.linalg.norm(local - local[chosen[-1]], axis=1))
+            few = np.ascontiguousarray(local[chosen])
+            reach = float(away.max())
             widths[j], centres[j] = max(reach, MIN_WIDTH), centre.wxyz
             rows = [log_density(few, 0, len(few), (p[0], p[1], p[2]), widths[j])[0] for p in local.tolist()]
             levels[j] = min(rows) - 1e-9
@@ -165,13 +173,3 @@ class QuaternionFieldLimits(JointLimits):
 
     def __repr__(self) -> str:
         return f"QuaternionFieldLimits({self.skeleton!r}, {len(self.samples)} samples)"
-
-
-def _select_spread_points(points: FloatArray, count: int) -> tuple[FloatArray, float]:
-    """At most ``count`` of the points, each as far as can be from those before; and how far the rest is from them."""
-    chosen = [0]
-    away = np.linalg.norm(points - points[0], axis=1)
-    while len(chosen) < min(count, len(points)) and away.max() > 0.25 * MIN_WIDTH:
-        chosen.append(int(np.argmax(away)))
-        away = np.minimum(away, np.linalg.norm(points - points[chosen[-1]], axis=1))
-    return np.ascontiguousarray(points[chosen]), float(away.max())

@@ -19,7 +19,6 @@ from marey.kinematics.limits.contract import (
 )
 from marey.lie import SO3
 from marey.lie.kernels import (
-    Quaternion,
     Vector,
     conjugate,
     exp,
@@ -100,51 +99,12 @@ def check_box(wxyz: FloatArray, low: FloatArray, high: FloatArray) -> CheckArray
 
 
 @kernel
-def euler_angles(q: Quaternion) -> Vector:
-    """Angles ``(a, b, c)`` of ``R = R_z(c) R_y(b) R_x(a)``, with ``|b| <= pi/2``; sound at gimbal lock."""
-    w, x, y, z = q
-    a = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-    ca, sa = np.cos(a), np.sin(a)
-    sc = sa * 2.0 * (x * z + w * y) - ca * 2.0 * (x * y - w * z)
-    cc = ca * (1.0 - 2.0 * (x * x + z * z)) - sa * 2.0 * (y * z - w * x)
-    c = np.arctan2(sc, cc)
-    cb = np.cos(c) * (1.0 - 2.0 * (y * y + z * z)) + np.sin(c) * 2.0 * (x * y + w * z)
-    return a, np.arctan2(2.0 * (w * y - x * z), cb), c
-
-
-@kernel
-def quaternion_from_euler(v: Vector) -> Quaternion:
-    """Quaternion of ``R_z(c) R_y(b) R_x(a)``."""
-    rx = (np.cos(0.5 * v[0]), np.sin(0.5 * v[0]), 0.0, 0.0)
-    ry = (np.cos(0.5 * v[1]), 0.0, np.sin(0.5 * v[1]), 0.0)
-    rz = (np.cos(0.5 * v[2]), 0.0, 0.0, np.sin(0.5 * v[2]))
-    return multiply(rz, multiply(ry, rx))
-
-
-@kernel
 def _shift_to_intervals(v: Vector, low: FloatArray, high: FloatArray) -> Vector:
     return (
         nearest_angle(v[0], low[0], high[0]),
         nearest_angle(v[1], low[1], high[1]),
         nearest_angle(v[2], low[2], high[2]),
     )
-
-
-@kernel
-def _euler_gradient(v: Vector, g: Vector) -> Vector:
-    """Body gradient of a function of the Euler angles; capped where the lock makes it infinite."""
-    sa, ca, sb, cb = np.sin(v[0]), np.cos(v[0]), np.sin(v[1]), np.cos(v[1])
-    if abs(cb) < LOCK_COS:
-        cb = LOCK_COS if cb >= 0.0 else -LOCK_COS
-    third = (g[2] + g[0] * sb) / cb
-    return g[0], g[1] * ca + third * sa, -g[1] * sa + third * ca
-
-
-@kernel
-def _permute_axes(q: Quaternion, order: IntArray, sign: float) -> Quaternion:
-    """Rename the axes, so that those of ``order`` become x, y, z; an odd exchange reverses the angles."""
-    xyz = np.array([q[1], q[2], q[3]])
-    return q[0], sign * float(xyz[order[0]]), sign * float(xyz[order[1]]), sign * float(xyz[order[2]])
 
 
 @kernel
@@ -177,7 +137,25 @@ def check_euler_box(
         frame = quaternion_at(frames_wxyz, j)
         for f in range(frames):
             q = multiply(conjugate(frame), multiply(quaternion_at(wxyz[f], j), frame))
-            first = euler_angles(_permute_axes(q, orders[j], signs[j]))
+            # Rename the axes, so that those of `order` become x, y, z; an odd exchange reverses the angles
+            order = orders[j]
+            sign = signs[j]
+            xyz_axes = np.array([q[1], q[2], q[3]])
+            # Angles `(a, b, c)` of `R = R_z(c) R_y(b) R_x(a)`, with `|b| <= pi/2`; sound at gimbal lock
+            q_angles = (
+                q[0],
+                sign * float(xyz_axes[order[0]]),
+                sign * float(xyz_axes[order[1]]),
+                sign * float(xyz_axes[order[2]]),
+            )
+            w, x, y, z = q_angles
+            a = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+            ca_angles, sa_angles = np.cos(a), np.sin(a)
+            sc = sa_angles * 2.0 * (x * z + w * y) - ca_angles * 2.0 * (x * y - w * z)
+            cc = ca_angles * (1.0 - 2.0 * (x * x + z * z)) - sa_angles * 2.0 * (y * z - w * x)
+            c = np.arctan2(sc, cc)
+            cb_angles = np.cos(c) * (1.0 - 2.0 * (y * y + z * z)) + np.sin(c) * 2.0 * (x * y + w * z)
+            first = a, np.arctan2(2.0 * (w * y - x * z), cb_angles), c
             second = (first[0] + np.pi, np.pi - first[1], first[2] + np.pi)
             v, other = _shift_to_intervals(first, low[j], high[j]), _shift_to_intervals(second, low[j], high[j])
             square, again = _box_distance_squared(v, low[j], high[j]), _box_distance_squared(other, low[j], high[j])
@@ -190,9 +168,19 @@ def check_euler_box(
                 clamp(v[1], low[j, 1], high[j, 1]),
                 clamp(v[2], low[j, 2], high[j, 2]),
             )
-            g = _euler_gradient(v, (v[0] - p[0], v[1] - p[1], v[2] - p[2]))
+            # Body gradient of a function of the Euler angles; capped where the lock makes it infinite
+            g_gradient = (v[0] - p[0], v[1] - p[1], v[2] - p[2])
+            sa, ca, sb, cb = np.sin(v[0]), np.cos(v[0]), np.sin(v[1]), np.cos(v[1])
+            if abs(cb) < LOCK_COS:
+                cb = LOCK_COS if cb >= 0.0 else -LOCK_COS
+            third = (g_gradient[2] + g_gradient[0] * sb) / cb
+            g = g_gradient[0], g_gradient[1] * ca + third * sa, -g_gradient[1] * sa + third * ca
             g = rotate(frame, _restore_axes(g, orders[j], signs[j]))
-            r = quaternion_from_euler(p)
+            # Quaternion of `R_z(c) R_y(b) R_x(a)`
+            rx = (np.cos(0.5 * p[0]), np.sin(0.5 * p[0]), 0.0, 0.0)
+            ry = (np.cos(0.5 * p[1]), 0.0, np.sin(0.5 * p[1]), 0.0)
+            rz = (np.cos(0.5 * p[2]), 0.0, 0.0, np.sin(0.5 * p[2]))
+            r = multiply(rz, multiply(ry, rx))
             xyz = _restore_axes((r[1], r[2], r[3]), orders[j], signs[j])
             write_rotation(out[f, j], multiply(frame, multiply((r[0], xyz[0], xyz[1], xyz[2]), conjugate(frame))))
             violation[f, j] = np.sqrt(square)
@@ -247,7 +235,23 @@ class BoxLimits(JointLimits):
             margin_rad: added on both sides.
             trim: share of frames, half at each end, that may lie outside: against glitches, 0.005 say.
         """
-        return fit_box(motions, margin_rad=margin_rad, trim=trim)
+        # See `from_clips`
+        skeleton, clips = collect_clips(motions)
+        high = np.full((skeleton.num_joints, 3), np.inf)
+        low = -high
+        for j in range(1, skeleton.num_joints):
+            # Rotation vectors `(N, 3)`, each by the way round that is nearer to that of the mean
+            rotations = SO3.concatenate([clip[:, j] for clip in clips])
+            vectors, middle = rotations.log(), compute_mean_rotation(rotations).log()
+            angle = np.linalg.norm(vectors, axis=1, keepdims=True)
+            other = vectors - 2.0 * np.pi * vectors / np.maximum(angle, 1e-9)
+            nearer = np.linalg.norm(other - middle, axis=1) < np.linalg.norm(vectors - middle, axis=1)
+            vectors = np.where((nearer & (angle[:, 0] > 1e-6))[:, None], other, vectors)
+            low[j] = np.quantile(vectors, 0.5 * trim, axis=0) - margin_rad
+            high[j] = np.quantile(vectors, 1.0 - 0.5 * trim, axis=0) + margin_rad
+            if np.linalg.norm(np.maximum(np.abs(low[j]), np.abs(high[j]))) > 2.0 * np.pi:
+                low[j], high[j] = -np.inf, np.inf
+        return BoxLimits(skeleton, low, high)
 
     @classmethod
     def from_skeleton(cls, skeleton: Skeleton) -> EulerBoxLimits:
@@ -261,7 +265,12 @@ class BoxLimits(JointLimits):
 
     def tables(self) -> tuple[FloatArray, FloatArray]:
         """What ``check_box`` takes."""
-        return replace_infinite_bounds(self.low, self.high)
+        # Bounds that the kernels can take: half a turn instead of no bound, more where the other side has none too
+        low = self.low
+        high = self.high
+        both = np.isinf(low) & np.isinf(high)
+        below, above = (np.where(both, 4.0 * np.pi, np.maximum(np.pi, np.abs(other))) for other in (high, low))
+        return np.where(np.isinf(low), -below, low), np.where(np.isinf(high), above, high)
 
     def to_arrays(self) -> Arrays:
         """The two bounds."""
@@ -352,13 +361,6 @@ class EulerBoxLimits(JointLimits):
         return f"EulerBoxLimits({self.skeleton!r}, {len(self.limits)} joints bounded)"
 
 
-def replace_infinite_bounds(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bounds that the kernels can take: half a turn instead of no bound, more where the other side has none too."""
-    both = np.isinf(low) & np.isinf(high)
-    below, above = (np.where(both, 4.0 * np.pi, np.maximum(np.pi, np.abs(other))) for other in (high, low))
-    return np.where(np.isinf(low), -below, low), np.where(np.isinf(high), above, high)
-
-
 def check_order(skeleton: Skeleton, low: FloatArray, high: FloatArray) -> None:
     """Refuse lower bounds above upper ones."""
     if np.any(wrong := low > high):
@@ -374,29 +376,6 @@ def _freeze_bounds(skeleton: Skeleton, values: FloatArray, name: str) -> FloatAr
     result = np.where(np.isinf(bounds), bounds, finite)
     result.setflags(write=False)
     return result
-
-
-def fit_box(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, trim: float = 0.0) -> BoxLimits:
-    """See :meth:`BoxLimits.from_clips`."""
-    skeleton, clips = collect_clips(motions)
-    high = np.full((skeleton.num_joints, 3), np.inf)
-    low = -high
-    for j in range(1, skeleton.num_joints):
-        vectors = _nearest_vectors(SO3.concatenate([clip[:, j] for clip in clips]))
-        low[j] = np.quantile(vectors, 0.5 * trim, axis=0) - margin_rad
-        high[j] = np.quantile(vectors, 1.0 - 0.5 * trim, axis=0) + margin_rad
-        if np.linalg.norm(np.maximum(np.abs(low[j]), np.abs(high[j]))) > 2.0 * np.pi:
-            low[j], high[j] = -np.inf, np.inf
-    return BoxLimits(skeleton, low, high)
-
-
-def _nearest_vectors(rotations: SO3) -> FloatArray:
-    """Rotation vectors ``(N, 3)``, each by the way round that is nearer to that of the mean."""
-    vectors, middle = rotations.log(), compute_mean_rotation(rotations).log()
-    angle = np.linalg.norm(vectors, axis=1, keepdims=True)
-    other = vectors - 2.0 * np.pi * vectors / np.maximum(angle, 1e-9)
-    nearer = np.linalg.norm(other - middle, axis=1) < np.linalg.norm(vectors - middle, axis=1)
-    return np.where((nearer & (angle[:, 0] > 1e-6))[:, None], other, vectors)
 
 
 def circular_interval(angles: FloatArray, *, trim: float = 0.0, margin_rad: float = 0.0) -> tuple[float, float]:

@@ -255,7 +255,11 @@ def sample_motion(pieces: Sequence[SO3], chart: RotationChart, max_gap: float) -
     flags, gaps, longest = np.zeros(len(points), dtype=bool), [_compute_gaps(points)], 0.0
     for piece in pieces[1:]:
         more, coordinates, missed = _refine_samples(piece, chart, max_gap)
-        a, b = _closest_pair(points, coordinates)
+        # Numbers of the two nearest samples of two sets
+        distances, indices = find_nearest_points(points, coordinates)
+        best = int(np.argmin(distances))
+        a = int(indices[best])
+        b = best
         link, way, unclosed = _refine_samples(SO3.stack([rotations[a], more[b]]), chart, max_gap)
         longest = max(longest, float(geodesic_distance(rotations[a], more[b])))
         gaps += [_compute_gaps(coordinates), _compute_gaps(way)]
@@ -281,10 +285,3 @@ def _refine_samples(rotations: SO3, chart: RotationChart, max_gap: float) -> tup
 
 def _compute_gaps(points: FloatArray) -> FloatArray:
     return np.linalg.norm(np.diff(points, axis=0), axis=1)
-
-
-def _closest_pair(points: FloatArray, others: FloatArray) -> tuple[int, int]:
-    """Numbers of the two nearest samples of two sets."""
-    distances, indices = find_nearest_points(points, others)
-    best = int(np.argmin(distances))
-    return int(indices[best]), best

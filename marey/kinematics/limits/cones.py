@@ -79,26 +79,11 @@ def nearest_in_ellipse(y: float, z: float, a: float, b: float) -> tuple[float, f
 
 
 @kernel
-def split_swing_twist(q: Quaternion) -> tuple[Quaternion, float]:
-    """Swing and twist angle about x of ``q = swing twist``."""
-    angle = 2.0 * np.arctan2(q[1], q[0])
-    back = (np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0)
-    return multiply(q, back), angle
-
-
-@kernel
 def twist_gradient(q: Quaternion) -> Vector:
     """Body gradient of the twist angle about x; a swing by half a turn has none."""
     w, x, y, z = q
     square = max(w * w + x * x, 1e-30)
     return 1.0, (x * y - w * z) / square, (w * y + x * z) / square
-
-
-@kernel
-def swing_gradient(angle: float, twist: Vector, g: Vector) -> Vector:
-    """Body gradient of the whole rotation, from that of the swing, ``g``, in the frame of the swing."""
-    k = rotate((np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0), g)
-    return k[0] * (1.0 - twist[0]), k[1] - k[0] * twist[1], k[2] - k[0] * twist[2]
 
 
 @kernel
@@ -121,7 +106,10 @@ def check_cones(
         for f in range(frames):
             local = multiply(conjugate(centre), quaternion_at(wxyz[f], j))
             q = multiply(conjugate(frame), multiply(local, frame))
-            turned, angle = split_swing_twist(q)
+            # Swing and twist angle about x of `q = swing twist`
+            angle = 2.0 * np.arctan2(q[1], q[0])
+            back = (np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0)
+            turned = multiply(q, back)
             s = log(turned)
             y, z = nearest_in_ellipse(s[1], s[2], swing[j, 0], swing[j, 1])
             at = nearest_angle(angle, twist[j, 0], twist[j, 1])
@@ -130,19 +118,16 @@ def check_cones(
             if square == 0.0:
                 continue
             slope = twist_gradient(q)
-            g = swing_gradient(angle, slope, left_jacobian_inverse_times(s, (0.0, s[1] - y, s[2] - z)))
+            # Body gradient of the whole rotation, from that of the swing, `g_gradient`, in the frame of the swing
+            g_gradient = left_jacobian_inverse_times(s, (0.0, s[1] - y, s[2] - z))
+            k = rotate((np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0), g_gradient)
+            g = k[0] * (1.0 - slope[0]), k[1] - k[0] * slope[1], k[2] - k[0] * slope[2]
             g = rotate(frame, (g[0] + (at - t) * slope[0], g[1] + (at - t) * slope[1], g[2] + (at - t) * slope[2]))
             q = multiply(exp((0.0, y, z)), exp((t, 0.0, 0.0)))
             write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
             violation[f, j] = np.sqrt(square)
             gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
     return out, violation, gradient
-
-
-@kernel
-def angle_between(a: Vector, b: Vector) -> float:
-    """Angle of two unit vectors [rad], to a few ulp."""
-    return np.arctan2(norm(cross(a, b)), dot(a, b))
 
 
 @kernel
@@ -225,7 +210,8 @@ def check_reach_cones(
             p = nearest_in_polygon(d, corners[j], counts[j], row3(inner, j))
             at = nearest_angle(angle, twist[j, 0], twist[j, 1])
             t = clamp(at, twist[j, 0], twist[j, 1])
-            away = angle_between(d, p)
+            # Angle of two unit vectors [rad], to a few ulp
+            away = np.arctan2(norm(cross(d, p)), dot(d, p))
             if away < 1e-15 and at == t:
                 continue
             slope = twist_gradient(q)
@@ -297,7 +283,27 @@ class ConeLimits(JointLimits):
     @classmethod
     def from_clips(cls, motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
         """Smallest cones of this form around what the joints do in clips, plus a margin; the root is free."""
-        return fit_cones(motions, margin_rad=margin_rad)
+        # See `from_clips`
+        skeleton, clips = collect_clips(motions)
+        joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
+        swing, twist = np.full((joints, 2), np.inf), np.tile([-np.inf, np.inf], (joints, 1))
+        turned, centres = frames.wxyz.copy(), SO3.identity(joints).wxyz.copy()
+        for j in range(1, joints):
+            rotations = _inlier_rotations(clips, j)
+            centre = compute_mean_rotation(rotations)
+            local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
+            # Turn of the frame about x, half-angles `(2,)` and twist interval of the smallest cone of this form
+            swing_cone = local.swing_twist([1.0, 0.0, 0.0])[0].log()[:, 1:]
+            axes = np.linalg.eigh(swing_cone.T @ swing_cone)[1]
+            angle = float(np.arctan2(axes[1, 0], axes[0, 0]))
+            turned_cone = swing_cone @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            half = np.maximum(np.abs(turned_cone).max(axis=0), 1e-6)
+            half = half * max(1.0, float(np.sqrt(((turned_cone / half) ** 2).sum(axis=1).max())))
+            tilt = SO3.exp([angle, 0.0, 0.0])
+            interval = _twist_interval(local)
+            centres[j], turned[j] = centre.wxyz, (frames[j] @ tilt).wxyz
+            swing[j], twist[j] = half + margin_rad, (interval[0] - margin_rad, interval[1] + margin_rad)
+        return ConeLimits(skeleton, SO3(turned), swing, twist, SO3(centres))
 
     def check(self, rotations: SO3) -> LimitCheck:
         """Clamp swing and twist."""
@@ -351,7 +357,18 @@ class ReachConeLimits(JointLimits):
         twist = freeze_with_infinities(self.twist_rad, (joints, 2), "twist_rad")
         check_order(self.skeleton, twist[:, :1], twist[:, 1:])
         for j in np.flatnonzero(counts):
-            _check_polygon(self.skeleton.names[int(j)], corners[j, : counts[j]], inner[j])
+            # All sides must be seen from the inner point, in one sense and once around
+            joint = self.skeleton.names[int(j)]
+            corners_polygon = corners[j, : counts[j]]
+            inner_polygon = inner[j]
+            following = np.roll(corners_polygon, -1, axis=0)
+            sides = np.cross(corners_polygon, following)
+            wedges = np.einsum("ij,ij->i", np.cross(inner_polygon, corners_polygon), following)
+            if len(corners_polygon) < 3 or np.any(sides @ inner_polygon <= 0.0) or np.any(wedges <= 0.0):
+                raise InputError(
+                    f"the polygon of '{joint}' is not all seen from its inner point",
+                    "Move that point, or cut the polygon",
+                )
         for name, value in (("corners", corners), ("counts", counts), ("inner", inner), ("twist_rad", twist)):
             object.__setattr__(self, name, value)
 
@@ -379,10 +396,16 @@ class ReachConeLimits(JointLimits):
         for name, polygon in polygons.items():
             j = skeleton.index(name)
             local = frames[j].inverse() @ normalise_rows(polygon, name)
-            middle = local.mean(axis=0) if name not in (inner or {}) else _inner_direction(frames[j], inner, name)
+            middle = (
+                local.mean(axis=0)
+                if name not in (inner or {})
+                else frames[j].inverse() @ frozen((inner or {})[name], 3, name=f"inner point of '{name}'")
+            )
             centre[j] = middle / np.linalg.norm(middle)
             counts[j] = len(local)
-            corners[j, : len(local)] = local if _is_left_turn(local, centre[j]) else local[::-1]
+            corners[j, : len(local)] = (
+                local if bool(np.sum(np.cross(local, np.roll(local, -1, axis=0)) @ centre[j]) > 0.0) else local[::-1]
+            )
         for name, interval in (twists or {}).items():
             twist[skeleton.index(name)] = interval
         return cls(skeleton, frames, corners, counts, centre, twist, SO3.identity(joints))
@@ -455,41 +478,6 @@ def normalise_rows(directions: ArrayLike, joint: str) -> FloatArray:
     return rows / length
 
 
-def _inner_direction(frame: SO3, inner: Mapping[str, ArrayLike] | None, name: str) -> FloatArray:
-    return frame.inverse() @ frozen((inner or {})[name], 3, name=f"inner point of '{name}'")
-
-
-def _is_left_turn(corners: FloatArray, inner: FloatArray) -> bool:
-    return bool(np.sum(np.cross(corners, np.roll(corners, -1, axis=0)) @ inner) > 0.0)
-
-
-def _check_polygon(joint: str, corners: FloatArray, inner: FloatArray) -> None:
-    """All sides must be seen from the inner point, in one sense and once around."""
-    following = np.roll(corners, -1, axis=0)
-    sides = np.cross(corners, following)
-    wedges = np.einsum("ij,ij->i", np.cross(inner, corners), following)
-    if len(corners) < 3 or np.any(sides @ inner <= 0.0) or np.any(wedges <= 0.0):
-        raise InputError(
-            f"the polygon of '{joint}' is not all seen from its inner point", "Move that point, or cut the polygon"
-        )
-
-
-def fit_cones(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
-    """See :meth:`ConeLimits.from_clips`."""
-    skeleton, clips = collect_clips(motions)
-    joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
-    swing, twist = np.full((joints, 2), np.inf), np.tile([-np.inf, np.inf], (joints, 1))
-    turned, centres = frames.wxyz.copy(), SO3.identity(joints).wxyz.copy()
-    for j in range(1, joints):
-        rotations = _inlier_rotations(clips, j)
-        centre = compute_mean_rotation(rotations)
-        local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
-        tilt, half, interval = _fit_cone(local)
-        centres[j], turned[j] = centre.wxyz, (frames[j] @ tilt).wxyz
-        swing[j], twist[j] = half + margin_rad, (interval[0] - margin_rad, interval[1] + margin_rad)
-    return ConeLimits(skeleton, SO3(turned), swing, twist, SO3(centres))
-
-
 def fit_reach_cones(
     motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, num_corners: int = 16
 ) -> ReachConeLimits:
@@ -506,7 +494,20 @@ def fit_reach_cones(
         rotations = _inlier_rotations(clips, j)
         centre = compute_mean_rotation(rotations)
         local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
-        corners[j] = _fit_polygon(local @ np.array([1.0, 0.0, 0.0]), num_corners, margin_rad)
+        # Corners `(M, 3)` of a star about x that holds directions `(N, 3)`, with a margin
+        directions = local @ np.array([1.0, 0.0, 0.0])
+        azimuth = np.arctan2(directions[:, 2], directions[:, 1])
+        radius = np.arccos(np.clip(directions[:, 0], -1.0, 1.0)) + margin_rad
+        at = 2.0 * np.pi * np.arange(num_corners) / num_corners
+        away = np.abs(np.mod(azimuth[:, None] - at + np.pi, 2.0 * np.pi) - np.pi)
+        near = away <= 2.0 * np.pi / num_corners
+        reach = np.where(near, radius[:, None], margin_rad).max(axis=0)
+        chord = np.arctan2(
+            np.sin(reach), np.cos(reach) * np.cos(np.pi / num_corners)
+        )  # so that the sides stay outside too
+        chord = np.clip(chord, margin_rad, np.pi - 0.05)
+        ring = np.stack([np.zeros(num_corners), np.cos(at), np.sin(at)], axis=1)
+        corners[j] = np.cos(chord)[:, None] * np.array([1.0, 0.0, 0.0]) + np.sin(chord)[:, None] * ring
         low, high = _twist_interval(local)
         centres[j], twist[j] = centre.wxyz, (low - margin_rad, high + margin_rad)
     return ReachConeLimits(skeleton, frames, corners, counts, inner, twist, SO3(centres))
@@ -516,30 +517,5 @@ def _inlier_rotations(clips: Sequence[SO3], joint: int) -> SO3:
     return SO3.concatenate(split_inliers([clip[:, joint] for clip in clips])[0])
 
 
-def _fit_cone(local: SO3) -> tuple[SO3, FloatArray, tuple[float, float]]:
-    """Turn of the frame about x, half-angles ``(2,)`` and twist interval of the smallest cone of this form."""
-    swing = local.swing_twist([1.0, 0.0, 0.0])[0].log()[:, 1:]
-    axes = np.linalg.eigh(swing.T @ swing)[1]
-    angle = float(np.arctan2(axes[1, 0], axes[0, 0]))
-    turned = swing @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    half = np.maximum(np.abs(turned).max(axis=0), 1e-6)
-    half = half * max(1.0, float(np.sqrt(((turned / half) ** 2).sum(axis=1).max())))
-    return SO3.exp([angle, 0.0, 0.0]), half, _twist_interval(local)
-
-
 def _twist_interval(local: SO3) -> tuple[float, float]:
     return circular_interval(local.twist_angle([1.0, 0.0, 0.0]))
-
-
-def _fit_polygon(directions: FloatArray, count: int, margin_rad: float) -> FloatArray:
-    """Corners ``(M, 3)`` of a star about x that holds directions ``(N, 3)``, with a margin."""
-    azimuth = np.arctan2(directions[:, 2], directions[:, 1])
-    radius = np.arccos(np.clip(directions[:, 0], -1.0, 1.0)) + margin_rad
-    at = 2.0 * np.pi * np.arange(count) / count
-    away = np.abs(np.mod(azimuth[:, None] - at + np.pi, 2.0 * np.pi) - np.pi)
-    near = away <= 2.0 * np.pi / count
-    reach = np.where(near, radius[:, None], margin_rad).max(axis=0)
-    chord = np.arctan2(np.sin(reach), np.cos(reach) * np.cos(np.pi / count))  # so that the sides stay outside too
-    chord = np.clip(chord, margin_rad, np.pi - 0.05)
-    ring = np.stack([np.zeros(count), np.cos(at), np.sin(at)], axis=1)
-    return np.cos(chord)[:, None] * np.array([1.0, 0.0, 0.0]) + np.sin(chord)[:, None] * ring

@@ -103,7 +103,12 @@ class JointLimits(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write to a ``.safetensors`` file, with the skeleton and a version; :func:`load_limits` reads it."""
-        save_limits(self, path)
+        # Write limits that `load_limits` gives back; the same limits make the same bytes
+        skeleton = self.skeleton
+        arrays = {f"skeleton.{name}": getattr(skeleton, name) for name in SKELETON_ARRAYS}
+        arrays |= {f"limits.{name}": array for name, array in self.to_arrays().items()}
+        facts = {"kind": self.kind, "skeleton": skeleton.name, "joints": list(skeleton.names)}
+        LIMITS_FILE.write(path, arrays, facts)
 
     def _check_pose(self, pose: Pose) -> LimitCheck:
         if pose.skeleton.names != self.skeleton.names:
@@ -130,15 +135,6 @@ def contiguous_wxyz(rotations: SO3) -> FloatArray:
     wxyz = np.ascontiguousarray(rotations.wxyz)
     wxyz.setflags(write=False)
     return wxyz
-
-
-def save_limits(limits: JointLimits, path: str | Path) -> None:
-    """Write limits that :func:`load_limits` gives back; the same limits make the same bytes."""
-    skeleton = limits.skeleton
-    arrays = {f"skeleton.{name}": getattr(skeleton, name) for name in SKELETON_ARRAYS}
-    arrays |= {f"limits.{name}": array for name, array in limits.to_arrays().items()}
-    facts = {"kind": limits.kind, "skeleton": skeleton.name, "joints": list(skeleton.names)}
-    LIMITS_FILE.write(path, arrays, facts)
 
 
 def collect_clips(motions: Motion | Iterable[Motion]) -> tuple[Skeleton, list[SO3]]:

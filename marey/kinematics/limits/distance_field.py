@@ -35,9 +35,23 @@ def compute_unsigned_distance(grid: GridTables, samples: FloatArray) -> FloatArr
             for s in range(dxy2.size):
                 dxy2[s] += dx2[s]
             for k in range(shape[2]):
-                out[n] = np.sqrt(
-                    _least_distance_squared(dxy2, zs, origin[2] + k * spacing[2], period[2], shape[2], periodic[2])
-                )
+                z = origin[2] + k * spacing[2]
+                period_squared = period[2]
+                periodic_squared = periodic[2]
+                best = np.inf
+                if shape[2] == 1:
+                    for s in range(zs.size):
+                        best = min(best, dxy2[s])
+                elif periodic_squared:
+                    for s in range(zs.size):
+                        d = zs[s] - z
+                        d -= period_squared * np.floor(d / period_squared + 0.5)
+                        best = min(best, dxy2[s] + d * d)
+                else:
+                    for s in range(zs.size):
+                        d = zs[s] - z
+                        best = min(best, dxy2[s] + d * d)
+                out[n] = np.sqrt(best)
                 n += 1
     return out
 
@@ -51,26 +65,6 @@ def _axis_distances_squared(
         if periodic:
             d -= period * np.floor(d / period + 0.5)
         out[s] = d * d
-
-
-@kernel
-def _least_distance_squared(
-    base: FloatArray, zs: FloatArray, z: float, period: float, count: int, periodic: bool
-) -> float:
-    best = np.inf
-    if count == 1:
-        for s in range(zs.size):
-            best = min(best, base[s])
-    elif periodic:
-        for s in range(zs.size):
-            d = zs[s] - z
-            d -= period * np.floor(d / period + 0.5)
-            best = min(best, base[s] + d * d)
-    else:
-        for s in range(zs.size):
-            d = zs[s] - z
-            best = min(best, base[s] + d * d)
-    return best
 
 
 @kernel
@@ -306,7 +300,13 @@ def compute_unsigned_field(grid: FieldGrid, samples: FloatArray) -> FloatArray:
     used = grid.is_axis
     if not used.any():
         return np.zeros(grid.shape)  # a joint that does not move: every sample is at the only node
-    return find_nearest_points(_periodic_copies(grid, samples)[:, used], grid.nodes()[:, used])[0].reshape(grid.shape)
+    # Samples and, on periodic axes, their copies a turn before and after
+    samples_copies = samples
+    for axis in np.flatnonzero(grid.periodic):
+        shift = np.zeros(3)
+        shift[axis] = grid.spacing[axis] * grid.shape[axis]
+        samples_copies = np.concatenate([samples_copies, samples_copies - shift, samples_copies + shift])
+    return find_nearest_points(samples_copies[:, used], grid.nodes()[:, used])[0].reshape(grid.shape)
 
 
 def build_field(
@@ -337,7 +337,11 @@ def build_field(
         return complete_field(grid, unsigned, level, is_closed=False)
     level = FEASIBLE_CELLS * grid.largest_spacing if epsilon is None else epsilon
     wall = unsigned <= radius
-    inside = _find_voids(grid, wall) if mode == "filled" else np.zeros_like(wall)
+    inside = (
+        ~wall & ~flood_from_border(wall.ravel(), grid.shape, grid.periodic).reshape(wall.shape)
+        if mode == "filled"
+        else np.zeros_like(wall)
+    )
     values = compute_signed_distance(grid, unsigned - radius, wall | inside)
     return complete_field(grid, values, level, is_closed=bool(inside.any()))
 
@@ -361,11 +365,6 @@ def compute_signed_distance(grid: FieldGrid, outside: FloatArray, feasible: Bool
     _, depth = find_nearest_sources(~feasible.ravel(), np.maximum(flat, 0.0), grid.tables())
     depth = np.where(np.isfinite(depth), depth, 0.0).reshape(grid.shape)
     return np.where(feasible, np.minimum(-depth, np.minimum(outside, 0.0)), outside)
-
-
-def _find_voids(grid: FieldGrid, wall: BoolArray) -> BoolArray:
-
-    return ~wall & ~flood_from_border(wall.ravel(), grid.shape, grid.periodic).reshape(wall.shape)
 
 
 def complete_field(grid: FieldGrid, values: FloatArray, epsilon: float, *, is_closed: bool) -> DistanceField:
@@ -396,15 +395,6 @@ def _central_difference(values: FloatArray, axis: int, step: float, periodic: bo
     if periodic:
         return (np.roll(values, -1, axis) - np.roll(values, 1, axis)) / (2.0 * step)
     return np.gradient(values, step, axis=axis)
-
-
-def _periodic_copies(grid: FieldGrid, samples: FloatArray) -> FloatArray:
-    """Samples and, on periodic axes, their copies a turn before and after."""
-    for axis in np.flatnonzero(grid.periodic):
-        shift = np.zeros(3)
-        shift[axis] = grid.spacing[axis] * grid.shape[axis]
-        samples = np.concatenate([samples, samples - shift, samples + shift])
-    return samples
 
 
 def find_nearest_points(points: FloatArray, queries: FloatArray) -> tuple[FloatArray, IntArray]:

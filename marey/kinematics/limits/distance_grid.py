@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.kinematics.limits.box import clamp
-from marey.lie.kernels import Quaternion, Vector
+from marey.lie.kernels import Vector
 
 GridTables = tuple[IntArray, FloatArray, FloatArray, BoolArray]
 Cell = tuple[int, int, int, int, int, int]  # first and last node on each axis
@@ -37,31 +37,43 @@ def _locate(x: float, origin: float, step: float, count: int, periodic: bool) ->
 
 
 @kernel
-def _interpolate_cell(table: FloatArray, start: int, shape: IntArray, at: Cell, fraction: Vector) -> Quaternion:
-    """Trilinear value and its three slopes per unit of the cell."""
-    i0, i1, j0, j1, k0, k1 = at
-    nj, nk = shape[1], shape[2]
-    s, t, u = fraction
-    a000, a001 = table[start + (i0 * nj + j0) * nk + k0, 0], table[start + (i0 * nj + j0) * nk + k1, 0]
-    a010, a011 = table[start + (i0 * nj + j1) * nk + k0, 0], table[start + (i0 * nj + j1) * nk + k1, 0]
-    a100, a101 = table[start + (i1 * nj + j0) * nk + k0, 0], table[start + (i1 * nj + j0) * nk + k1, 0]
-    a110, a111 = table[start + (i1 * nj + j1) * nk + k0, 0], table[start + (i1 * nj + j1) * nk + k1, 0]
-    b00, b01 = a000 + s * (a100 - a000), a001 + s * (a101 - a001)
-    b10, b11 = a010 + s * (a110 - a010), a011 + s * (a111 - a011)
-    d0, d1 = (1.0 - t) * (a100 - a000) + t * (a110 - a010), (1.0 - t) * (a101 - a001) + t * (a111 - a011)
-    c0, c1 = b00 + t * (b10 - b00), b01 + t * (b11 - b01)
-    e = (1.0 - u) * (b10 - b00) + u * (b11 - b01)
-    return c0 + u * (c1 - c0), (1.0 - u) * d0 + u * d1, e, c1 - c0
-
-
-@kernel
 def field_value(table: FloatArray, start: int, grid: GridTables, x: Vector) -> tuple[float, float, float, float]:
     """Value at a point and its exact gradient; off the grid, the value at the border plus the way to it."""
     shape, origin, spacing, periodic = grid
     i0, i1, s, a = _locate(x[0], origin[0], spacing[0], shape[0], periodic[0])
     j0, j1, t, b = _locate(x[1], origin[1], spacing[1], shape[1], periodic[1])
     k0, k1, u, c = _locate(x[2], origin[2], spacing[2], shape[2], periodic[2])
-    value, gx, gy, gz = _interpolate_cell(table, start, shape, (i0, i1, j0, j1, k0, k1), (s, t, u))
+    # Trilinear value and its three slopes per unit of the cell
+    i0_cell, i1_cell, j0_cell, j1_cell, k0_cell, k1_cell = (i0, i1, j0, j1, k0, k1)
+    nj, nk = shape[1], shape[2]
+    s_cell, t_cell, u_cell = (s, t, u)
+    a000, a001 = (
+        table[start + (i0_cell * nj + j0_cell) * nk + k0_cell, 0],
+        table[start + (i0_cell * nj + j0_cell) * nk + k1_cell, 0],
+    )
+    a010, a011 = (
+        table[start + (i0_cell * nj + j1_cell) * nk + k0_cell, 0],
+        table[start + (i0_cell * nj + j1_cell) * nk + k1_cell, 0],
+    )
+    a100, a101 = (
+        table[start + (i1_cell * nj + j0_cell) * nk + k0_cell, 0],
+        table[start + (i1_cell * nj + j0_cell) * nk + k1_cell, 0],
+    )
+    a110, a111 = (
+        table[start + (i1_cell * nj + j1_cell) * nk + k0_cell, 0],
+        table[start + (i1_cell * nj + j1_cell) * nk + k1_cell, 0],
+    )
+    b00, b01 = a000 + s_cell * (a100 - a000), a001 + s_cell * (a101 - a001)
+    b10, b11 = a010 + s_cell * (a110 - a010), a011 + s_cell * (a111 - a011)
+    d0, d1 = (
+        (1.0 - t_cell) * (a100 - a000) + t_cell * (a110 - a010),
+        (1.0 - t_cell) * (a101 - a001) + t_cell * (a111 - a011),
+    )
+    c0, c1 = b00 + t_cell * (b10 - b00), b01 + t_cell * (b11 - b01)
+    gy = (1.0 - u_cell) * (b10 - b00) + u_cell * (b11 - b01)
+    value = c0 + u_cell * (c1 - c0)
+    gx = (1.0 - u_cell) * d0 + u_cell * d1
+    gz = c1 - c0
     away = np.sqrt(a * a + b * b + c * c)
     gx, gy, gz = gx / spacing[0], gy / spacing[1], gz / spacing[2]
     if away > 0.0:
@@ -95,25 +107,6 @@ def blend_node_gradients(
 def _clamp_to_axis(x: float, origin: float, step: float, count: int, periodic: bool) -> float:
     """Nearest coordinate of the grid."""
     return x if periodic or count == 1 else clamp(x, origin, origin + (count - 1) * step)
-
-
-@kernel
-def _nearest_feasible_node(nearest: IntArray, start: int, grid: GridTables, x: Vector) -> Vector:
-    """Coordinates of the feasible node that is nearest to the node at a point; on periodic axes, the nearer copy."""
-    shape, origin, spacing, periodic = grid
-    node = np.empty(3, dtype=np.int64)
-    for a in range(3):
-        u = int(np.floor((x[a] - origin[a]) / spacing[a] + 0.5))
-        node[a] = 0 if shape[a] == 1 else u % shape[a] if periodic[a] else min(max(u, 0), shape[a] - 1)
-    flat = nearest[start + (node[0] * shape[1] + node[1]) * shape[2] + node[2]]
-    node[0], node[1], node[2] = flat // (shape[1] * shape[2]), flat // shape[2] % shape[1], flat % shape[2]
-    out = np.empty(3)
-    for a in range(3):
-        out[a] = x[a] if shape[a] == 1 else origin[a] + spacing[a] * node[a]
-        if periodic[a]:
-            period = spacing[a] * shape[a]
-            out[a] += period * np.round((x[a] - out[a]) / period)
-    return out[0], out[1], out[2]
 
 
 @kernel
@@ -152,21 +145,25 @@ def _descend(
 
 
 @kernel
-def _largest_spacing(spacing: FloatArray, shape: IntArray) -> float:
-    """Largest spacing of the axes that count."""
-    found = 0.0
-    for a in range(3):
-        if shape[a] > 1:
-            found = max(found, spacing[a])
-    return found
-
-
-@kernel
 def _find_foot_point(
     table: FloatArray, nearest: IntArray, start: int, grid: GridTables, x: Vector, epsilon: float
 ) -> Vector:
     """Feasible point towards the nearest feasible node, or the foot of the perpendicular if that is nearer."""
-    goal = _nearest_feasible_node(nearest, start, grid, x)
+    # Coordinates of the feasible node that is nearest to the node at a point; on periodic axes, the nearer copy
+    shape, origin, spacing, periodic = grid
+    node = np.empty(3, dtype=np.int64)
+    for a in range(3):
+        u = int(np.floor((x[a] - origin[a]) / spacing[a] + 0.5))
+        node[a] = 0 if shape[a] == 1 else u % shape[a] if periodic[a] else min(max(u, 0), shape[a] - 1)
+    flat = nearest[start + (node[0] * shape[1] + node[1]) * shape[2] + node[2]]
+    node[0], node[1], node[2] = flat // (shape[1] * shape[2]), flat // shape[2] % shape[1], flat % shape[2]
+    out = np.empty(3)
+    for a in range(3):
+        out[a] = x[a] if shape[a] == 1 else origin[a] + spacing[a] * node[a]
+        if periodic[a]:
+            period = spacing[a] * shape[a]
+            out[a] += period * np.round((x[a] - out[a]) / period)
+    goal = out[0], out[1], out[2]
     low, high = 0.0, 1.0
     above, below = field_value(table, start, grid, x)[0], field_value(table, start, grid, goal)[0]
     for n in range(CROSSING_STEPS):
@@ -218,7 +215,12 @@ def project_on_field(
         _clamp_to_axis(x[2], origin[2], spacing[2], shape[2], periodic[2]),
     )
     found, value, began = _descend(table, start, grid, p, epsilon, steps, newton)
-    direct = max(began, 0.0) + DETOUR_CELLS * _largest_spacing(spacing, shape)
+    # Largest spacing of the axes that count
+    found_spacing = 0.0
+    for a in range(3):
+        if shape[a] > 1:
+            found_spacing = max(found_spacing, spacing[a])
+    direct = max(began, 0.0) + DETOUR_CELLS * found_spacing
     if not fallback or (value <= epsilon and _distance_squared(p, found) <= direct * direct):
         return found
     foot = _find_foot_point(table, nearest, start, grid, p, epsilon)

@@ -42,16 +42,6 @@ ROOT_TOL = 1e-14  # [-] of the level
 
 
 @kernel
-def _quadratic_form(rows: FloatArray, i: int, matrix: FloatArray) -> float:
-    """Quadratic form of a row."""
-    total = 0.0
-    for a in range(matrix.shape[0]):
-        for b in range(matrix.shape[0]):
-            total += rows[i, a] * matrix[a, b] * rows[i, b]
-    return float(total)
-
-
-@kernel
 def _recompute_moments(rows: FloatArray, u: FloatArray, g: FloatArray, count: int) -> FloatArray:
     """Inverse moments of weighted rows; fills in the sensitivities."""
     size = rows.shape[1]
@@ -63,7 +53,12 @@ def _recompute_moments(rows: FloatArray, u: FloatArray, g: FloatArray, count: in
     inverse = np.zeros((size, size))
     inverse[:, :] = np.linalg.inv(moments)
     for i in range(count):
-        g[i] = _quadratic_form(rows, i, inverse)
+        # Quadratic form of a row
+        total = 0.0
+        for a in range(inverse.shape[0]):
+            for b in range(inverse.shape[0]):
+                total += rows[i, a] * inverse[a, b] * rows[i, b]
+        g[i] = float(total)
     return inverse
 
 
@@ -371,26 +366,18 @@ def fit_enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]
 
     thin = _hull_corners(points)
     scaled = np.ascontiguousarray(thin / thin.std(axis=0))
-    u = _refine_weights(
-        scaled, _reduce_weights(scaled, solve_minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0])
-    )
+    # Weights of the same moments on as few points as Carathéodory grants, six in a plane and ten in space
+    u_weights = solve_minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0]
+    from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
+
+    products = _outer_products(_homogeneous_points(scaled)).T
+    few = np.asarray(nnls(products, products @ u_weights)[0], dtype=np.float64)
+    u = _refine_weights(scaled, few / few.sum())
     centre = thin.T @ u
     moments = (thin.T * u) @ thin - np.outer(centre, centre)
     matrix = np.linalg.inv(moments) / dimension
     away = points - centre
     return centre, matrix / float(np.einsum("ni,ij,nj->n", away, matrix, away).max())
-
-
-def _reduce_weights(points: FloatArray, u: FloatArray) -> FloatArray:
-    """Weights of the same moments on as few points as Carathéodory grants, six in a plane and ten in space.
-
-    Points that all lie on one ellipsoid, as those of a sine do, could share the weights in many ways.
-    """
-    from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
-
-    products = _outer_products(_homogeneous_points(points)).T
-    few = np.asarray(nnls(products, products @ u)[0], dtype=np.float64)
-    return few / few.sum()
 
 
 def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
@@ -412,7 +399,21 @@ def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
         excess = (white**2).sum(axis=1) / size - 1.0
         if excess.max() < INNER_TOL and -excess[u > 0.0].min() < INNER_TOL:
             break
-        step = _newton_step(white, factor, excess, u)
+        # Step of the weights that have some, and of the point farthest out; the others stay at nothing
+        size_step = white.shape[1]
+        products = _outer_products(white)
+        goal = _outer_products(np.eye(size_step)).sum(axis=0) - size_step * _outer_products(factor[-1:])[0]
+        is_free = u > 0.0
+        is_free[np.argmax(excess)] |= excess.max() > INNER_TOL
+        free = np.flatnonzero(is_free)
+        while True:
+            found = np.asarray(np.linalg.lstsq(products[free].T, goal, rcond=1e-13)[0], dtype=np.float64)
+            stuck = (u[free] == 0.0) & (found < 0.0)
+            if not stuck.any():
+                break
+            free = free[~stuck]
+        step = np.zeros_like(u)
+        step[free] = found
         shrinking = step < 0.0
         part = min(1.0, float((u[shrinking] / -step[shrinking]).min())) if shrinking.any() else 1.0
         before = value(u)
@@ -422,30 +423,6 @@ def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
         u = np.where(u < 1e-14, 0.0, u)
         u = u / u.sum()
     return u
-
-
-def _newton_step(white: FloatArray, factor: FloatArray, excess: FloatArray, u: FloatArray) -> FloatArray:
-    r"""Step of the weights that have some, and of the point farthest out; the others stay at nothing.
-
-    With :math:`\phi_i = Q_i Q_i^T` in white coordinates the slope is :math:`\phi_i : (I - d\,a a^T)` with ``a`` the
-    last row of the factor, as :math:`a^T Q_i = 1`. So the step is a least-squares solution, of the condition of
-    :math:`\phi` rather than of its square.
-    """
-    size = white.shape[1]
-    products = _outer_products(white)
-    goal = _outer_products(np.eye(size)).sum(axis=0) - size * _outer_products(factor[-1:])[0]
-    is_free = u > 0.0
-    is_free[np.argmax(excess)] |= excess.max() > INNER_TOL
-    free = np.flatnonzero(is_free)
-    while True:
-        found = np.asarray(np.linalg.lstsq(products[free].T, goal, rcond=1e-13)[0], dtype=np.float64)
-        stuck = (u[free] == 0.0) & (found < 0.0)
-        if not stuck.any():
-            break
-        free = free[~stuck]
-    step = np.zeros_like(u)
-    step[free] = found
-    return step
 
 
 def _homogeneous_points(points: FloatArray) -> FloatArray:

@@ -45,22 +45,18 @@ def load_limits(path: str | Path) -> JointLimits:
         parents, offsets, tips = (arrays[f"skeleton.{name}"] for name in SKELETON_ARRAYS)
         skeleton = Skeleton(tuple(described["joints"]), parents, offsets, tips, name=str(described["skeleton"]))
         own = {name.removeprefix("limits."): a for name, a in arrays.items() if name.startswith("limits.")}
-        return _find_kind(str(described["kind"])).from_arrays(skeleton, own)
+        kinds: tuple[type[JointLimits], ...] = (
+            BoxLimits,
+            EulerBoxLimits,
+            ConeLimits,
+            ReachConeLimits,
+            EllipsoidLimits,
+            SdfLimits,
+            QuaternionFieldLimits,
+        )
+        return {kind.kind: kind for kind in kinds}[str(described["kind"])].from_arrays(skeleton, own)
     except (MareyError, KeyError, ValueError, TypeError, IndexError) as error:
         raise LIMITS_FILE.damaged(path, error) from error
-
-
-def _find_kind(name: str) -> type[JointLimits]:
-    kinds: tuple[type[JointLimits], ...] = (
-        BoxLimits,
-        EulerBoxLimits,
-        ConeLimits,
-        ReachConeLimits,
-        EllipsoidLimits,
-        SdfLimits,
-        QuaternionFieldLimits,
-    )
-    return {kind.kind: kind for kind in kinds}[name]
 
 
 NUM_SAMPLES = 100  # rotations from which the type of a joint is estimated ([Engell2012]_ §13)
@@ -122,7 +118,10 @@ def _estimate_joint(joint: str, rotations: SO3, trim: float, margin_rad: float) 
         constant = rotations.log()[0]
         return JointEstimate(joint, "fixed", zero, constant, constant, "fewer than two frames")
     few = rotations[np.linspace(0, len(rotations) - 1, min(NUM_SAMPLES, len(rotations))).round().astype(int)]
-    values, vectors = np.linalg.eigh(np.cov(_align_quaternions(few).T))
+    # Vector parts `(N, 3)` of the quaternions, all on the side of their mean
+    wxyz = few.wxyz
+    mean = np.linalg.eigh(wxyz.T @ wxyz)[1][:, -1]
+    values, vectors = np.linalg.eigh(np.cov((wxyz[:, 1:] * np.where(wxyz @ mean < 0.0, -1.0, 1.0)[:, None]).T))
     freedoms = int(np.count_nonzero(np.abs(values) > FREEDOM_EIGENVALUE))
     if freedoms == 0:
         constant = compute_mean_rotation(rotations).log()
@@ -135,13 +134,6 @@ def _estimate_joint(joint: str, rotations: SO3, trim: float, margin_rad: float) 
     angles = unwrap_angles(chart_coordinates(rotations.wxyz, ZYZ))
     bounds = [circular_interval(angles[:, i], trim=trim, margin_rad=margin_rad) for i in range(3)]
     return JointEstimate(joint, "ball", zero, np.array([b[0] for b in bounds]), np.array([b[1] for b in bounds]))
-
-
-def _align_quaternions(rotations: SO3) -> FloatArray:
-    """Vector parts ``(N, 3)`` of the quaternions, all on the side of their mean."""
-    wxyz = rotations.wxyz
-    mean = np.linalg.eigh(wxyz.T @ wxyz)[1][:, -1]
-    return wxyz[:, 1:] * np.where(wxyz @ mean < 0.0, -1.0, 1.0)[:, None]
 
 
 @final

@@ -56,11 +56,46 @@ def plot_limits(
         left, right = (cast(Any, figure.add_subplot(len(numbers), 2, 2 * row + i, projection="3d")) for i in (1, 2))
         track = None if motion is None else motion.rotations[:, motion.skeleton.index(name)]
         _draw_set(left, limits, joint, track)
-        _draw_sphere(right, limits, joint, track)
+        from matplotlib import colormaps
+
+        theta, phi = np.linspace(0.0, np.pi, LATITUDES), np.linspace(0.0, 2.0 * np.pi, LONGITUDES)
+        sphere = np.stack(
+            [
+                np.outer(np.sin(theta), np.cos(phi)),
+                np.outer(np.sin(theta), np.sin(phi)),
+                np.outer(np.cos(theta), np.ones_like(phi)),
+            ],
+            axis=-1,
+        )
+        away = np.rad2deg(_direction_violation(limits, joint, sphere.reshape(-1, 3))).reshape(sphere.shape[:2])
+        colours = cast(Any, colormaps["YlGnBu_r"])(np.clip(away / 60.0, 0.0, 1.0))
+        colours[away <= np.rad2deg(SURFACE_RAD)] = (0.98, 0.83, 0.35, 1.0)
+        right.plot_surface(
+            *np.moveaxis(sphere, -1, 0), facecolors=colours, rcount=LATITUDES, ccount=LONGITUDES, shade=False
+        )
+        axis = compute_bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
+        if track is not None:
+            right.computed_zorder = False  # or the sphere is drawn over the path
+            right.plot(*(1.02 * (track @ axis)).T, color=TRACK_COLOUR, linewidth=1.2, zorder=5)
+        # Look at the sphere from the side of the feasible directions
+        seen = sphere[away <= float(away.min()) + np.rad2deg(SURFACE_RAD)].mean(axis=0)
+        right.view_init(
+            elev=float(np.rad2deg(np.arctan2(seen[2], np.hypot(seen[0], seen[1])))) + 12.0,
+            azim=float(np.rad2deg(np.arctan2(seen[1], seen[0]))) + 15.0,
+        )
+        right.set_box_aspect((1, 1, 1))
+        _label(right)
         left.set_title(f"{name}: {limits.kind}, rotation vector [°]", fontsize=9)
         right.set_title(f"{name}: bone direction\nyellow feasible, dark to light 0 to 60° away", fontsize=9)
     if path is not None:
-        _save(figure, Path(path))
+        path_save = Path(path)
+        if path_save.suffix.lower() not in SUFFIXES:
+            raise InputError(
+                f"'{path_save.name}' has no suffix that can be written", f"Use one of {', '.join(SUFFIXES)}"
+            )
+        if not path_save.parent.is_dir():
+            raise MissingFileError(str(path_save.parent), "Make the folder first.")
+        cast(Any, figure).savefig(path_save)
     return figure
 
 
@@ -74,7 +109,15 @@ def joint_violations(limits: JointLimits, joint: int, rotations: SO3) -> FloatAr
 def _draw_set(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> None:
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    low, high = _find_extent(limits, joint)
+    # Box `(3,)` to `(3,)` [rad] around the feasible rotation vectors, found on a coarse grid
+    side = np.linspace(-np.pi, np.pi, 33)
+    vectors_extent = np.stack(np.meshgrid(side, side, side, indexing="ij"), axis=-1).reshape(-1, 3)
+    vectors_extent = vectors_extent[np.linalg.norm(vectors_extent, axis=1) <= np.pi]
+    near = SO3.exp(vectors_extent)
+    violation = joint_violations(limits, joint, near)
+    inside = vectors_extent[violation <= max(0.15, float(violation.min()) + 0.05)]
+    low = np.maximum(inside.min(axis=0) - MARGIN_RAD, -np.pi)
+    high = np.minimum(inside.max(axis=0) + MARGIN_RAD, np.pi)
     spacing = (high - low) / (NODES - 1)
     index = np.stack(np.meshgrid(*(np.arange(NODES),) * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     vectors = low + spacing * index
@@ -82,7 +125,19 @@ def _draw_set(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> 
     values = np.where(beyond, 1.0, joint_violations(limits, joint, SO3.exp(vectors))).reshape((NODES,) * 3)
     mesh = iso_mesh(np.pad(values, 1, constant_values=1.0), low - spacing, spacing, SURFACE_RAD)
     corners = np.rad2deg(mesh.vertices)[mesh.faces]
-    axes.add_collection3d(Poly3DCollection(corners, facecolors=_shade_faces(corners), alpha=0.35 if track else 0.9))
+    # Colours `(F, 3)` of faces lit from above
+    from matplotlib.colors import to_rgb
+
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    length = np.maximum(np.linalg.norm(normal, axis=1), 1e-12)
+    light = 0.55 + 0.45 * (normal @ np.array([0.3, -0.5, 0.8])) / (length * np.linalg.norm([0.3, -0.5, 0.8]))
+    axes.add_collection3d(
+        Poly3DCollection(
+            corners,
+            facecolors=np.clip(np.clip(light, 0.2, 1.0)[:, None] * np.array(to_rgb(SET_COLOUR)) * 1.25, 0.0, 1.0),
+            alpha=0.35 if track else 0.9,
+        )
+    )
     if track is not None:
         points = np.rad2deg(track.log())
         axes.plot(*points.T, color=TRACK_COLOUR, linewidth=1.2)
@@ -101,52 +156,6 @@ def _label(axes: Any) -> None:
     axes.tick_params(labelsize=7)
 
 
-def _find_extent(limits: JointLimits, joint: int) -> tuple[FloatArray, FloatArray]:
-    """Box ``(3,)`` to ``(3,)`` [rad] around the feasible rotation vectors, found on a coarse grid."""
-    side = np.linspace(-np.pi, np.pi, 33)
-    vectors = np.stack(np.meshgrid(side, side, side, indexing="ij"), axis=-1).reshape(-1, 3)
-    vectors = vectors[np.linalg.norm(vectors, axis=1) <= np.pi]
-    near = SO3.exp(vectors)
-    violation = joint_violations(limits, joint, near)
-    inside = vectors[violation <= max(0.15, float(violation.min()) + 0.05)]
-    return np.maximum(inside.min(axis=0) - MARGIN_RAD, -np.pi), np.minimum(inside.max(axis=0) + MARGIN_RAD, np.pi)
-
-
-def _shade_faces(corners: FloatArray) -> FloatArray:
-    """Colours ``(F, 3)`` of faces lit from above."""
-    from matplotlib.colors import to_rgb
-
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    length = np.maximum(np.linalg.norm(normal, axis=1), 1e-12)
-    light = 0.55 + 0.45 * (normal @ np.array([0.3, -0.5, 0.8])) / (length * np.linalg.norm([0.3, -0.5, 0.8]))
-    return np.clip(np.clip(light, 0.2, 1.0)[:, None] * np.array(to_rgb(SET_COLOUR)) * 1.25, 0.0, 1.0)
-
-
-def _draw_sphere(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> None:
-    from matplotlib import colormaps
-
-    theta, phi = np.linspace(0.0, np.pi, LATITUDES), np.linspace(0.0, 2.0 * np.pi, LONGITUDES)
-    sphere = np.stack(
-        [
-            np.outer(np.sin(theta), np.cos(phi)),
-            np.outer(np.sin(theta), np.sin(phi)),
-            np.outer(np.cos(theta), np.ones_like(phi)),
-        ],
-        axis=-1,
-    )
-    away = np.rad2deg(_direction_violation(limits, joint, sphere.reshape(-1, 3))).reshape(sphere.shape[:2])
-    colours = cast(Any, colormaps["YlGnBu_r"])(np.clip(away / 60.0, 0.0, 1.0))
-    colours[away <= np.rad2deg(SURFACE_RAD)] = (0.98, 0.83, 0.35, 1.0)
-    axes.plot_surface(*np.moveaxis(sphere, -1, 0), facecolors=colours, rcount=LATITUDES, ccount=LONGITUDES, shade=False)
-    axis = compute_bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
-    if track is not None:
-        axes.computed_zorder = False  # or the sphere is drawn over the path
-        axes.plot(*(1.02 * (track @ axis)).T, color=TRACK_COLOUR, linewidth=1.2, zorder=5)
-    _aim_camera(axes, sphere, away)
-    axes.set_box_aspect((1, 1, 1))
-    _label(axes)
-
-
 def _direction_violation(limits: JointLimits, joint: int, directions: FloatArray) -> FloatArray:
     """Least violation ``(N,)`` [rad] over twists, for each direction of the bone."""
     axis = compute_bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
@@ -159,20 +168,3 @@ def _direction_violation(limits: JointLimits, joint: int, directions: FloatArray
             tried = joint_violations(limits, joint, swing @ SO3.exp((start + shift)[:, None] * axis))
             twist, best = np.where(tried < best, start + shift, twist), np.minimum(best, tried)
     return best
-
-
-def _aim_camera(axes: Any, sphere: FloatArray, away: FloatArray) -> None:
-    """Look at the sphere from the side of the feasible directions."""
-    seen = sphere[away <= float(away.min()) + np.rad2deg(SURFACE_RAD)].mean(axis=0)
-    axes.view_init(
-        elev=float(np.rad2deg(np.arctan2(seen[2], np.hypot(seen[0], seen[1])))) + 12.0,
-        azim=float(np.rad2deg(np.arctan2(seen[1], seen[0]))) + 15.0,
-    )
-
-
-def _save(figure: Figure, path: Path) -> None:
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"'{path.name}' has no suffix that can be written", f"Use one of {', '.join(SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise MissingFileError(str(path.parent), "Make the folder first.")
-    cast(Any, figure).savefig(path)

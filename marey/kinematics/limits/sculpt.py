@@ -360,14 +360,43 @@ def shrink_wrap(field: DistanceField, samples: ArrayLike, *, smoothing: int = 10
     points = frozen(samples, None, 3, name="samples")
     centre = np.concatenate([inside, points]).mean(axis=0)
     sphere = icosphere(subdivisions)
-    radii = _cast_rays(field, centre, sphere.vertices, float(np.linalg.norm(inside - centre, axis=1).max()))
+    # Distance from the centre at which each ray, coming from outside, meets the set
+    rays = sphere.vertices
+    reach = float(np.linalg.norm(inside - centre, axis=1).max())
+    steps = np.linspace(1.2 * reach, 0.0, 200)
+    radii = np.full(len(rays), 0.02 * reach)
+    waiting = np.ones(len(rays), dtype=bool)
+    for r in steps:
+        hit = waiting & (field.value(centre + r * rays) <= field.epsilon)
+        radii[hit], waiting = max(r, 0.02 * reach), waiting & ~hit
     neighbours = _neighbour_average(sphere.faces, len(radii))
     least = float(radii.min())
     for _ in range(smoothing):
         for share in SMOOTHING_FACTORS:
             radii = radii + share * (neighbours(radii) - radii)
     room = ROOM_CELLS * field.grid.largest_spacing
-    return _push_out(sphere, centre, np.maximum(radii, least), points, room)
+    # Move vertices out along their rays until the surface holds the samples with some room
+    radii_out = np.maximum(radii, least)
+    away = np.linalg.norm(points - centre, axis=1)
+    rays_out = (points - centre) / np.maximum(away, 1e-12)[:, None]
+    away = away + room
+    # Corners `(N, 3)` of the face that each ray leaves a sphere through, and its weights `(N, 3)` over them
+    inverse = np.linalg.inv(np.swapaxes(sphere.vertices[sphere.faces], 1, 2))
+    found, weights = np.zeros(len(rays_out), dtype=np.int64), np.zeros((len(rays_out), 3))
+    for start in range(0, len(rays_out), 1000):  # some rays at a time, against memory
+        shares = np.einsum("fij,nj->nfi", inverse, rays_out[start : start + 1000])
+        best = np.argmax(shares.min(axis=2), axis=1)
+        found[start : start + 1000] = best
+        weights[start : start + 1000] = shares[np.arange(len(best)), best]
+    faces = sphere.faces[found]
+    for _ in range(MAX_PUSHES):
+        excess = away * np.sum(weights / radii_out[faces], axis=1)
+        if np.mean(excess > 1.0) <= 0.2 * (1.0 - CONTAINED_FRACTION):
+            break
+        grown = radii_out.copy()
+        np.maximum.at(grown, faces, radii_out[faces] * np.maximum(excess, 1.0)[:, None] * (1.0 + 1e-6))
+        radii_out = grown
+    return LimitMesh(centre + radii_out[:, None] * sphere.vertices, sphere.faces)
 
 
 def field_from_mesh(mesh: LimitMesh, grid: FieldGrid) -> DistanceField:
@@ -385,54 +414,12 @@ def resculpt_joint(joint: JointField, mesh: LimitMesh, *, resolution: int | None
     return replace(joint, field=field_from_mesh(mesh, grid))
 
 
-def _cast_rays(field: DistanceField, centre: FloatArray, rays: FloatArray, reach: float) -> FloatArray:
-    """Distance from the centre at which each ray, coming from outside, meets the set."""
-    steps = np.linspace(1.2 * reach, 0.0, 200)
-    radii = np.full(len(rays), 0.02 * reach)
-    waiting = np.ones(len(rays), dtype=bool)
-    for r in steps:
-        hit = waiting & (field.value(centre + r * rays) <= field.epsilon)
-        radii[hit], waiting = max(r, 0.02 * reach), waiting & ~hit
-    return radii
-
-
 def _neighbour_average(faces: IntArray, count: int) -> Callable[[FloatArray], FloatArray]:
     """Mean of a value over the neighbours of each vertex."""
     pairs = _list_edges(faces)
     ends = np.concatenate([pairs, pairs[:, ::-1]])
     degree = np.bincount(ends[:, 0], minlength=count)
     return lambda values: np.bincount(ends[:, 0], weights=values[ends[:, 1]], minlength=count) / degree
-
-
-def _push_out(sphere: LimitMesh, centre: FloatArray, radii: FloatArray, points: FloatArray, room: float) -> LimitMesh:
-    r"""Move vertices out along their rays until the surface holds the samples with some room.
-
-    A ray :math:`d = \sum_i w_i v_i` over the corners of its face meets the surface at :math:`1/\sum_i (w_i/r_i)`.
-    """
-    away = np.linalg.norm(points - centre, axis=1)
-    rays = (points - centre) / np.maximum(away, 1e-12)[:, None]
-    away = away + room
-    faces, weights = _intersect_rays(sphere, rays)
-    for _ in range(MAX_PUSHES):
-        excess = away * np.sum(weights / radii[faces], axis=1)
-        if np.mean(excess > 1.0) <= 0.2 * (1.0 - CONTAINED_FRACTION):
-            break
-        grown = radii.copy()
-        np.maximum.at(grown, faces, radii[faces] * np.maximum(excess, 1.0)[:, None] * (1.0 + 1e-6))
-        radii = grown
-    return LimitMesh(centre + radii[:, None] * sphere.vertices, sphere.faces)
-
-
-def _intersect_rays(sphere: LimitMesh, rays: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Corners ``(N, 3)`` of the face that each ray leaves a sphere through, and its weights ``(N, 3)`` over them."""
-    inverse = np.linalg.inv(np.swapaxes(sphere.vertices[sphere.faces], 1, 2))
-    found, weights = np.zeros(len(rays), dtype=np.int64), np.zeros((len(rays), 3))
-    for start in range(0, len(rays), 1000):  # some rays at a time, against memory
-        shares = np.einsum("fij,nj->nfi", inverse, rays[start : start + 1000])
-        best = np.argmax(shares.min(axis=2), axis=1)
-        found[start : start + 1000] = best
-        weights[start : start + 1000] = shares[np.arange(len(best)), best]
-    return sphere.faces[found], weights
 
 
 def _list_edges(faces: IntArray) -> IntArray:

@@ -186,7 +186,10 @@ class SdfLimits(JointLimits):
             first = int(arrays["starts"][j])
             values = arrays["values"][first : first + int(np.prod(grid.shape))].reshape(grid.shape)
             chart = RotationChart(int(kind), SO3(arrays["before"][j]), SO3(arrays["after"][j]))
-            made = restore_field(grid, values, float(arrays["epsilons"][j]), bool(arrays["closed"][present]))
+            # Field from stored values
+            epsilon = float(arrays["epsilons"][j])
+            is_closed = bool(arrays["closed"][present])
+            made = complete_field(grid, np.asarray(values, dtype=np.float64), epsilon, is_closed=is_closed)
             joints.append(JointField(chart, made, arrays["across"][j], int(arrays["counts"][present])))
             present += 1
         metric: Any = arrays["metric"].tobytes().decode()
@@ -213,7 +216,13 @@ def fit_joint_field(
     every = SO3.concatenate(pieces)
     if len(every) < 2:
         raise InputError(f"limits from {len(every)} frames", "Give at least two")
-    vectors, centre, frame = principal_vectors(every)
+    # Rotation vectors `(N, 3)` about the mean along their principal axes; the mean and the frame of the axes
+    centre = compute_mean_rotation(every)
+    logs = (centre.inverse() @ every).log()
+    axes = np.linalg.svd(logs - logs.mean(axis=0), full_matrices=True)[2] if len(logs) < 4 else _principal_axes(logs)
+    axes[2] *= np.sign(np.linalg.det(axes))
+    vectors = logs @ axes.T
+    frame = SO3.from_matrix(axes.T)
     if np.linalg.norm(vectors, axis=1).max() > MAX_SPREAD_RAD:
         return None, [*remarks, "left free, as its rotations go all the way round"]
     chart, grid_axes = _choose_chart(vectors, centre, frame, metric)
@@ -231,20 +240,6 @@ def fit_joint_field(
     slack = max(margin_rad, SLACK_RAD)
     across = np.stack([sampled.points.min(axis=0) - slack, sampled.points.max(axis=0) + slack])
     return JointField(chart, made, across, len(sampled.points)), remarks
-
-
-def principal_vectors(rotations: SO3) -> tuple[FloatArray, SO3, SO3]:
-    """Rotation vectors ``(N, 3)`` about the mean along their principal axes; the mean and the frame of the axes."""
-    centre = compute_mean_rotation(rotations)
-    logs = (centre.inverse() @ rotations).log()
-    axes = np.linalg.svd(logs - logs.mean(axis=0), full_matrices=True)[2] if len(logs) < 4 else _principal_axes(logs)
-    axes[2] *= np.sign(np.linalg.det(axes))
-    return logs @ axes.T, centre, SO3.from_matrix(axes.T)
-
-
-def restore_field(grid: FieldGrid, values: FloatArray, epsilon: float, is_closed: bool) -> DistanceField:
-    """Field from stored values."""
-    return complete_field(grid, np.asarray(values, dtype=np.float64), epsilon, is_closed=is_closed)
 
 
 def _principal_axes(logs: FloatArray) -> FloatArray:

@@ -104,13 +104,6 @@ MAX_PROJECTIONS = 3  # projections of one pose: a field may leave a little over 
 
 
 @kernel
-def _check_sdf(wxyz: FloatArray, tables: Tables) -> CheckArrays:
-    charts, before, after, table, nearest, starts, shapes, origins, spacings, periodic, across, epsilons = tables
-    places = (starts, shapes, origins, spacings, periodic, across, epsilons)
-    return check_fields(wxyz, charts, before, after, table, nearest, *places, PROJECTION_OPTIONS)
-
-
-@kernel
 def check_bounds(bounds: Bounds, wxyz: FloatArray) -> CheckArrays:
     """Project rotations ``(F, J, 4)``; violation and gradient too."""
     if bounds.kind == BOX:
@@ -126,7 +119,10 @@ def check_bounds(bounds: Bounds, wxyz: FloatArray) -> CheckArrays:
     if bounds.kind == QUATERNION_FIELDS:
         return check_quaternion_field(wxyz, *bounds.bumps)
     if bounds.kind == DISTANCE_FIELDS:
-        return _check_sdf(wxyz, bounds.fields)
+        tables = bounds.fields
+        charts, before, after, table, nearest, starts, shapes, origins, spacings, periodic, across, epsilons = tables
+        places = (starts, shapes, origins, spacings, periodic, across, epsilons)
+        return check_fields(wxyz, charts, before, after, table, nearest, *places, PROJECTION_OPTIONS)
     frames, joints = wxyz.shape[0], wxyz.shape[1]
     return wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
 
