@@ -125,16 +125,12 @@ def solve_clip_dense(
     p = run.problem
     option = float(run.variant == "marquardt") if option is None else option
     bounds = None if bounds is None or bounds.kind == FREE else bounds
-    penalty = 0.0 if bounds is None else initial_penalty_weight(p)
-    dense, stop = (
-        DenseStep(full_pose_space(run), method, option, penalty, run.metric),
-        StopRule(run.max_iterations, p.seek_optimum),
-    )
+    penalty = 0.0
+    if bounds is not None:
+        # The first weight [1/rad²]: a joint a radian outside counts like a goal missed by the body's own reach
+        weights, rest = p.layout.blocks.weights, p.skeleton.rest_positions()
+        reach = float(np.linalg.norm(rest - rest[0], axis=1).max())
+        penalty = float(np.trace(weights, axis1=1, axis2=2).max(initial=1e-9)) / 3.0 * max(reach, 1e-3) ** 2
+    dense = DenseStep(full_pose_space(run), method, option, penalty, run.metric)
+    stop = StopRule(run.max_iterations, p.seek_optimum)
     solve_dense_clip(p.layout, bounds, dense, run.pace, goals, run.pose_arrays(guess), stop, clip, run.history)
-
-
-def initial_penalty_weight(problem: IKProblem) -> float:
-    """Weight [1/rad²] at which a joint that is a radian outside counts like a goal missed by the body's own reach."""
-    weights, rest = problem.layout.blocks.weights, problem.skeleton.rest_positions()
-    reach = float(np.linalg.norm(rest - rest[0], axis=1).max())
-    return float(np.trace(weights, axis1=1, axis2=2).max(initial=1e-9)) / 3.0 * max(reach, 1e-3) ** 2

@@ -23,7 +23,7 @@ from marey.kinematics.ik.calls import (
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, DualStep, StopRule
 from marey.kinematics.ik.methods import find_method
 from marey.kinematics.ik.pace import ClipSolution, limit_pose_step, solve_full_clip
-from marey.kinematics.ik.problem import IKProblem, Root
+from marey.kinematics.ik.problem import Root
 from marey.kinematics.ik.solve import (
     MODEL_LIMITS_CONFLICT,
     NO_HISTORY,
@@ -73,11 +73,10 @@ def solve_frames(
     clip = allocate_clip(frames, body.skeleton.num_joints, len(guess.x), goals.targets.shape[1])
     is_left = np.zeros(frames, dtype=np.bool_)
     if method == "projected-lm" and p.bounds is not None and run.space is None:
-        # Fill a clip in the full space, at its pace
-        bounds = p.bounds
-        p_full, pose_full = run.problem, run.pose_arrays(guess)
-        stop, dual = StopRule(run.max_iterations, p_full.seek_optimum), DualStep(START_DAMPING)
-        solve_full_clip(p_full.layout, select_bounds(bounds), dual, run.pace, goals, pose_full, stop, clip)
+        # One compiled loop in the full space
+        bounds, pose = select_bounds(p.bounds), run.pose_arrays(guess)
+        stop, dual = StopRule(run.max_iterations, p.seek_optimum), DualStep(START_DAMPING)
+        solve_full_clip(p.layout, bounds, dual, run.pace, goals, pose, stop, clip)
         return clip, is_left
     if method == "projected-lm" and p.bounds is not None:
         solve_clip_dense(run, guess, goals, clip, bounds=p.bounds)
@@ -184,7 +183,7 @@ def track(
     body = match_body(model_or_skeleton, start, limits)
     _, default = find_method(method)
     problem = compile_tasks(body, task_trajectories, limits, root, frozen_joints, tolerance_m, tolerance_rad)
-    # Targets `(F, B, 4)` of all frames
+    # Targets (F, B, 4) of all frames, and when they count
     goals = [task_trajectories[i].goal for i in problem.goals]
     lengths = {len(goal) for goal in goals if goal.ndim == 2}
     if len(lengths) != 1 or 0 in lengths:
@@ -193,15 +192,18 @@ def track(
     targets = np.zeros((lengths.pop(), len(goals), 4))
     for row, goal in enumerate(goals):
         targets[:, row, : goal.shape[-1]] = goal
-    active = _active_blocks(problem, len(targets), len(task_trajectories), valid)
+    active = np.ones(targets.shape[:2], dtype=np.bool_)
+    if valid is not None:
+        given = frozen_bools(valid, len(targets), len(task_trajectories), name="valid")
+        active = np.ascontiguousarray(given[:, list(problem.goals)])
     count = default if max_iterations is None else require_int(max_iterations, "max_iterations", 0)
     run = build_solver_inputs(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
     run = replace(run, active=active[0], pace=build_speed_limits(body, limits, max_turn))
     guess = guess_from_pose(body, start)
     solve_with_restarts(run, guess, method, body, limits, restarts=6 if start is None else 0)
     clip, is_left = solve_frames(run, guess, method, body, limits, Goals(targets, active))
-    num_tasks = len(task_trajectories)
-    frames = len(clip.roots)
+    # What is missing of each task in each frame
+    frames, num_tasks = len(targets), len(task_trajectories)
     sizes = np.sqrt((clip.errors**2).sum(axis=-1))
     errors, reached = np.zeros((frames, num_tasks)), np.ones((frames, num_tasks), dtype=np.bool_)
     rows = list(problem.goals)
@@ -216,13 +218,6 @@ def track(
     return result
 
 
-def _active_blocks(problem: IKProblem, frames: int, tasks: int, valid: ArrayLike | None) -> BoolArray:
-    if valid is None:
-        return np.ones((frames, len(problem.goals)), dtype=np.bool_)
-    given = frozen_bools(valid, frames, tasks, name="valid")
-    return np.ascontiguousarray(given[:, list(problem.goals)])
-
-
 def _read_clip_status(reached: BoolArray, clip: ClipSolution, is_left: BoolArray) -> tuple[SolveStatus, str]:
     missed, left = np.flatnonzero(~reached.all(axis=1)), np.flatnonzero(is_left)
     note = f" In {len(left)} frames, first in {left[0]}: {MODEL_LIMITS_CONFLICT}" if len(left) else ""
@@ -232,11 +227,8 @@ def _read_clip_status(reached: BoolArray, clip: ClipSolution, is_left: BoolArray
         return SolveStatus.CONVERGED, f"All goals are met in all frames.{note}"
     first, total = int(missed[0]), len(missed)
     if (clip.stops[missed] == STATIONARY).all():
-        advice = (
-            "Each is the nearest pose that could be found; move the goals, free the root, or loosen the tolerances."
-        )
+        advice = "Each is the nearest pose that could be found; "
+        advice += "move the goals, free the root, or loosen the tolerances."
         return SolveStatus.INFEASIBLE, f"Goals are missed in {total} frames, first in frame {first}. {advice}{note}"
-    return (
-        SolveStatus.ITERATION_LIMIT,
-        f"Goals are missed in {total} frames, first in {first}. Raise max_iterations.{note}",
-    )
+    advice = f"Goals are missed in {total} frames, first in {first}. Raise max_iterations.{note}"
+    return SolveStatus.ITERATION_LIMIT, advice

@@ -105,27 +105,19 @@ def write_jacobian(
         for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
             j = lists.chain[i]
             if mobility[j] > 0.0:
-                # Add what the turn of joint j, row i of the chains, does to block b
+                # What the turn of joint j, row i of the chains, does to block b
                 for r in range(3):
-                    x_columns = y_columns = z_columns = 0.0
+                    x = y = z = 0.0
                     for c in range(3):
-                        x_columns += rows.turns[i, r, c] * rows.frames[j, c, 0]
-                        y_columns += rows.turns[i, r, c] * rows.frames[j, c, 1]
-                        z_columns += rows.turns[i, r, c] * rows.frames[j, c, 2]
+                        x += rows.turns[i, r, c] * rows.frames[j, c, 0]
+                        y += rows.turns[i, r, c] * rows.frames[j, c, 1]
+                        z += rows.turns[i, r, c] * rows.frames[j, c, 2]
+                    row = J[3 * b + r]
                     if not space.is_reduced or j == 0:
-                        first = 3 + 3 * j
-                        J[3 * b + r, first], J[3 * b + r, first + 1], J[3 * b + r, first + 2] = (
-                            x_columns,
-                            y_columns,
-                            z_columns,
-                        )
+                        row[3 + 3 * j], row[4 + 3 * j], row[5 + 3 * j] = x, y, z
                         continue
                     for k in range(space.basis.shape[2]):
-                        J[3 * b + r, 6 + k] += (
-                            x_columns * rows.model[j, 0, k]
-                            + y_columns * rows.model[j, 1, k]
-                            + z_columns * rows.model[j, 2, k]
-                        )
+                        row[6 + k] += x * rows.model[j, 0, k] + y * rows.model[j, 1, k] + z * rows.model[j, 2, k]
 
 
 @kernel
@@ -163,10 +155,8 @@ def linearise_objective(
     write_jacobian(layout, space, goals, state, rows, J)
     whiten_rows(layout.blocks.weights, state.errors, J, at.e)
     compute_gradient(layout, space, state, rows, at)
-    # Mark coordinates that may move (not frozen, not pressed on a bound); return the largest free slope
-    g = at.g
-    free = at.free
-    largest, last = 0.0, state.wxyz.shape[0]
+    # Coordinates that may move are not frozen and not pressed on a bound
+    g, free, largest, last = at.g, at.free, 0.0, state.wxyz.shape[0]
     free[:] = True
     for n in range(g.shape[0]):
         j = last if n < 3 else (n - 3) // 3

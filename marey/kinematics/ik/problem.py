@@ -1,4 +1,4 @@
-"""Points whose weighted sum is the centre of mass, for the compiled solvers."""
+"""Tasks on a skeleton as arrays for the compiled solvers, kept from call to call."""
 
 from __future__ import annotations
 
@@ -39,38 +39,18 @@ from marey.kinematics.limits.tables import Bounds, compile_bounds
 from marey.motion import mass_weights
 from marey.skeleton import NO_PARENT, Pose, Skeleton, role_map
 
-_TIPS: Final = {"crown": "head", "left_fingertip": "left_wrist", "right_fingertip": "right_wrist"}
-
-
-def list_mass_points(skeleton: Skeleton) -> tuple[list[int], FloatArray, FloatArray]:
-    """Joints ``(P,)``, points in their frames ``(P, 3)`` [m] and weights ``(P,)``, as in ``centre_of_mass``."""
-    roles = role_map(skeleton)
-    known = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}
-    for name, role in _TIPS.items():
-        joint = roles.get(role)
-        if joint is not None and (np.linalg.norm(skeleton.tips[joint]) > 1e-6 or name == "crown"):
-            known[name] = (joint, skeleton.tips[joint])
-    weights = mass_weights(frozenset(known))
-    if not weights:
-        joints = list(range(skeleton.num_joints))
-        return joints, np.zeros((len(joints), 3)), np.full(len(joints), 1.0 / len(joints))
-    joints = [known[name][0] for name in weights]
-    return joints, np.array([known[name][1] for name in weights]).reshape(-1, 3), np.array(list(weights.values()))
+TIP_JOINTS: Final = {"crown": "head", "left_fingertip": "left_wrist", "right_fingertip": "right_wrist"}
 
 
 Root = Literal["free", "turn", "fixed"]
 ROOTS: Final = ("free", "turn", "fixed")
-PRIORITY_FACTOR: Final = (
-    1e-4  # [-] weight of a level relative to the one above: 1 m missed below costs at most 0.1 mm above
-)
+PRIORITY_FACTOR: Final = 1e-4  # [-] weight of a level relative to the one above: 1 m below costs at most 0.1 mm above
 TINY_WEIGHT: Final = 1e-9  # [-] stands for a weight of zero along an axis
-ROOT_POSITION_MOBILITY, ROOT_ROTATION_MOBILITY = (
-    0.64,
-    0.3,
-)  # [-] mobility of the root, its place in mean bones: limbs move first
+ROOT_POSITION_MOBILITY, ROOT_ROTATION_MOBILITY = 0.64, 0.3  # [-] the place in mean bones: limbs move first
 MIN_BONE_LENGTH_M: Final = 1e-9  # [m] shorter bones are ignored
 SINGLE_JOINT_UNIT_M: Final = 0.2  # [m] unit of a body without bones
 CACHE_SIZE: Final = 64  # sets of tasks whose arrays are kept
+BLOCK_KINDS: Final = {PointTask: POINT, OrientationTask: ORIENTATION, LookAtTask: LOOK_AT, ComTask: COM}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +103,6 @@ def collect_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
     """Targets ``(B, 4)`` of single-frame tasks."""
     targets = np.zeros((len(problem.goals), 4))
     for row, i in enumerate(problem.goals):
-        # Target of a goal: places `(..., 3)` or quaternions `(..., 4)`
         value = tasks[i].goal
         if value.ndim != 1:
             raise InputError(f"task {i} has targets for {len(value)} frames", "Use track() for whole clips")
@@ -143,29 +122,30 @@ def _build_problem(
     levels = sorted({task.priority for task in tasks})
     factors = [PRIORITY_FACTOR ** levels.index(task.priority) for task in tasks]
     goals = [i for i, task in enumerate(tasks) if not isinstance(task, PoseTask)]
+    angles = tuple(isinstance(tasks[i], OrientationTask | LookAtTask) for i in goals)
+    # A block for each goal: where it acts, what it weighs, when it is reached
     count = len(goals)
     kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
-    limits_blocks, axes = np.zeros(count), np.ones((count, 3))
+    reached_below, axes = np.zeros(count), np.ones((count, 3))
+    chains: list[list[int]] = []
     for row, i in enumerate(goals):
         task = tasks[i]
         assert not isinstance(task, PoseTask)
-        kinds_kind = {PointTask: POINT, OrientationTask: ORIENTATION, LookAtTask: LOOK_AT, ComTask: COM}
-        kinds[row] = kinds_kind[type(task)]
+        kinds[row] = BLOCK_KINDS[type(task)]
         weights[row] = factors[i] * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
         axes[row] = np.diag(weights[row]) > 2.0 * factors[i] * TINY_WEIGHT
-        limits_blocks[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
+        reached_below[row] = tolerances[angles[row]]
         if not isinstance(task, ComTask):
             joints[row] = joint_index(skeleton, task.joint)
         if isinstance(task, PointTask | LookAtTask):
             points[row] = task.point
         if isinstance(task, LookAtTask):
             aims[row] = task.axis
-    blocks = TaskBlocks(
-        kinds, joints, points, aims, axes, weights, np.asarray(np.linalg.inv(weights), dtype=np.float64), limits_blocks
-    )
-    chains = [_moving_chain(skeleton, task) for task in tasks if not isinstance(task, PoseTask)]
-    mass = _collect_mass(skeleton, any(isinstance(task, ComTask) for task in tasks))
+        chains.append(_moving_chain(skeleton, task))
+    softness = np.asarray(np.linalg.inv(weights), dtype=np.float64)
+    blocks = TaskBlocks(kinds, joints, points, aims, axes, weights, softness, reached_below)
+    # How easily the joints and, last, the root's place move
     mobility = np.ones(skeleton.num_joints + 1)
     mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_POSITION_MOBILITY * mean_bone_length(skeleton) ** 2
     mobility[0] = 0.0 if root == "fixed" else ROOT_ROTATION_MOBILITY
@@ -176,12 +156,11 @@ def _build_problem(
         JointArrays(skeleton.parents.copy(), skeleton.offsets.copy()),
         blocks,
         _list_chains(chains),
-        mass,
+        _list_mass_points(skeleton, (kinds == COM).any()),
         springs,
         build_box(skeleton, limits if isinstance(limits, BoxLimits) and not is_reduced else None),
     )
     _check_movable(skeleton, tasks, goals, chains, layout)
-    angles = tuple(isinstance(tasks[i], OrientationTask | LookAtTask) for i in goals)
     several = weight > 0.0 or len({tasks[i].priority for i in goals}) > 1
     return IKProblem(
         skeleton,
@@ -244,6 +223,7 @@ def _moving_chain(skeleton: Skeleton, task: GoalTask) -> list[int]:
 
 
 def _list_chains(chains: Sequence[Sequence[int]]) -> KinematicChains:
+    """All chains one behind the other, and for each pair of blocks the rows of the joints they have in common."""
     starts = np.cumsum([0, *[len(chain) for chain in chains]])
     pair_start, first, second = [0], list[int](), list[int]()
     for e, long in enumerate(chains):
@@ -261,11 +241,23 @@ def _as_ints(values: Sequence[int] | IntArray) -> IntArray:
     return np.array(values, dtype=np.int64)
 
 
-def _collect_mass(skeleton: Skeleton, is_needed: bool) -> MassPoints:
+def _list_mass_points(skeleton: Skeleton, is_needed: np.bool_) -> MassPoints:
+    """Points of joints whose weighted sum is the centre of mass, as in ``centre_of_mass``; none if not needed."""
     if not is_needed:
         return MassPoints(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0))
-    joints, points, weights = list_mass_points(skeleton)
-    return MassPoints(_as_ints(joints), points, weights)
+    roles = role_map(skeleton)
+    known = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}
+    for name, role in TIP_JOINTS.items():
+        joint = roles.get(role)
+        if joint is not None and (np.linalg.norm(skeleton.tips[joint]) > 1e-6 or name == "crown"):
+            known[name] = (joint, skeleton.tips[joint])
+    weights = mass_weights(frozenset(known))
+    if not weights:
+        # A body that is not known: every joint weighs the same
+        count = skeleton.num_joints
+        return MassPoints(np.arange(count, dtype=np.int64), np.zeros((count, 3)), np.full(count, 1.0 / count))
+    points = np.array([known[name][1] for name in weights]).reshape(-1, 3)
+    return MassPoints(_as_ints([known[name][0] for name in weights]), points, np.array(list(weights.values())))
 
 
 def _build_prior(
@@ -311,9 +303,8 @@ def _check_movable(
         place = rest[layout.blocks.joints[row]] + layout.blocks.points[row]
         has_lever = any(np.linalg.norm(place - rest[j]) > 1e-9 for j in free)
         if not free or (isinstance(task, PointTask) and not has_lever):
-            name = (
-                "the centre of mass" if isinstance(task, ComTask) else f"'{skeleton.names[layout.blocks.joints[row]]}'"
-            )
+            joint = skeleton.names[layout.blocks.joints[row]]
+            name = "the centre of mass" if isinstance(task, ComTask) else f"'{joint}'"
             raise InputError(
                 f"nothing can move task {i}, {name}: its chain has no length or no free joint",
                 "Free the root (root='free') or another joint above it, or give the task a point away from the joint",

@@ -9,21 +9,11 @@ from typing import ClassVar, final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
-from marey.kinematics.limits.box import CheckArrays
-from marey.kinematics.limits.charts import split_inliers
-from marey.kinematics.limits.cones import check_joint_batch
-from marey.kinematics.limits.contract import (
-    Arrays,
-    JointLimits,
-    LimitCheck,
-    collect_clips,
-    compute_mean_rotation,
-    contiguous_wxyz,
-)
+from marey.kinematics.limits.charts import collect_joint_samples
+from marey.kinematics.limits.contract import ArrayLimits, CheckArrays, check_joint_batch
 from marey.lie import SO3
 from marey.lie.kernels import Vector, conjugate, multiply, quaternion_at, write_rotation
 from marey.motion import Motion
-from marey.skeleton import Skeleton
 
 BISECTIONS = 40  # of the way to the nearest sample: below a double's rounding of an angle
 
@@ -95,7 +85,7 @@ MIN_WIDTH = 0.02  # [-] half-width of a bump in quaternion units, about 2.3 degr
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class QuaternionFieldLimits(JointLimits):
+class QuaternionFieldLimits(ArrayLimits):
     r"""Set where a sum of kernels around sampled quaternions exceeds a level ("quaternion boundary field").
 
     .. math:: \log\sum_i \exp\Big(-\frac{\|u - u_i\|^2}{2 w^2}\Big) \ge l
@@ -106,8 +96,8 @@ class QuaternionFieldLimits(JointLimits):
     """
 
     kind: ClassVar[str] = "field"
+    kernel = check_quaternion_field
 
-    skeleton: Skeleton
     centres: SO3  # batch (J,)
     samples: FloatArray  # (N, 3) vector parts, joint after joint
     starts: IntArray  # (J + 1,) where each joint's samples begin; none is a free joint
@@ -127,49 +117,29 @@ class QuaternionFieldLimits(JointLimits):
     @classmethod
     def from_clips(cls, motions: Motion | Iterable[Motion], *, max_samples: int = MAX_SAMPLES) -> QuaternionFieldLimits:
         """Learn from clips of one skeleton; the root is free."""
-        skeleton, clips = collect_clips(motions)
+        skeleton, samples = collect_joint_samples(motions)
         joints = skeleton.num_joints
         centres, kept = SO3.identity(joints).wxyz.copy(), list[FloatArray]([np.zeros((0, 3))])
         widths, levels, starts = np.ones(joints), np.zeros(joints), np.zeros(joints + 1, dtype=np.int64)
-        for j in range(1, joints):
-            rotations = SO3.concatenate(split_inliers([clip[:, j] for clip in clips])[0])
-            centre = compute_mean_rotation(rotations)
+        for j, rotations, centre in samples:
             local = (centre.inverse() @ rotations).canonical().wxyz[:, 1:]
-            # At most `max_samples` of the points, each as far as can be from those before; and how far the rest is from
-            # them
+            # At most `max_samples` of the points, each as far as can be from those before
             chosen = [0]
             away = np.linalg.norm(local - local[0], axis=1)
             while len(chosen) < min(max_samples, len(local)) and away.max() > 0.25 * MIN_WIDTH:
                 chosen.append(int(np.argmax(away)))
                 away = np.minimum(away, np.linalg.norm(local - local[chosen[-1]], axis=1))
             few = np.ascontiguousarray(local[chosen])
-            reach = float(away.max())
-            widths[j], centres[j] = max(reach, MIN_WIDTH), centre.wxyz
+            widths[j], centres[j] = max(float(away.max()), MIN_WIDTH), centre.wxyz
             rows = [log_density(few, 0, len(few), (p[0], p[1], p[2]), widths[j])[0] for p in local.tolist()]
             levels[j] = min(rows) - 1e-9
             kept.append(few)
             starts[j + 1] = starts[j] + len(few)
         return cls(skeleton, SO3(centres), np.concatenate(kept), starts, widths, levels)
 
-    def check(self, rotations: SO3) -> LimitCheck:
-        """Sum the bumps; bisect the way to the nearest sample."""
-        out, violation, gradient = check_quaternion_field(contiguous_wxyz(rotations), *self.tables())
-        return LimitCheck(SO3(out), violation, gradient)
-
     def tables(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
         """What ``check_quaternion_field`` takes."""
         return self.centres.wxyz, self.samples, self.starts, self.widths, self.levels
-
-    def to_arrays(self) -> Arrays:
-        """Centres, samples, widths and levels."""
-        tables = {"samples": self.samples, "starts": self.starts, "widths": self.widths, "levels": self.levels}
-        return {"centres": self.centres.wxyz, **tables}
-
-    @classmethod
-    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> QuaternionFieldLimits:
-        """Undo :meth:`to_arrays`."""
-        tables = (arrays[name] for name in ("samples", "starts", "widths", "levels"))
-        return cls(skeleton, SO3(arrays["centres"]), *tables)
 
     def __repr__(self) -> str:
         return f"QuaternionFieldLimits({self.skeleton!r}, {len(self.samples)} samples)"

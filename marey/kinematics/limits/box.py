@@ -10,29 +10,34 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
 from marey.kinematics.limits.contract import (
+    ArrayLimits,
     Arrays,
+    CheckArrays,
     JointLimits,
     LimitCheck,
+    check_order,
     collect_clips,
     compute_mean_rotation,
-    contiguous_wxyz,
+    freeze_with_infinities,
+    run_check,
 )
 from marey.lie import SO3
 from marey.lie.kernels import (
     Vector,
     conjugate,
+    dot,
     exp,
     left_jacobian_inverse_times,
     log,
     multiply,
+    norm,
     quaternion_at,
     rotate,
+    subtract3,
     write_rotation,
 )
 from marey.motion import Motion
 from marey.skeleton import EulerLimits, Skeleton
-
-CheckArrays = tuple[FloatArray, FloatArray, FloatArray]
 
 TWO_PI = 2.0 * np.pi
 LOCK_COS = 1e-9  # [-] cosine of the middle Euler angle below which the gradient is capped: gimbal lock
@@ -53,13 +58,11 @@ def nearest_angle(angle: float, low: float, high: float) -> float:
 
 
 @kernel
-def _box_distance_squared(v: Vector, low: FloatArray, high: FloatArray) -> float:
-    """Squared distance of a vector to a box."""
-    total = 0.0
-    for i in range(3):
-        d = v[i] - clamp(v[i], low[i], high[i])
-        total += d * d
-    return total
+def _clamp_to_box(v: Vector, low: FloatArray, high: FloatArray) -> tuple[Vector, float]:
+    """Nearest vector of a box, and its squared distance."""
+    p = (clamp(v[0], low[0], high[0]), clamp(v[1], low[1], high[1]), clamp(v[2], low[2], high[2]))
+    d = subtract3(v, p)
+    return p, dot(d, d)
 
 
 @kernel
@@ -74,24 +77,17 @@ def check_box(wxyz: FloatArray, low: FloatArray, high: FloatArray) -> CheckArray
     for f in range(frames):
         for j in range(joints):
             v = log(quaternion_at(wxyz[f], j))
-            square = _box_distance_squared(v, low[j], high[j])
+            p, square = _clamp_to_box(v, low[j], high[j])
+            if square > 0.0 and norm(v) > 0.0:
+                # The same rotation the other way round
+                back = 1.0 - TWO_PI / norm(v)
+                other = (back * v[0], back * v[1], back * v[2])
+                other_p, other_square = _clamp_to_box(other, low[j], high[j])
+                if other_square < square:
+                    v, p, square = other, other_p, other_square
             if square == 0.0:
                 continue
-            angle = np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
-            if angle > 0.0:
-                back = 1.0 - TWO_PI / angle
-                other = (back * v[0], back * v[1], back * v[2])
-                again = _box_distance_squared(other, low[j], high[j])
-                if again == 0.0:
-                    continue
-                if again < square:
-                    v, square = other, again
-            p = (
-                clamp(v[0], low[j, 0], high[j, 0]),
-                clamp(v[1], low[j, 1], high[j, 1]),
-                clamp(v[2], low[j, 2], high[j, 2]),
-            )
-            g = left_jacobian_inverse_times(v, (v[0] - p[0], v[1] - p[1], v[2] - p[2]))
+            g = left_jacobian_inverse_times(v, subtract3(v, p))
             write_rotation(out[f, j], exp(p))
             violation[f, j] = np.sqrt(square)
             gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
@@ -99,16 +95,20 @@ def check_box(wxyz: FloatArray, low: FloatArray, high: FloatArray) -> CheckArray
 
 
 @kernel
-def _shift_to_intervals(v: Vector, low: FloatArray, high: FloatArray) -> Vector:
-    return (
+def _nearest_in_intervals(v: Vector, low: FloatArray, high: FloatArray) -> tuple[Vector, Vector, float]:
+    """Angles by whole turns nearest to their intervals, the nearest angles inside, and the squared distance."""
+    v = (
         nearest_angle(v[0], low[0], high[0]),
         nearest_angle(v[1], low[1], high[1]),
         nearest_angle(v[2], low[2], high[2]),
     )
+    p, square = _clamp_to_box(v, low, high)
+    return v, p, square
 
 
 @kernel
 def _restore_axes(v: Vector, order: IntArray, sign: float) -> Vector:
+    """Give a vector whose axes were renamed by ``order`` its own axes back."""
     out = np.empty(3)
     for i in range(3):
         out[order[i]] = sign * v[i]
@@ -134,55 +134,41 @@ def check_euler_box(
     for j in range(joints):
         if np.isinf(low[j, 0]) and np.isinf(high[j, 0]):
             continue
-        frame = quaternion_at(frames_wxyz, j)
+        frame, order, sign = quaternion_at(frames_wxyz, j), orders[j], signs[j]
         for f in range(frames):
             q = multiply(conjugate(frame), multiply(quaternion_at(wxyz[f], j), frame))
             # Rename the axes, so that those of `order` become x, y, z; an odd exchange reverses the angles
-            order = orders[j]
-            sign = signs[j]
-            xyz_axes = np.array([q[1], q[2], q[3]])
-            # Angles `(a, b, c)` of `R = R_z(c) R_y(b) R_x(a)`, with `|b| <= pi/2`; sound at gimbal lock
-            q_angles = (
-                q[0],
-                sign * float(xyz_axes[order[0]]),
-                sign * float(xyz_axes[order[1]]),
-                sign * float(xyz_axes[order[2]]),
-            )
-            w, x, y, z = q_angles
+            axes = np.array([q[1], q[2], q[3]])
+            w, x, y, z = q[0], sign * axes[order[0]], sign * axes[order[1]], sign * axes[order[2]]
+            # Angles (a, b, c) of R = R_z(c) R_y(b) R_x(a), |b| <= pi/2; sound at gimbal lock
             a = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-            ca_angles, sa_angles = np.cos(a), np.sin(a)
-            sc = sa_angles * 2.0 * (x * z + w * y) - ca_angles * 2.0 * (x * y - w * z)
-            cc = ca_angles * (1.0 - 2.0 * (x * x + z * z)) - sa_angles * 2.0 * (y * z - w * x)
+            ca, sa = np.cos(a), np.sin(a)
+            sc = sa * 2.0 * (x * z + w * y) - ca * 2.0 * (x * y - w * z)
+            cc = ca * (1.0 - 2.0 * (x * x + z * z)) - sa * 2.0 * (y * z - w * x)
             c = np.arctan2(sc, cc)
-            cb_angles = np.cos(c) * (1.0 - 2.0 * (y * y + z * z)) + np.sin(c) * 2.0 * (x * y + w * z)
-            first = a, np.arctan2(2.0 * (w * y - x * z), cb_angles), c
-            second = (first[0] + np.pi, np.pi - first[1], first[2] + np.pi)
-            v, other = _shift_to_intervals(first, low[j], high[j]), _shift_to_intervals(second, low[j], high[j])
-            square, again = _box_distance_squared(v, low[j], high[j]), _box_distance_squared(other, low[j], high[j])
-            if again < square:
-                v, square = other, again
+            cb = np.cos(c) * (1.0 - 2.0 * (y * y + z * z)) + np.sin(c) * 2.0 * (x * y + w * z)
+            b = np.arctan2(2.0 * (w * y - x * z), cb)
+            # Of the two triples that make this rotation, the one nearer to the box
+            v, p, square = _nearest_in_intervals((a, b, c), low[j], high[j])
+            other, other_p, other_square = _nearest_in_intervals((a + np.pi, np.pi - b, c + np.pi), low[j], high[j])
+            if other_square < square:
+                v, p, square = other, other_p, other_square
             if square == 0.0:
                 continue
-            p = (
-                clamp(v[0], low[j, 0], high[j, 0]),
-                clamp(v[1], low[j, 1], high[j, 1]),
-                clamp(v[2], low[j, 2], high[j, 2]),
-            )
-            # Body gradient of a function of the Euler angles; capped where the lock makes it infinite
-            g_gradient = (v[0] - p[0], v[1] - p[1], v[2] - p[2])
+            # Body gradient of a function of the angles; capped where the lock makes it infinite
+            d = subtract3(v, p)
             sa, ca, sb, cb = np.sin(v[0]), np.cos(v[0]), np.sin(v[1]), np.cos(v[1])
             if abs(cb) < LOCK_COS:
                 cb = LOCK_COS if cb >= 0.0 else -LOCK_COS
-            third = (g_gradient[2] + g_gradient[0] * sb) / cb
-            g = g_gradient[0], g_gradient[1] * ca + third * sa, -g_gradient[1] * sa + third * ca
-            g = rotate(frame, _restore_axes(g, orders[j], signs[j]))
-            # Quaternion of `R_z(c) R_y(b) R_x(a)`
+            third = (d[2] + d[0] * sb) / cb
+            g = rotate(frame, _restore_axes((d[0], d[1] * ca + third * sa, -d[1] * sa + third * ca), order, sign))
+            # Quaternion of R_z(c) R_y(b) R_x(a) at the nearest angles
             rx = (np.cos(0.5 * p[0]), np.sin(0.5 * p[0]), 0.0, 0.0)
             ry = (np.cos(0.5 * p[1]), 0.0, np.sin(0.5 * p[1]), 0.0)
             rz = (np.cos(0.5 * p[2]), 0.0, 0.0, np.sin(0.5 * p[2]))
             r = multiply(rz, multiply(ry, rx))
-            xyz = _restore_axes((r[1], r[2], r[3]), orders[j], signs[j])
-            write_rotation(out[f, j], multiply(frame, multiply((r[0], xyz[0], xyz[1], xyz[2]), conjugate(frame))))
+            x, y, z = _restore_axes((r[1], r[2], r[3]), order, sign)
+            write_rotation(out[f, j], multiply(frame, multiply((r[0], x, y, z), conjugate(frame))))
             violation[f, j] = np.sqrt(square)
             gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
     return out, violation, gradient
@@ -195,7 +181,7 @@ AXES = "xyz"
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BoxLimits(JointLimits):
+class BoxLimits(ArrayLimits):
     r"""A box around the rotation vector of each joint, :math:`l_j \le \log R_j \le u_j`. [Engell2012]_ §3.
 
     The box is one of rotations: a vector and the one that turns the other way round count as the same. Bounds may be
@@ -203,13 +189,14 @@ class BoxLimits(JointLimits):
     """
 
     kind: ClassVar[str] = "box"
+    kernel = check_box
 
-    skeleton: Skeleton
     low: FloatArray  # (J, 3) [rad]
     high: FloatArray  # (J, 3) [rad]
 
     def __post_init__(self) -> None:
-        low, high = (_freeze_bounds(self.skeleton, getattr(self, n), n) for n in ("low", "high"))
+        shape = (self.skeleton.num_joints, 3)
+        low, high = (freeze_with_infinities(getattr(self, n), shape, n) for n in ("low", "high"))
         check_order(self.skeleton, low, high)
         corner = np.maximum(*(np.where(np.isinf(b), 0.0, np.abs(b)) for b in (low, high)))
         if np.any(far := np.linalg.norm(corner, axis=1) > 2.0 * np.pi):
@@ -235,12 +222,11 @@ class BoxLimits(JointLimits):
             margin_rad: added on both sides.
             trim: share of frames, half at each end, that may lie outside: against glitches, 0.005 say.
         """
-        # See `from_clips`
         skeleton, clips = collect_clips(motions)
         high = np.full((skeleton.num_joints, 3), np.inf)
         low = -high
         for j in range(1, skeleton.num_joints):
-            # Rotation vectors `(N, 3)`, each by the way round that is nearer to that of the mean
+            # Each rotation vector by the way round that is nearer to the mean
             rotations = SO3.concatenate([clip[:, j] for clip in clips])
             vectors, middle = rotations.log(), compute_mean_rotation(rotations).log()
             angle = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -258,28 +244,12 @@ class BoxLimits(JointLimits):
         """Limits that the skeleton's file gave (ASF), exactly; joints without any are free."""
         return EulerBoxLimits(skeleton, skeleton.limits)
 
-    def check(self, rotations: SO3) -> LimitCheck:
-        """Clamp the rotation vectors."""
-        out, violation, gradient = check_box(contiguous_wxyz(rotations), *self.tables())
-        return LimitCheck(SO3(out), violation, gradient)
-
     def tables(self) -> tuple[FloatArray, FloatArray]:
-        """What ``check_box`` takes."""
-        # Bounds that the kernels can take: half a turn instead of no bound, more where the other side has none too
-        low = self.low
-        high = self.high
+        """What ``check_box`` takes: half a turn instead of no bound, more where the other side has none too."""
+        low, high = self.low, self.high
         both = np.isinf(low) & np.isinf(high)
         below, above = (np.where(both, 4.0 * np.pi, np.maximum(np.pi, np.abs(other))) for other in (high, low))
         return np.where(np.isinf(low), -below, low), np.where(np.isinf(high), above, high)
-
-    def to_arrays(self) -> Arrays:
-        """The two bounds."""
-        return {"low": self.low, "high": self.high}
-
-    @classmethod
-    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> BoxLimits:
-        """Undo :meth:`to_arrays`."""
-        return cls(skeleton, arrays["low"], arrays["high"])
 
     def __repr__(self) -> str:
         bounded = int(np.isfinite(self.low).any(axis=1).sum())
@@ -310,8 +280,7 @@ class EulerBoxLimits(JointLimits):
 
     def check(self, rotations: SO3) -> LimitCheck:
         """Clamp the angles."""
-        out, violation, gradient = check_euler_box(contiguous_wxyz(rotations), *self.tables())
-        return LimitCheck(SO3(out), violation, gradient)
+        return run_check(check_euler_box, rotations, *self.tables())
 
     def tables(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
         """What ``check_euler_box`` takes."""
@@ -359,23 +328,6 @@ class EulerBoxLimits(JointLimits):
 
     def __repr__(self) -> str:
         return f"EulerBoxLimits({self.skeleton!r}, {len(self.limits)} joints bounded)"
-
-
-def check_order(skeleton: Skeleton, low: FloatArray, high: FloatArray) -> None:
-    """Refuse lower bounds above upper ones."""
-    if np.any(wrong := low > high):
-        joint = int(np.argwhere(wrong)[0][0])
-        name, row = skeleton.names[joint], f"{low[joint]} > {high[joint]}"
-        raise InputError(f"a lower limit of joint '{name}' is above the upper one ({row})", "Exchange them")
-
-
-def _freeze_bounds(skeleton: Skeleton, values: FloatArray, name: str) -> FloatArray:
-    """Read-only bounds ``(J, 3)``; infinite ones are welcome, NaN is not."""
-    bounds = np.array(values, dtype=np.float64)
-    finite = frozen(np.where(np.isinf(bounds), 0.0, bounds), skeleton.num_joints, 3, name=name)
-    result = np.where(np.isinf(bounds), bounds, finite)
-    result.setflags(write=False)
-    return result
 
 
 def circular_interval(angles: FloatArray, *, trim: float = 0.0, margin_rad: float = 0.0) -> tuple[float, float]:

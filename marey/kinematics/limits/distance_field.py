@@ -35,17 +35,15 @@ def compute_unsigned_distance(grid: GridTables, samples: FloatArray) -> FloatArr
             for s in range(dxy2.size):
                 dxy2[s] += dx2[s]
             for k in range(shape[2]):
-                z = origin[2] + k * spacing[2]
-                period_squared = period[2]
-                periodic_squared = periodic[2]
-                best = np.inf
+                # The innermost loop: one for each kind of axis, without a branch inside
+                z, best = origin[2] + k * spacing[2], np.inf
                 if shape[2] == 1:
                     for s in range(zs.size):
                         best = min(best, dxy2[s])
-                elif periodic_squared:
+                elif periodic[2]:
                     for s in range(zs.size):
                         d = zs[s] - z
-                        d -= period_squared * np.floor(d / period_squared + 0.5)
+                        d -= period[2] * np.floor(d / period[2] + 0.5)
                         best = min(best, dxy2[s] + d * d)
                 else:
                     for s in range(zs.size):
@@ -98,63 +96,50 @@ def flood_from_border(wall: BoolArray, shape: IntArray, periodic: BoolArray) -> 
 
 
 @kernel
-def _update_nearest(
-    n: int, i: int, j: int, k: int, source: IntArray, best: FloatArray, weight: FloatArray, grid: GridTables, sense: int
-) -> None:
-    """Take over the source of a neighbour already visited, if it is nearer than the own one."""
-    shape, _, spacing, periodic = grid
-    for a in range(-1, 2):
-        for b in range(-1, 2):
-            for c in range(-1, 2):
-                if (a * 3 + b) * 3 + c >= 0:
-                    continue  # not before this node, or itself
-                p, q, r = i + sense * a, j + sense * b, k + sense * c
-                if p < 0 or p >= shape[0]:
-                    if not periodic[0]:
-                        continue
-                    p %= shape[0]
-                if q < 0 or q >= shape[1]:
-                    if not periodic[1]:
-                        continue
-                    q %= shape[1]
-                if r < 0 or r >= shape[2]:
-                    if not periodic[2]:
-                        continue
-                    r %= shape[2]
-                s = source[(p * shape[1] + q) * shape[2] + r]
-                if s < 0 or s == source[n]:
-                    continue
-                di, dj, dk = i - s // (shape[1] * shape[2]), j - s // shape[2] % shape[1], k - s % shape[2]
-                if periodic[0]:
-                    di -= shape[0] * int(np.floor(di / shape[0] + 0.5))
-                if periodic[1]:
-                    dj -= shape[1] * int(np.floor(dj / shape[1] + 0.5))
-                if periodic[2]:
-                    dk -= shape[2] * int(np.floor(dk / shape[2] + 0.5))
-                d = np.sqrt((di * spacing[0]) ** 2 + (dj * spacing[1]) ** 2 + (dk * spacing[2]) ** 2) - weight[s]
-                if d < best[n]:
-                    best[n], source[n] = d, s
-
-
-@kernel
 def find_nearest_sources(is_source: BoolArray, weight: FloatArray, grid: GridTables) -> tuple[IntArray, FloatArray]:
     r"""For every node, the source ``b`` with the least :math:`\|p - b\| - w(b)`, and that number.
 
     Sources are their own. Each pass hands sources on from node to node, as vector distance transforms do.
     """
-    shape = grid[0]
+    shape, _, spacing, periodic = grid
     size = is_source.size
     source, best = np.full(size, -1, dtype=np.int64), np.full(size, np.inf)
     for n in range(size):
         if is_source[n]:
             source[n], best[n] = n, -np.inf
+    at, to = np.empty(3, dtype=np.int64), np.empty(3, dtype=np.int64)
     for turn in range(2 * SWEEPS):
         sense = 1 if turn % 2 == 0 else -1
         for m in range(size):
             n = m if sense == 1 else size - 1 - m
-            if not is_source[n]:
-                i, j, k = n // (shape[1] * shape[2]), n // shape[2] % shape[1], n % shape[2]
-                _update_nearest(n, i, j, k, source, best, weight, grid, sense)
+            if is_source[n]:
+                continue
+            at[0], at[1], at[2] = n // (shape[1] * shape[2]), n // shape[2] % shape[1], n % shape[2]
+            # Take over the source of a neighbour that this pass has visited, if it is nearer than the own one
+            for k in range(13):
+                to[0], to[1], to[2] = (
+                    at[0] + sense * (k // 9 - 1),
+                    at[1] + sense * (k // 3 % 3 - 1),
+                    at[2] + sense * (k % 3 - 1),
+                )
+                is_inside = True
+                for a in range(3):
+                    if to[a] < 0 or to[a] >= shape[a]:
+                        is_inside = is_inside and periodic[a]
+                        to[a] %= shape[a]
+                s = source[(to[0] * shape[1] + to[1]) * shape[2] + to[2]]
+                if not is_inside or s < 0 or s == source[n]:
+                    continue
+                to[0], to[1], to[2] = s // (shape[1] * shape[2]), s // shape[2] % shape[1], s % shape[2]
+                square = 0.0
+                for a in range(3):
+                    steps = at[a] - to[a]
+                    if periodic[a]:
+                        steps -= shape[a] * int(np.floor(steps / shape[a] + 0.5))
+                    square += (steps * spacing[a]) ** 2
+                d = np.sqrt(square) - weight[s]
+                if d < best[n]:
+                    best[n], source[n] = d, s
     return source, best
 
 
@@ -301,12 +286,11 @@ def compute_unsigned_field(grid: FieldGrid, samples: FloatArray) -> FloatArray:
     if not used.any():
         return np.zeros(grid.shape)  # a joint that does not move: every sample is at the only node
     # Samples and, on periodic axes, their copies a turn before and after
-    samples_copies = samples
     for axis in np.flatnonzero(grid.periodic):
         shift = np.zeros(3)
         shift[axis] = grid.spacing[axis] * grid.shape[axis]
-        samples_copies = np.concatenate([samples_copies, samples_copies - shift, samples_copies + shift])
-    return find_nearest_points(samples_copies[:, used], grid.nodes()[:, used])[0].reshape(grid.shape)
+        samples = np.concatenate([samples, samples - shift, samples + shift])
+    return find_nearest_points(samples[:, used], grid.nodes()[:, used])[0].reshape(grid.shape)
 
 
 def build_field(
@@ -337,11 +321,9 @@ def build_field(
         return complete_field(grid, unsigned, level, is_closed=False)
     level = FEASIBLE_CELLS * grid.largest_spacing if epsilon is None else epsilon
     wall = unsigned <= radius
-    inside = (
-        ~wall & ~flood_from_border(wall.ravel(), grid.shape, grid.periodic).reshape(wall.shape)
-        if mode == "filled"
-        else np.zeros_like(wall)
-    )
+    inside = np.zeros_like(wall)
+    if mode == "filled":
+        inside = ~wall & ~flood_from_border(wall.ravel(), grid.shape, grid.periodic).reshape(wall.shape)
     values = compute_signed_distance(grid, unsigned - radius, wall | inside)
     return complete_field(grid, values, level, is_closed=bool(inside.any()))
 
@@ -374,27 +356,18 @@ def complete_field(grid: FieldGrid, values: FloatArray, epsilon: float, *, is_cl
         feasible = values <= values.min()  # a grid too coarse to hold the set still has a best node
     nearest, _ = find_nearest_sources(feasible.ravel(), np.zeros(feasible.size), grid.tables())
     values = frozen(values, name="values")
-    return DistanceField(
-        grid, values, nearest.reshape(values.shape), epsilon, is_closed, build_node_table(grid, values)
-    )
-
-
-def build_node_table(grid: FieldGrid, values: FloatArray) -> FloatArray:
-    """Value and gradient ``(I J K, 4)`` at the nodes: central differences, one-sided at a border (eq. 68)."""
+    # Value and gradient at the nodes: central differences, one-sided at a border (eq. 68)
     table = np.zeros((values.size, 4))
     table[:, 0] = values.ravel()
     for axis in np.flatnonzero(grid.is_axis):
-        table[:, 1 + axis] = _central_difference(
-            values, int(axis), float(grid.spacing[axis]), bool(grid.periodic[axis])
-        ).ravel()
+        step = float(grid.spacing[axis])
+        if grid.periodic[axis]:
+            slope = (np.roll(values, -1, axis) - np.roll(values, 1, axis)) / (2.0 * step)
+        else:
+            slope = np.gradient(values, step, axis=int(axis))
+        table[:, 1 + axis] = slope.ravel()
     table.setflags(write=False)
-    return table
-
-
-def _central_difference(values: FloatArray, axis: int, step: float, periodic: bool) -> FloatArray:
-    if periodic:
-        return (np.roll(values, -1, axis) - np.roll(values, 1, axis)) / (2.0 * step)
-    return np.gradient(values, step, axis=axis)
+    return DistanceField(grid, values, nearest.reshape(values.shape), epsilon, is_closed, table)
 
 
 def find_nearest_points(points: FloatArray, queries: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -9,36 +9,35 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, kernel
-from marey.kinematics.limits.box import CheckArrays
 from marey.kinematics.limits.charts import split_inliers
-from marey.kinematics.limits.cones import check_joint_batch, freeze_with_infinities
+from marey.kinematics.limits.cones import nearest_in_ellipsoid
 from marey.kinematics.limits.contract import (
-    Arrays,
-    JointLimits,
-    LimitCheck,
+    ArrayLimits,
+    CheckArrays,
+    check_joint_batch,
     collect_clips,
     compute_mean_rotation,
     contiguous_wxyz,
+    freeze_with_infinities,
 )
 from marey.kinematics.limits.sdf import MAX_SPREAD_RAD
 from marey.lie import SO3
 from marey.lie.kernels import (
-    Vector,
     conjugate,
+    dot,
     exp,
     left_jacobian_inverse_times,
     log,
     multiply,
     quaternion_at,
     rotate,
+    row3,
+    subtract3,
     write_rotation,
 )
 from marey.motion import Motion
-from marey.skeleton import Skeleton
 
 REFRESH = 100  # iterations after which rounding is swept out and inner points are dropped
-ROOT_STEPS = 60  # most Newton steps, from the left on a falling convex function: they never overshoot; six are usual
-ROOT_TOL = 1e-14  # [-] of the level
 
 
 @kernel
@@ -144,23 +143,6 @@ def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_itera
 
 
 @kernel
-def nearest_in_ellipsoid(y: Vector, s: FloatArray) -> Vector:
-    r"""Nearest point of :math:`\sum_i (y_i/s_i)^2 \le 1`: :math:`y_i s_i^2/(t + s_i^2)` with ``t`` by Newton steps."""
-    level = (y[0] / s[0]) ** 2 + (y[1] / s[1]) ** 2 + (y[2] / s[2]) ** 2
-    if level <= 1.0:
-        return y
-    a, b, c = s[0] * s[0], s[1] * s[1], s[2] * s[2]
-    t = max(0.0, s[0] * abs(y[0]) - a, s[1] * abs(y[1]) - b, s[2] * abs(y[2]) - c)
-    for _ in range(ROOT_STEPS):
-        u, v, w = s[0] * y[0] / (t + a), s[1] * y[1] / (t + b), s[2] * y[2] / (t + c)
-        excess = u * u + v * v + w * w - 1.0
-        if excess <= ROOT_TOL:
-            break
-        t += 0.5 * excess / (u * u / (t + a) + v * v / (t + b) + w * w / (t + c))
-    return a * y[0] / (t + a), b * y[1] / (t + b), c * y[2] / (t + c)
-
-
-@kernel
 def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, semi: FloatArray) -> CheckArrays:
     """Project rotations ``(F, J, 4)`` on ellipsoids of rotation vectors about centres; infinite ones are free.
 
@@ -178,9 +160,9 @@ def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, se
         centre, frame = quaternion_at(centres, j), quaternion_at(axes, j)
         for f in range(frames):
             y = rotate(conjugate(frame), log(multiply(conjugate(centre), quaternion_at(wxyz[f], j))))
-            p = nearest_in_ellipsoid(y, semi[j])
-            d = (y[0] - p[0], y[1] - p[1], y[2] - p[2])
-            square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+            p = nearest_in_ellipsoid(y, row3(semi, j))
+            d = subtract3(y, p)
+            square = dot(d, d)
             if square == 0.0:
                 continue
             g = rotate(frame, left_jacobian_inverse_times(y, d))
@@ -239,15 +221,15 @@ class Ellipsoid:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class EllipsoidLimits(JointLimits):
+class EllipsoidLimits(ArrayLimits):
     """An ellipsoid of rotation vectors about a centre for each joint. [Tournier2011]_ §12.
 
     The violation is the distance of the rotation vector to the ellipsoid.
     """
 
     kind: ClassVar[str] = "ellipsoid"
+    kernel = check_ellipsoids
 
-    skeleton: Skeleton
     centres: SO3  # batch (J,)
     frames: SO3  # batch (J,): axes of the ellipsoids
     semi_axes: FloatArray  # (J, 3) [rad] infinite is free
@@ -275,11 +257,6 @@ class EllipsoidLimits(JointLimits):
                 notes.append(f"{skeleton.names[j]}: left free, as its rotations are not localised")
         return cls(skeleton, SO3(centres), SO3(frames), semi, tuple(notes))
 
-    def check(self, rotations: SO3) -> LimitCheck:
-        """Nearest points of the ellipsoids."""
-        out, violation, gradient = check_ellipsoids(contiguous_wxyz(rotations), *self.tables())
-        return LimitCheck(SO3(out), violation, gradient)
-
     def levels(self, rotations: SO3) -> tuple[FloatArray, FloatArray]:
         r"""Level :math:`f_\varepsilon` ``(F, J)``, one on the surface, and its body gradient ``(F, J, 3)``.
 
@@ -293,19 +270,6 @@ class EllipsoidLimits(JointLimits):
     def tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What ``check_ellipsoids`` takes."""
         return self.centres.wxyz, self.frames.wxyz, self.semi_axes
-
-    def to_arrays(self) -> Arrays:
-        """Centres, axes and half axes."""
-        notes = np.frombuffer("\n".join(self.notes).encode(), dtype=np.uint8)
-        names = ("centres", "frames", "semi_axes")
-        return dict(zip(names, self.tables(), strict=True)) | {"notes": notes}
-
-    @classmethod
-    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> EllipsoidLimits:
-        """Undo :meth:`to_arrays`."""
-        notes = arrays["notes"].tobytes().decode()
-        axes = (SO3(arrays["centres"]), SO3(arrays["frames"]), arrays["semi_axes"])
-        return cls(skeleton, *axes, tuple(notes.split("\n")) if notes else ())
 
     def __repr__(self) -> str:
         return f"EllipsoidLimits({self.skeleton!r}, {int(np.isfinite(self.semi_axes[:, 0]).sum())} joints bounded)"

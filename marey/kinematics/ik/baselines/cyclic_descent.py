@@ -130,9 +130,8 @@ def solve_ccd(
                 continue
             for c in range(3):
                 B[c, c] += REGULARISATION * total
-            # The best turn, unless a limit spoils it
             old[:], old_v[:] = state.wxyz[j], state.vectors[j]
-            # Quaternion of the rotation Q that maximises tr(Q^T B): the largest eigenvector of Davenport's matrix
+            # The rotation Q that maximises tr(Q^T B): the largest eigenvector of Davenport's matrix
             K, trace = np.empty((4, 4)), B[0, 0] + B[1, 1] + B[2, 2]
             K[0, 0] = trace
             K[0, 1] = K[1, 0] = B[2, 1] - B[1, 2]
@@ -141,7 +140,7 @@ def solve_ccd(
             for r in range(3):
                 for c in range(3):
                     K[1 + r, 1 + c] = B[r, c] + B[c, r] - (trace if r == c else 0.0)
-            # Turn a joint by a world rotation `(4,)`, staying in its box
+            # The joint turned by Q, a world rotation, staying in its box
             turn = np.linalg.eigh(K)[1][:, 3].copy()
             p, q = layout.tree.parents[j], (turn[0], turn[1], turn[2], turn[3])
             if p >= 0:
@@ -152,6 +151,7 @@ def solve_ccd(
                 v = nearest_rotation_vector(layout.box, j, state.wxyz)
                 clamp_vector(layout.box, j, state.vectors, v, state.vectors)
                 state.wxyz[j, 0], state.wxyz[j, 1], state.wxyz[j, 2], state.wxyz[j, 3] = exp(row3(state.vectors, j))
+            # Taken back where a limit spoils it
             new_cost = evaluate_turn(layout, goals, state)
             evaluations += 1
             if new_cost > cost:
