@@ -66,7 +66,7 @@ def plan_plants(
 
     A contact on its own stays where the point was most of the time. One that begins while the other point of the
     same foot is down is placed a foot's length from it, so that both can be kept at once. A foot rolls into and out
-    of its contacts, so at their ends the point may creep, unseen, towards where it was (:func:`_held`).
+    of its contacts, so at their ends the point may creep, unseen, towards where it was (:func:`_hold_point`).
 
     Args:
         heel: natural path of the heel ``(F, 3)`` [m].
@@ -89,7 +89,7 @@ def plan_plants(
             a, b = max(start, near[0].start), min(stop, near[0].stop)
             foot = np.median(path[a:b] - other[a:b], axis=0)
             aside = near[0].place + foot
-            # Vector of the foot's own length along its heading, rising by `rise` [m]
+            # A vector of the foot's own length along its heading, rising by `rise`
             rise = _level_position(aside, floor) - near[0].place[1]
             length = float(np.linalg.norm(foot))
             flat = np.sqrt(max(length**2 - rise**2, 0.0))
@@ -112,7 +112,7 @@ def _hold_point(path: FloatArray, start: int, place: FloatArray, rate_hz: float)
     core = int(np.argmin(away))
     creep = min(CREEP_M, CREEP_MPS / rate_hz)
     held = np.empty_like(path)
-    # Nothing below the ground, hardly anything near it, all of it from `LIFT_M` on
+    # Heights near the ground are the ground's; from `LIFT_M` on the point is let go upwards
     rise = path[:, 1] - place[1]
     held[:, 1] = place[1] + rise * (1.0 - _cubic_step(rise / LIFT_M))
     held[core:, [0, 2]] = _follow_path(path[core:, [0, 2]], place[[0, 2]], creep)
@@ -151,7 +151,7 @@ def compute_corrections(path: FloatArray, plants: list[PointPlant], rate_hz: flo
         if b > a:
             before = shift[a - 1] if k > 0 else None
             after = shift[b] if k < len(plants) else None
-            # Fade from one correction to nothing and up to the next, \Gamma(x) = 2x^3 - 3x^2 + 1
+            # Each correction fades by the cubic step 2x^3 - 3x^2 + 1
             count = b - a
             t = np.arange(1, count + 1)
             reach = max(1.0, min(EASE_S * rate_hz, EASE_FRACTION * (count + 1)))

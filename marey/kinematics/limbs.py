@@ -29,7 +29,7 @@ def rotate_collar(motion: Motion, collar: int, limb: Limb, goals: FloatArray, st
     far, length = np.linalg.norm(gap, axis=-1), np.linalg.norm(bone, axis=-1)
     if length.min() < 1e-6 or far.min() < 1e-6:
         return motion
-    # Nothing below zero, then a parabola that goes over into a straight line
+    # How much the arm is too short: from zero by a parabola that goes over into a straight line
     x = np.maximum(far - saturation_start(stretch) * arm, 0.0)
     short = np.where(x < ONSET_M, x * x / (2.0 * ONSET_M), x - 0.5 * ONSET_M)
     axis = np.cross(bone, gap) / (length * far)[:, None]
@@ -102,24 +102,20 @@ def plant_foot(path: FootTrajectory, floor: FloorPlane | None, rate_hz: float) -
     heels, toes = plan_plants(heel, toe, path.heel_down, path.toe_down, floor, rate_hz)
     new_heel = _lift_above_floor(heel + compute_corrections(heel, heels, rate_hz), floor)
     new_toe = _lift_above_floor(toe + compute_corrections(toe, toes, rate_hz), floor)
-    turn = SO3.from_two_vectors(toe - heel, new_toe - new_heel)
-    frames = len(heel)
+    # The foot turns with the line from heel to toe, and follows the point that is deeper in contact
+    turn, frames = SO3.from_two_vectors(toe - heel, new_toe - new_heel), len(heel)
     share = contact_depth_weights(heels, frames)
     share = (share / (share + contact_depth_weights(toes, frames)))[:, None]
     turned_heel, turned_toe = turn @ path.heel, turn @ path.toe
     ankle = share * (new_heel - turned_heel) + (1.0 - share) * (new_toe - turned_toe)
-    ankle = path.ankle + _limit_shift(ankle - path.ankle)
+    # The shift bends over smoothly so that none is longer than `SHIFT_M`
+    shift, soft = ankle - path.ankle, SOFT_FRACTION * SHIFT_M
+    size = np.linalg.norm(shift, axis=-1, keepdims=True)
+    bent = soft + (SHIFT_M - soft) * (1.0 - np.exp(-np.maximum(size - soft, 0.0) / (SHIFT_M - soft)))
+    ankle = path.ankle + shift * np.where(size > soft, bent / np.maximum(size, 1e-12), 1.0)
     heel_down = path.heel_down & _trim_sliding(ankle + turned_heel, heels)
     toe_down = path.toe_down & _trim_sliding(ankle + turned_toe, toes)
     return FootTrajectory(ankle, turn @ path.R_world_ankle, turned_heel, turned_toe, heel_down, toe_down)
-
-
-def _limit_shift(shift: FloatArray) -> FloatArray:
-    """Shifts ``(F, 3)`` [m] that bend over smoothly so that none is longer than ``SHIFT_M``."""
-    size = np.linalg.norm(shift, axis=-1, keepdims=True)
-    soft = SOFT_FRACTION * SHIFT_M
-    bent = soft + (SHIFT_M - soft) * (1.0 - np.exp(-np.maximum(size - soft, 0.0) / (SHIFT_M - soft)))
-    return shift * np.where(size > soft, bent / np.maximum(size, 1e-12), 1.0)
 
 
 def _trim_sliding(point: FloatArray, plants: list[PointPlant]) -> BoolArray:

@@ -119,13 +119,10 @@ def fit_bones_and_sites(
     positions, frames = motion.joint_frames()
     groups = group_bones(template)
     count, num_groups = len(joints), int(groups.max()) + 1
-    overall = float(
-        np.median(
-            np.linalg.norm(body.offsets[1:], axis=1)[_has_length(template)[1:]]
-            / np.linalg.norm(template.offsets[1:], axis=1)[_has_length(template)[1:]]
-        )
-    )
-    # How each marker's joint moves with each scale: `(F, M, 3, G)` [m]
+    lengths, first_lengths = (np.linalg.norm(s.offsets[1:], axis=1) for s in (body, template))
+    is_bone = first_lengths > 1e-6
+    overall = float(np.median(lengths[is_bone] / first_lengths[is_bone]))
+    # How each marker's joint moves with each scale: (F, M, 3, G) [m]
     steps = np.zeros((frames.shape[0], template.num_joints, 3))
     for j in range(1, template.num_joints):
         steps[:, j] = SO3(frames.wxyz[:, template.parents[j]]) @ template.offsets[j]
@@ -135,6 +132,7 @@ def fit_bones_and_sites(
         while j > 0:
             columns[:, m, :, groups[j]] += steps[:, j]
             j = int(template.parents[j])
+    # Normal equations: rows of all markers, each the mean of its frames, and the priors
     size = num_groups + 3 * count
     normal, b = np.zeros((size, size)), np.zeros(size)
     for m in range(count):
@@ -156,10 +154,9 @@ def fit_bones_and_sites(
     scales = np.clip(found[:num_groups], 0.6 * overall, 1.6 * overall)
     # The template with the offset, and tip, of each joint scaled on its own
     factors = scales[groups][:, None]
-    tips = template.tips * factors
-    return Skeleton(
-        template.names, template.parents, template.offsets * factors, tips, template.limits, template.name
-    ), found[num_groups:].reshape(-1, 3)
+    offsets, tips = template.offsets * factors, template.tips * factors
+    fitted = Skeleton(template.names, template.parents, offsets, tips, template.limits, template.name)
+    return fitted, found[num_groups:].reshape(-1, 3)
 
 
 def group_bones(skeleton: Skeleton) -> IntArray:
@@ -185,13 +182,7 @@ def group_bones(skeleton: Skeleton) -> IntArray:
     return groups
 
 
-def _has_length(skeleton: Skeleton) -> BoolArray:
-    return np.linalg.norm(skeleton.offsets, axis=1) > 1e-6
-
-
-SPRING: Final = (
-    2e-3  # [m²/rad²] of the pose prior: 1 rad weighs like 4.5 cm of one marker; settles joints without markers
-)
+SPRING: Final = 2e-3  # [m²/rad²] of the pose prior: 1 rad weighs like 4.5 cm of one marker
 ROUNDS: Final = 12  # alternations of poses and body
 CONVERGED_FRACTION: Final = 2e-3  # [-] stop when a round improves the error by less than this part
 NUM_SAMPLES: Final = 40  # frames on which the body is fitted
@@ -254,60 +245,47 @@ def fit_markers(
         raise InputError("no frame shows enough of the markers that have a site", "Name more sites, or fill gaps")
     span = slice(int(enough[0]), int(enough[-1]) + 1)
     places, seen = markers.positions[span][:, columns], seen[span]
-    # Scale the template so that distances between markers of one joint and of neighbours agree on the whole
-    sites_template = list(chosen.values())
-    joints_template = np.array([skeleton.index(site.joint) for site in sites_template])
-    points = np.array([site.point for site in sites_template])
-    rest = skeleton.rest_positions()[joints_template] + points
+    # The template is scaled so that distances between markers of one joint and of neighbours agree on the whole
+    joints = np.array([skeleton.index(site.joint) for site in chosen.values()], dtype=np.int64)
+    points = np.array([site.point for site in chosen.values()])
+    rest = skeleton.rest_positions()[joints] + points
     ours, theirs = list[float](), list[float]()
-    for a in range(len(sites_template)):
+    for a in range(len(joints)):
         for b in range(a):
-            both = seen[:, a] & seen[:, b]
-            if both.any() and (
-                joints_template[a] == joints_template[b]
-                or _are_neighbours(skeleton, int(joints_template[a]), int(joints_template[b]))
-            ):
+            both, i, j = seen[:, a] & seen[:, b], joints[a], joints[b]
+            if both.any() and (i == j or skeleton.parents[i] == j or skeleton.parents[j] == i):
                 ours.append(float(np.linalg.norm(rest[a] - rest[b])))
                 theirs.append(float(np.median(np.linalg.norm(places[both, a] - places[both, b], axis=-1))))
     scale = sum(theirs) / sum(ours) if sum(ours) > 0.05 else 1.0
     scale = float(np.clip(scale, 0.5, 2.0))
-    body = skeleton.scaled(scale)
-    points = scale * points
-    joints = np.array([body.index(site.joint) for site in chosen.values()], dtype=np.int64)
-    # Frames spread over those that show the most markers
+    body, points = skeleton.scaled(scale), scale * points
+    # The body is fitted on frames spread over those that show the most markers
     total = seen.sum(axis=1)
     good = np.flatnonzero(total >= 0.9 * total.max())
     samples = good[np.unique(np.linspace(0, len(good) - 1, min(num_samples, len(good))).round().astype(np.int64))]
-    body = body
-    points = points
-    places_fits = places[samples]
-    seen_fits = seen[samples]
-    first, history = points, list[float]()
+    goals, is_goal = places[samples], seen[samples]
+    first_points, history = points, list[float]()
     start: Pose | None = None
     for _ in range(rounds):
-        motion_fits = _solve_poses(body, joints, points, places_fits, seen_fits, 1.0, "sample", start)
-        history.append(_marker_rms(motion_fits, joints, points, places_fits, seen_fits))
+        posed = _solve_poses(body, joints, points, goals, is_goal, 1.0, "sample", start)
+        away = np.linalg.norm(site_positions(posed, joints, points) - goals, axis=-1)
+        history.append(float(np.sqrt((away[is_goal] ** 2).mean())))
         if len(history) > 1 and history[-1] > (1.0 - CONVERGED_FRACTION) * history[-2]:
             break
-        body, points = fit_bones_and_sites(skeleton, body, motion_fits, joints, points, first, places_fits, seen_fits)
-        start = Pose(body, motion_fits.root_positions[0], motion_fits.rotations[0])
-    history = tuple(history)
+        body, points = fit_bones_and_sites(skeleton, body, posed, joints, points, first_points, goals, is_goal)
+        start = Pose(body, posed.root_positions[0], posed.rotations[0])
+    # The fitted body in all frames, and how near its sites come to the markers
     motion = _solve_poses(body, joints, points, places, seen, markers.rate_hz, markers.name)
-    first_frame = span.start
-    names = tuple(chosen)
-    body_fit = motion.skeleton
     away = np.linalg.norm(site_positions(motion, joints, points) - places, axis=-1)
-    rms = {name: float(np.sqrt((away[seen[:, m], m] ** 2).mean())) for m, name in enumerate(names) if seen[:, m].any()}
-    sites_fit = {
-        name: MarkerSite(body_fit.names[int(j)], (p[0], p[1], p[2]))
-        for name, j, p in zip(names, joints.tolist(), points.tolist(), strict=True)
+    rms = {name: float(np.sqrt((away[seen[:, m], m] ** 2).mean())) for m, name in enumerate(chosen) if seen[:, m].any()}
+    found = {
+        name: MarkerSite(body.names[int(j)], (p[0], p[1], p[2]))
+        for name, j, p in zip(chosen, joints.tolist(), points.tolist(), strict=True)
     }
-    long, short = np.linalg.norm(body_fit.offsets, axis=1), np.linalg.norm(skeleton.offsets, axis=1)
-    scales = {
-        name: float(long[j] / short[j]) if short[j] > 0.0 else 1.0 for j, name in enumerate(body_fit.names) if j > 0
-    }
-    total_fit = float(np.sqrt((away[seen] ** 2).mean()))
-    return MarkerFit(motion, first_frame, sites_fit, scales, rms, total_fit, history, unused)
+    long, short = np.linalg.norm(body.offsets, axis=1), np.linalg.norm(skeleton.offsets, axis=1)
+    scales = {name: float(long[j] / short[j]) if short[j] > 0.0 else 1.0 for j, name in enumerate(body.names) if j > 0}
+    overall = float(np.sqrt((away[seen] ** 2).mean()))
+    return MarkerFit(motion, span.start, found, scales, rms, overall, tuple(history), unused)
 
 
 def _match_sites(
@@ -338,10 +316,6 @@ def _match_sites(
     return found, tuple(name for name in markers.names if name not in found)
 
 
-def _are_neighbours(skeleton: Skeleton, a: int, b: int) -> bool:
-    return bool(skeleton.parents[a] == b or skeleton.parents[b] == a)
-
-
 def _solve_poses(
     body: Skeleton,
     joints: IntArray,
@@ -363,8 +337,3 @@ def site_positions(motion: Motion, joints: IntArray, points: FloatArray) -> Floa
     """Where the sites are ``(F, M, 3)`` [m]."""
     positions, frames = motion.joint_frames()
     return positions[:, joints] + SO3(frames.wxyz[:, joints]) @ points
-
-
-def _marker_rms(motion: Motion, joints: IntArray, points: FloatArray, places: FloatArray, seen: BoolArray) -> float:
-    away = np.linalg.norm(site_positions(motion, joints, points) - places, axis=-1)
-    return float(np.sqrt((away[seen] ** 2).mean()))

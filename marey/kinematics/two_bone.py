@@ -64,14 +64,6 @@ def _bone_frame(first: FloatArray, axis: FloatArray) -> FloatArray:
 
 
 @kernel
-def _saturate(length: float, soft: float, limit: float) -> float:
-    """``length`` up to ``soft``, then bending over smoothly (C1) so that it never passes ``limit``."""
-    if length <= soft:
-        return length
-    return soft + (limit - soft) * (1.0 - np.exp(-(length - soft) / (limit - soft)))
-
-
-@kernel
 def solve_limbs(
     upper: FloatArray, middle: FloatArray, end: FloatArray, target: FloatArray, pole: FloatArray, stretch: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -102,9 +94,13 @@ def solve_limbs(
         far = _norm(g)
         a = _unit(a) if whole > 1e-9 * (l1 + l2) else _unit(k)
         g = g / far if far > 1e-9 * (l1 + l2) else a
-        total = l1 + l2
-        length = _saturate(far, stretch[f, 0] * total, stretch[f, 1] * total)
+        # The distance bends over smoothly (C1) from the first stretch on, and never passes the second
+        total, length = l1 + l2, far
+        soft, limit = stretch[f, 0] * total, stretch[f, 1] * total
+        if far > soft:
+            length = soft + (limit - soft) * (1.0 - np.exp(-(far - soft) / (limit - soft)))
         length = max(length, abs(l1 - l2) + 1e-6 * total)
+        # The bend plane: where the middle joint is or, as the limb straightens, the pole
         bend = k - a * _dot(a, k)
         size = _norm(bend)
         hint = pole[f] - a * _dot(a, pole[f])
@@ -112,11 +108,13 @@ def solve_limbs(
             hint = _perpendicular(a)
         weak = max(0.0, 1.0 - size / (0.08 * l1))  # the plane of a nearly straight limb is undefined
         bend = _unit(bend + _unit(hint) * (0.02 * l1 * weak * weak + 1e-12 * l1))
+        # It turns with the line from the upper joint to the end; then the law of cosines
         turned = _unit(_rotate_by_arc(a, g, bend))
         cosine = min(1.0, max(-1.0, (l1 * l1 + length * length - l2 * l2) / (2.0 * l1 * length)))
         sine = np.sqrt(1.0 - cosine * cosine)
         k_new = l1 * (cosine * g + sine * turned)
         s_new = length * g - k_new
+        # Bones turn with their plane, so that no twist is added
         axis, axis_new = _cross(a, bend), _cross(g, turned)
         first[f] = _bone_frame(_unit(k_new), axis_new) @ _bone_frame(_unit(k), axis).T
         second[f] = _bone_frame(_unit(s_new), axis_new) @ _bone_frame(_unit(s), axis).T

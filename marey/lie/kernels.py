@@ -188,6 +188,12 @@ def row3(rows: FloatArray, i: int) -> Vector:
 
 
 @kernel
+def put3(rows: FloatArray, i: int, a: Vector) -> None:
+    """Write a vector into a row of an array ``(N, 3)``."""
+    rows[i, 0], rows[i, 1], rows[i, 2] = a
+
+
+@kernel
 def add3(a: Vector, b: Vector) -> Vector:
     """Sum of two vectors."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
@@ -197,6 +203,12 @@ def add3(a: Vector, b: Vector) -> Vector:
 def subtract3(a: Vector, b: Vector) -> Vector:
     """Difference of two vectors."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@kernel
+def scale3(s: float, a: Vector) -> Vector:
+    """Vector ``a``, ``s`` times as long."""
+    return s * a[0], s * a[1], s * a[2]
 
 
 @kernel
@@ -220,9 +232,7 @@ def norm(a: Vector) -> float:
 @kernel
 def unit(a: Vector) -> Vector:
     """Vector of length one; zero stays zero."""
-    # Vector `a`, `s` times as long
-    s = 1.0 / max(norm(a), 1e-300)
-    return (s * a[0], s * a[1], s * a[2])
+    return scale3(1.0 / max(norm(a), 1e-300), a)
 
 
 @kernel

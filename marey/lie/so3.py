@@ -149,11 +149,10 @@ class SO3:
         all digits at both ends. Opposite vectors are turned by π about an axis across ``end``.
         """
         a, b = np.broadcast_arrays(normalise_directions(start, name="start"), normalise_directions(end, name="end"))
-        # Unit vectors along `axis`, made perpendicular to `b`; any perpendicular one where the axis is zero
+        # The axis, or any across `b` where both are parallel, made exactly perpendicular to `b`
         axis = np.cross(a, b)
         coordinate = np.eye(3)[np.argmin(np.abs(b), axis=-1)]
-        length = quaternions.norm(axis)[..., None]
-        axis = np.where(length > 0.0, axis, np.cross(b, coordinate))
+        axis = np.where(quaternions.norm(axis)[..., None] > 0.0, axis, np.cross(b, coordinate))
         axis = axis / quaternions.norm(axis)[..., None]
         axis = axis - quaternions.dot(axis, b)[..., None] * b
         axis = axis / quaternions.norm(axis)[..., None]
@@ -338,11 +337,12 @@ def frechet_mean(rotations: SO3, *, weights: ArrayLike | None = None, max_iterat
     if not rotations.shape or len(rotations) == 0:
         raise InputError(f"a mean of no rotations (batch {rotations.shape})", "Give at least one sample")
     share = _normalise_weights(rotations, weights)
+    # The chordal mean: the largest eigenvector of \sum_i w_i q_i q_i^T
     weighted = share[..., None] * rotations.wxyz
     moments = np.moveaxis(weighted, 0, -1) @ np.moveaxis(rotations.wxyz, 0, -2)
     mean = SO3(np.linalg.eigh(moments)[1][..., -1])
     logs = (mean.inverse() @ rotations).log()
-    # Inverse `(..., 3, 3)` of how fast the sum of logarithms falls with a step, \sum_i w_i J_l^{-1}(v_i)
+    # How fast the sum of logarithms falls with a step, \sum_i w_i J_l^{-1}(v_i); a flat one is not inverted
     theta = norm(logs)
     weight = share * half_cotangent_remainder(theta)
     slope = np.moveaxis(weight[..., None] * logs, 0, -1) @ np.moveaxis(logs, 0, -2)

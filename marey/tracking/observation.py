@@ -1,4 +1,4 @@
-"""Points of a body by name: what the camera sees, and what the filter steers."""
+"""Points of a body by name, the camera that sees them, and the detections it gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import ContactPoints, Skeleton, contact_points, joint_frames, role_map
+from marey.skeleton import ContactPoints, Skeleton, contact_points, role_map
 
 TOOLS: Final = ("left_hand", "right_hand", "head")  # the three end effectors of [Engell2012]_ §9.1
 KEYPOINTS: Final = (
@@ -33,9 +33,8 @@ def body_points(skeleton: Skeleton, names: Sequence[str]) -> ContactPoints:
     if not names or len(set(names)) < len(names):
         raise InputError(f"points are {tuple(names)}", "Name at least one point, each of them once")
     found = [_find_point(skeleton, name) for name in names]
-    return ContactPoints(
-        tuple(names), np.array([joint for joint, _ in found]), np.array([offset for _, offset in found])
-    )
+    joints, offsets = np.array([joint for joint, _ in found]), np.array([offset for _, offset in found])
+    return ContactPoints(tuple(names), joints, offsets)
 
 
 def _find_point(skeleton: Skeleton, name: str) -> tuple[int, FloatArray]:
@@ -51,14 +50,6 @@ def _find_point(skeleton: Skeleton, name: str) -> tuple[int, FloatArray]:
     if joint != name and joint in skeleton.names and skeleton.tips[skeleton.index(joint)].any():
         return skeleton.index(joint), skeleton.tips[skeleton.index(joint)]
     raise UnknownNameError("point", name, f"skeleton '{skeleton.name}'", (*touches.names, *skeleton.names))
-
-
-def compute_point_positions(
-    points: ContactPoints, skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray
-) -> FloatArray:
-    """Points ``(N, K, 3)`` [m] in world, of poses with roots ``(N, 3)`` and local rotations ``(N, J, 4)``."""
-    positions, R_world_joint = joint_frames(skeleton, roots, wxyz)
-    return points.positions(positions, R_world_joint)
 
 
 def track_points(motion: Motion, names: Sequence[str]) -> FloatArray:
@@ -147,7 +138,7 @@ class Camera:
         axes = self.axes()
         return (axes.T * np.array([across, up, depth])) @ axes
 
-    def is_in_view(self, points: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def is_in_view(self, points: FloatArray) -> BoolArray:
         """Whether points ``(..., 3)`` are before the lens and inside the picture."""
         pixels = self.project(points)
         inside = np.all((pixels >= 0.0) & (pixels <= np.asarray(self.size)), axis=-1)

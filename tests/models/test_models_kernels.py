@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.jacobians import right_jacobian_inverse
 
 from marey import SO3, Motion, Skeleton
 from marey.lie import geodesic_distance, right_jacobian
-from marey.lie.calculus import right_jacobian_inverse
 from marey.lie.quaternions import stumpff
 from marey.models import PGA, load_model
 from marey.models.charts import from_chart
