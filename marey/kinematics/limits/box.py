@@ -31,8 +31,10 @@ from marey.lie.kernels import (
     log,
     multiply,
     norm,
+    put3,
     quaternion_at,
     rotate,
+    scale3,
     subtract3,
     write_rotation,
 )
@@ -81,7 +83,7 @@ def check_box(wxyz: FloatArray, low: FloatArray, high: FloatArray) -> CheckArray
             if square > 0.0 and norm(v) > 0.0:
                 # The same rotation the other way round
                 back = 1.0 - TWO_PI / norm(v)
-                other = (back * v[0], back * v[1], back * v[2])
+                other = scale3(back, v)
                 other_p, other_square = _clamp_to_box(other, low[j], high[j])
                 if other_square < square:
                     v, p, square = other, other_p, other_square
@@ -90,7 +92,7 @@ def check_box(wxyz: FloatArray, low: FloatArray, high: FloatArray) -> CheckArray
             g = left_jacobian_inverse_times(v, subtract3(v, p))
             write_rotation(out[f, j], exp(p))
             violation[f, j] = np.sqrt(square)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 
@@ -170,7 +172,7 @@ def check_euler_box(
             x, y, z = _restore_axes((r[1], r[2], r[3]), order, sign)
             write_rotation(out[f, j], multiply(frame, multiply((r[0], x, y, z), conjugate(frame))))
             violation[f, j] = np.sqrt(square)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 

@@ -23,6 +23,7 @@ from marey.lie.kernels import (
     left_jacobian_inverse_times,
     log,
     multiply,
+    put3,
     quaternion_at,
     rotate,
     write_rotation,
@@ -151,7 +152,7 @@ def check_fields(wxyz: FloatArray, fields: FieldTables) -> CheckArrays:
             r = exp(p) if chart == LOG else quaternion_from_zyz(p)
             write_rotation(out[f, j], multiply(conjugate(left), multiply(r, conjugate(right))))
             violation[f, j] = np.sqrt(square)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 

@@ -23,6 +23,7 @@ from marey.lie import SO3
 from marey.lie.kernels import (
     Quaternion,
     Vector,
+    add3,
     conjugate,
     cross,
     dot,
@@ -31,10 +32,13 @@ from marey.lie.kernels import (
     log,
     multiply,
     norm,
+    put3,
     quaternion_at,
     rotate,
     row3,
+    scale3,
     unit,
+    unrotate,
     write_rotation,
 )
 from marey.motion import Motion
@@ -119,11 +123,11 @@ def check_cones(
             slope = twist_gradient(q)
             k = rotate(untwist, left_jacobian_inverse_times(s, (0.0, s[1] - y, s[2] - z)))
             g = k[0] * (1.0 - slope[0]), k[1] - k[0] * slope[1], k[2] - k[0] * slope[2]
-            g = rotate(frame, (g[0] + (at - t) * slope[0], g[1] + (at - t) * slope[1], g[2] + (at - t) * slope[2]))
+            g = rotate(frame, add3(g, scale3(at - t, slope)))
             q = multiply(exp((0.0, y, z)), exp((t, 0.0, 0.0)))
             write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
             violation[f, j] = np.sqrt(square)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 
@@ -215,13 +219,13 @@ def check_reach_cones(
             slope = twist_gradient(q)
             k = dot(d, p)
             side = unit((k * d[0] - p[0], k * d[1] - p[1], k * d[2] - p[2]))
-            g = rotate(conjugate(q), (away * side[0], away * side[1], away * side[2]))
+            g = unrotate(q, scale3(away, side))
             g = ((at - t) * slope[0], (at - t) * slope[1] - g[2], (at - t) * slope[2] + g[1])  # plus x cross g
             g = rotate(frame, g)
             q = multiply(shortest_swing(p), exp((t, 0.0, 0.0)))
             write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
             violation[f, j] = np.sqrt(away * away + (at - t) ** 2)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 

@@ -29,6 +29,7 @@ from marey.lie.kernels import (
     left_jacobian_inverse_times,
     log,
     multiply,
+    put3,
     quaternion_at,
     rotate,
     row3,
@@ -168,7 +169,7 @@ def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, se
             g = rotate(frame, left_jacobian_inverse_times(y, d))
             write_rotation(out[f, j], multiply(centre, exp(rotate(frame, p))))
             violation[f, j] = np.sqrt(square)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 

@@ -60,7 +60,6 @@ def load_limits(path: str | Path) -> JointLimits:
 
 NUM_SAMPLES = 100  # rotations from which the type of a joint is estimated ([Engell2012]_ §13)
 FREEDOM_EIGENVALUE = 1e-4  # [-] variance of a quaternion component below which it is fixed: about 1.1 degrees
-TRIM = 0.005  # share of the samples that a robust interval leaves out
 
 JointKind = Literal["fixed", "hinge", "ball"]
 
@@ -83,8 +82,8 @@ def fit_limits(motions: Motion | Iterable[Motion], kind: str = "sdf", **options:
 
     Options go to the ``from_clips`` of the class.
     """
-    if kind not in _FITTED:
-        raise UnknownNameError("kind of limits", kind, "marey", _FITTED)
+    if kind not in KINDS:
+        raise UnknownNameError("kind of limits", kind, "marey", KINDS)
     return _FITTED[kind].from_clips(motions, **options)
 
 
