@@ -10,20 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
-from marey.kinematics.ik.calls import (
+from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, DualStep, StopRule
+from marey.kinematics.ik.methods import (
     START_DAMPING,
-    Guess,
-    SolverInputs,
     allocate_clip,
+    find_method,
     full_pose_space,
     select_bounds,
     solve_clip_dense,
     solve_dual_pose,
 )
-from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, DualStep, StopRule
-from marey.kinematics.ik.methods import find_method
 from marey.kinematics.ik.pace import ClipSolution, limit_pose_step, solve_full_clip
-from marey.kinematics.ik.problem import Root
+from marey.kinematics.ik.problem import Guess, Root, SolverInputs
 from marey.kinematics.ik.solve import (
     MODEL_LIMITS_CONFLICT,
     NO_HISTORY,

@@ -1,4 +1,4 @@
-"""From a method's name to its compiled solver."""
+"""From a method's name to its compiled solver, for one pose or a clip."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ from marey.kinematics.ik.baselines.projected_gradient import (
     GradientStep,
     solve_gradient,
 )
-from marey.kinematics.ik.calls import (
-    START_DAMPING,
-    Guess,
-    SolverInputs,
-    SolverOutcome,
-    allocate_clip,
-    full_pose_space,
-    select_bounds,
-    solve_clip_dense,
-    solve_dual_pose,
-)
+from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.dense_step import DLS, DOGLEG, MARQUARDT, MEREDITH_MADDOCK, PSEUDO_INVERSE, SVD_CLAMP
-from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, MAX_DAMPING, StopRule, propose_step
-from marey.kinematics.ik.problem import build_box
+from marey.kinematics.ik.levenberg_marquardt import (
+    ALLOWED_RAD,
+    MAX_DAMPING,
+    DenseStep,
+    StopRule,
+    propose_step,
+    solve_pose,
+)
+from marey.kinematics.ik.pace import ClipSolution, solve_dense_clip
+from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome, build_box
 from marey.kinematics.ik.state import (
     COM,
     OUT_OF_ITERATIONS,
@@ -45,7 +43,7 @@ from marey.kinematics.ik.state import (
 )
 from marey.kinematics.limits.box import BoxLimits
 from marey.kinematics.limits.contract import JointLimits
-from marey.kinematics.limits.tables import Bounds
+from marey.kinematics.limits.tables import BOX, FREE, Bounds
 from marey.lie import SO3
 
 Method = Callable[[SolverInputs, Guess, str], SolverOutcome]  # the last is the name of the method
@@ -55,9 +53,71 @@ GRADIENT_STEPS: Final = {
     "projected-cg": {"polak-ribiere": CONJUGATE},
     "jacobian-transpose": {"fixed": TRANSPOSE_FIXED, "buss": TRANSPOSE_BUSS, "meredith-maddock": MEREDITH_MADDOCK},
 }
+START_DAMPING: Final = 2e-2  # [-] of the objective; fewest iterations cold, 0.2 to 0.9 rad a joint away, and warm
 FIXED_STEP: Final = 0.005  # [-] of the Jacobian transpose, in mean bones
 MEREDITH_MADDOCK_M: Final = 1e-3  # [m] tolerance of its shortened steps
 DLS_DAMPING: Final = 0.3  # [-] in mean bones
+
+
+def full_pose_space(run: SolverInputs) -> ModelSpace:
+    """The space that a solver works in, as arrays."""
+    joints = run.problem.skeleton.num_joints
+    nothing = np.zeros(0)
+    return run.space or ModelSpace(False, 0, np.zeros((joints, 4)), np.zeros((joints, 3, 0)), nothing, nothing)
+
+
+def select_bounds(bounds: Bounds | None) -> Bounds | None:
+    """Limits that are no boxes: those are part of the layout in the full space."""
+    return None if bounds is None or bounds.kind <= BOX else bounds
+
+
+def solve_dual_pose(run: SolverInputs, guess: Guess, bounds: Bounds | None) -> SolverOutcome:
+    """Solve one pose in the full space, under the boxes of the problem or under other limits."""
+    pose, stop = (guess.root, guess.wxyz, guess.x, run.errors), (run.max_iterations, run.problem.seek_optimum)
+    ended = solve_pose(run.problem.fields, bounds, (run.targets, run.active), pose, stop, START_DAMPING, run.history)
+    return SolverOutcome(*ended[:5])
+
+
+def allocate_clip(frames: int, joints: int, coordinates: int, blocks: int) -> ClipSolution:
+    """Room for F frames."""
+    return ClipSolution(
+        np.empty((frames, 3)),
+        np.empty((frames, joints, 4)),
+        np.empty((frames, coordinates)),
+        np.zeros((frames, blocks, 3)),
+        np.zeros(frames, dtype=np.int64),
+        np.zeros(frames, dtype=np.int64),
+        np.zeros(frames, dtype=np.int64),
+        np.zeros(frames),
+        np.zeros(frames),
+        np.zeros(frames),
+        np.zeros(frames, dtype=np.bool_),
+    )
+
+
+def solve_clip_dense(
+    run: SolverInputs,
+    guess: Guess,
+    goals: Goals,
+    clip: ClipSolution,
+    *,
+    bounds: Bounds | None = None,
+    method: int = MARQUARDT,
+    option: float | None = None,
+) -> None:
+    """Fill a clip by dense steps, Marquardt's by default, in the space of a model or in the full one."""
+    p = run.problem
+    option = float(run.variant == "marquardt") if option is None else option
+    bounds = None if bounds is None or bounds.kind == FREE else bounds
+    penalty = 0.0
+    if bounds is not None:
+        # The first weight [1/rad²]: a joint a radian outside counts like a goal missed by the body's own reach
+        weights, rest = p.layout.blocks.weights, p.skeleton.rest_positions()
+        reach = float(np.linalg.norm(rest - rest[0], axis=1).max())
+        penalty = float(np.trace(weights, axis1=1, axis2=2).max(initial=1e-9)) / 3.0 * max(reach, 1e-3) ** 2
+    dense = DenseStep(full_pose_space(run), method, option, penalty, run.metric)
+    stop = StopRule(run.max_iterations, p.seek_optimum)
+    solve_dense_clip(p.layout, bounds, dense, run.pace, goals, run.pose_arrays(guess), stop, clip, run.history)
 
 
 def solve_projected_lm(run: SolverInputs, guess: Guess, method: str = "projected-lm") -> SolverOutcome:

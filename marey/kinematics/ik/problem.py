@@ -1,26 +1,31 @@
-"""Tasks on a skeleton as arrays for the compiled solvers, kept from call to call."""
+"""Tasks on a skeleton as arrays for the compiled solvers, kept from call to call; one call of a method as data."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.state import (
     COM,
     LOOK_AT,
+    NO_SPEED_LIMITS,
     ORIENTATION,
     POINT,
+    Goals,
     IKLayout,
     JointArrays,
     KinematicChains,
     MassPoints,
+    PoseArrays,
     PosePrior,
     RotationVectorBox,
+    SpeedLimits,
     TaskBlocks,
 )
 from marey.kinematics.ik.tasks import (
@@ -75,6 +80,61 @@ class IKProblem:
         """Return the same tasks under other limits."""
         layout = self.layout._replace(box=box)
         return replace(self, layout=layout, fields=split_layout(layout))
+
+
+@dataclass(slots=True)
+class Guess:
+    """A pose on its way, overwritten by the solvers."""
+
+    root: FloatArray  # (3,) [m]
+    wxyz: FloatArray  # (J, 4)
+    x: FloatArray  # (k,) coordinates of the model, if any
+
+    def copy(self) -> Guess:
+        """Return another guess of the same pose."""
+        return Guess(self.root.copy(), self.wxyz.copy(), self.x.copy())
+
+    def assign(self, other: Guess) -> None:
+        """Overwrite the pose by another."""
+        self.root[:], self.wxyz[:], self.x[:] = other.root, other.wxyz, other.x
+
+
+class SolverOutcome(NamedTuple):
+    """How a solver ended: 0 reached, 1 stationary, 2 out of iterations."""
+
+    stop: int
+    iterations: int
+    evaluations: int
+    objective: float
+    gradient: float
+    is_left: bool = False  # the pose is not one of the model: the model and the limits disagree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SolverInputs:
+    """One call of a method: everything but the guess."""
+
+    problem: IKProblem
+    targets: FloatArray  # (B, 4)
+    active: BoolArray  # (B,)
+    space: ModelSpace | None  # a pose model, or None in the full space
+    limits: JointLimits | None  # of a kind that only Python knows
+    max_iterations: int
+    variant: str | None
+    step: float | None
+    metric: FloatArray  # (n, n) of the reduced space, or empty
+    history: FloatArray  # (H, 4) written
+    errors: FloatArray  # (B, 3) written
+    pace: SpeedLimits = NO_SPEED_LIMITS  # of a clip
+
+    @property
+    def goals(self) -> Goals:
+        """Targets and flags of the blocks."""
+        return Goals(self.targets, self.active)
+
+    def pose_arrays(self, guess: Guess) -> PoseArrays:
+        """Return a guess and its errors as the kernels take them."""
+        return PoseArrays(guess.root, guess.wxyz, guess.x, self.errors)
 
 
 _CACHE: OrderedDict[tuple[object, ...], IKProblem] = OrderedDict()

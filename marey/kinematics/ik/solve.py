@@ -10,10 +10,18 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.kinematics.ik.calls import Guess, SolverInputs, SolverOutcome
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD
 from marey.kinematics.ik.methods import find_method, solve_projected_lm
-from marey.kinematics.ik.problem import ROOTS, IKProblem, Root, collect_targets, compile_problem
+from marey.kinematics.ik.problem import (
+    ROOTS,
+    Guess,
+    IKProblem,
+    Root,
+    SolverInputs,
+    SolverOutcome,
+    collect_targets,
+    compile_problem,
+)
 from marey.kinematics.ik.starts import (
     PosedBody,
     align_root,

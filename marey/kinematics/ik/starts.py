@@ -13,9 +13,8 @@ from typing import Final, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.kinematics.ik.calls import Guess, SolverInputs
 from marey.kinematics.ik.coordinates import ModelSpace
-from marey.kinematics.ik.problem import IKProblem
+from marey.kinematics.ik.problem import Guess, IKProblem, SolverInputs
 from marey.kinematics.ik.state import COM, POINT
 from marey.kinematics.jacobian import point_jacobian
 from marey.kinematics.limits.contract import JointLimits

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.kinematics.ik.calls import Guess, SolverInputs, SolverOutcome
+from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome
 from marey.kinematics.ik.state import ORIENTATION, POINT, REACHED, STATIONARY, evaluate_goals
 from marey.kinematics.two_bone import Limb, solve_two_bone
 from marey.lie import SO3
