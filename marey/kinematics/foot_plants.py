@@ -77,6 +77,7 @@ def plan_plants(
         rate_hz: frames per second.
     """
     bridge = round(MAX_GAP_S * rate_hz)
+    # Contacts of heel and toe in the order in which they begin
     todo = [(a, b, 0) for a, b in find_runs(heel_down, bridge)] + [(a, b, 1) for a, b in find_runs(toe_down, bridge)]
     paths = (heel, toe)
     plants: tuple[list[PointPlant], list[PointPlant]] = ([], [])
@@ -85,6 +86,7 @@ def plan_plants(
         near = [p for p in plants[1 - which] if p.start < stop and start < p.stop]
         place = np.median(path[start:stop], axis=0)
         place[1] = _level_position(place, floor)
+        # Beside the other point of the foot, a foot's length away
         if near:
             a, b = max(start, near[0].start), min(stop, near[0].stop)
             foot = np.median(path[a:b] - other[a:b], axis=0)
@@ -144,6 +146,7 @@ def compute_corrections(path: FloatArray, plants: list[PointPlant], rate_hz: flo
     """Offset ``(F, 3)`` [m] that keeps a path at its plants, eased in and out by a cubic step."""
     frames = len(path)
     shift = np.zeros((frames, 3))
+    # At its plants the point is where it stays; between them corrections fade
     for plant in plants:
         shift[plant.start : plant.stop] = plant.path - path[plant.start : plant.stop]
     edges = [0, *(i for plant in plants for i in (plant.start, plant.stop)), frames]

@@ -168,6 +168,7 @@ def group_bones(skeleton: Skeleton) -> IntArray:
     near = 1e-3 * float(np.ptp(rest, axis=0).max())
     next_group = 1
     for j in range(1, skeleton.num_joints):
+        # The joint on the other side, if it came before
         image = rest[j] * [-1.0, 1.0, 1.0]
         twins = [k for k in range(1, j) if np.linalg.norm(rest[k] - image) < near and abs(rest[j, 0]) > near]
         parent = int(skeleton.parents[j])
@@ -237,6 +238,7 @@ def fit_markers(
         InputError: fewer than four markers have a site, or no frame shows four of them.
         UnknownNameError: a site names a marker or joint that does not exist.
     """
+    # Markers with a known site, from the first frame that shows enough of them to the last
     chosen, unused = _match_sites(markers, skeleton, sites)
     columns = np.array([markers.names.index(name) for name in chosen], dtype=np.int64)
     seen = markers.valid[:, columns]
@@ -293,6 +295,7 @@ def _match_sites(
 ) -> tuple[dict[str, MarkerSite], tuple[str, ...]]:
     """The site of each marker that has one, sizes those of the template; and the markers without."""
     if sites is None:
+        # Sites of known names, from the places on a T-pose
         roles, known = role_map(skeleton), known_sites()
         scale = float(np.ptp(skeleton.rest_positions()[:, 1])) / float(np.ptp(HUMAN.rest_positions()[:, 1]))
         found: dict[str, MarkerSite] = {}

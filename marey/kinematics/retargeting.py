@@ -90,6 +90,7 @@ def _fill_joint_rotations(turns: Mapping[str, SO3], target: Skeleton, roles: Rol
             low = int(target.parents[low])
         if low != NO_PARENT and part[low] in (*_TRUNK, "neck"):
             between |= {j: (part[low], role, (i + 1) / (len(path) + 1)) for i, j in enumerate(path)}
+    # Each joint has the turn of its part, one between two parts, or that of its parent
     moved: list[SO3] = []
     for j in range(target.num_joints):
         parent = int(target.parents[j])

@@ -199,6 +199,7 @@ def solve_two_bone(
             turns with the lower bone.
         stretch: largest extension, as a part of the limb's length.
     """
+    # A limb is one chain of joints that lie apart
     limb = Limb.from_name(motion.skeleton, limb) if isinstance(limb, str) else limb
     skeleton = motion.skeleton
     for above, below in ((limb.upper, limb.middle), (limb.middle, limb.end)):
@@ -263,6 +264,7 @@ def move_limb(
         np.ascontiguousarray(frames[:, limb.upper] @ limb.pole_upper),
         np.stack([saturation_start(largest), largest], axis=-1),
     )
+    # World turns of both bones as local rotations
     turn_upper, turn_lower = SO3.from_matrix(first), SO3.from_matrix(second)
     moved = wxyz.copy()
     moved[:, limb.upper] = (

@@ -99,6 +99,7 @@ def _coupling(twists: FloatArray) -> FloatArray:
     W, V = hat(twists[..., :3]), hat(twists[..., 3:])
     theta = norm(twists[..., :3])[..., None, None]
     c3, c4, c5 = (stumpff(order, theta) for order in (3, 4, 5))
+    # Products of the cross-product matrices, each made once
     WV, VW = W @ V, V @ W
     WVW = WV @ W
     symmetric = c3 * (WV + VW + WVW) + c4 * (W @ WV + VW @ W - 3.0 * WVW)

@@ -63,8 +63,10 @@ def logarithm(w: float, x: float, y: float, z: float) -> Vector:
 def right_jacobian_times(x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
     r"""Return :math:`J_r(\xi)\,v = v - c_2\,\xi\times v + c_3\,\xi\times(\xi\times v)`, ``xi = (x, y, z)``."""
     square = x * x + y * y + z * z
+    # c_2 = (1 - cos theta) / theta^2 and c_3 = (theta - sin theta) / theta^3
     half_sinc = sinc(0.5 * sqrt(square))
     c2, c3 = 0.5 * half_sinc * half_sinc, third_stumpff(square)
+    # xi x v, and then xi x (xi x v)
     p, q, r = y * c - z * b, z * a - x * c, x * b - y * a
     return (
         a - c2 * p + c3 * (y * r - z * q),

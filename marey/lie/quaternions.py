@@ -49,11 +49,13 @@ def stumpff(order: int, theta: ArrayLike) -> FloatArray:
     angle = np.abs(np.asarray(theta, dtype=np.float64))
     inside = np.minimum(angle, SERIES_LIMIT)
     square = inside * inside
+    # The series, from its last term (Horner)
     series = np.full_like(square, 1.0 / factorial(2 * NUM_TERMS - 2 + order))
     for j in range(NUM_TERMS - 2, -1, -1):
         series = 1.0 / factorial(2 * j + order) - square * series
     if not np.any(angle > SERIES_LIMIT):
         return series
+    # c_k = (1/(k-2)! - c_{k-2}) / theta^2 beyond
     outside = np.maximum(angle, SERIES_LIMIT)
     recurrence = (1.0 / factorial(order - 2) - stumpff(order - 2, outside)) / outside**2
     return np.where(angle > SERIES_LIMIT, recurrence, series)
@@ -139,6 +141,7 @@ def nearest_sign(p: FloatArray, q: FloatArray) -> FloatArray:
     side = np.array(dot(p, q))
     if np.any(side == 0.0):
         p, q = np.broadcast_arrays(p, q)
+        # Half a turn apart: the sign by the axis
         tied = side == 0.0
         relative = multiply(conjugate(p[tied]), q[tied])
         relative[..., 0] = 0.0
@@ -182,6 +185,7 @@ def from_matrices(m: FloatArray) -> FloatArray:
     squares = np.stack([1 + x + y + z, 1 + x - y - z, 1 - x + y - z, 1 - x - y + z], axis=-1)
     a, b, c = m[..., 2, 1], m[..., 0, 2], m[..., 1, 0]
     d, e, f = m[..., 1, 2], m[..., 2, 0], m[..., 0, 1]
+    # Four times the products of one component with all, for each of the four
     rows = [
         np.stack([squares[..., 0], a - d, b - e, c - f], axis=-1),
         np.stack([a - d, squares[..., 1], c + f, b + e], axis=-1),

@@ -57,6 +57,7 @@ def check_rotation_matrices(values: ArrayLike) -> FloatArray:
         raise InputError(f"rotation matrices have shape {m.shape}, expected (..., 3, 3)")
     if not np.isfinite(m).all():
         frozen(m, name="rotation matrices")
+    # How far R^T R is from the identity
     error = np.abs(np.swapaxes(m, -1, -2) @ m - np.eye(3)).max(axis=(-2, -1), initial=0.0)
     bad = (error > REPAIR_TOL) | (np.linalg.det(m) < 0.0)
     if np.any(bad):
@@ -70,6 +71,7 @@ def check_rotation_matrices(values: ArrayLike) -> FloatArray:
         warnings.warn(f"rotation matrices off orthonormal by {worst:.1e} were repaired", stacklevel=3)
     if not np.any(error > ROUNDING_TOL):
         return m
+    # The nearest rotation, by the polar decomposition
     u, _, vt = np.linalg.svd(m)
     return u @ vt
 
@@ -200,6 +202,7 @@ class SO3:
         """
         along = quaternions.dot(self.wxyz[..., 1:], normalise_directions(axis, name="axis"))
         w = np.broadcast_to(self.wxyz[..., 0], along.shape)
+        # q and -q give the same angle
         side = quaternions.leading_component(np.stack([w, along, 0.0 * along, 0.0 * along], axis=-1))
         return 2.0 * np.arctan2(np.copysign(1.0, side) * along, np.abs(w))
 
@@ -298,6 +301,7 @@ def _normalise(wxyz: FloatArray) -> FloatArray:
     norms = quaternions.norm(wxyz)
     if not norms.size or np.abs(norms - 1.0).max() <= UNIT_TOL:
         return wxyz
+    # Scaled first where squares would underflow or overflow
     if norms.min() < SAFE_NORMS[0] or norms.max() > SAFE_NORMS[1]:
         largest = np.abs(wxyz).max(axis=-1)
         if largest.min() == 0.0:
@@ -351,6 +355,7 @@ def frechet_mean(rotations: SO3, *, weights: ArrayLike | None = None, max_iterat
     unslope = np.linalg.inv(np.where(is_steep, slope, np.eye(3)))
     step = np.zeros((*mean.shape, 3))
     for iteration in range(max_iterations):
+        # \sum_i w_i log(mu^-1 x_i), divided by the slope at the start
         gradient = np.einsum("m...,m...i->...i", share, logs)
         step = np.einsum("...ij,...j->...i", unslope, gradient)
         mean = mean @ SO3.exp(step if iteration < HALVING_START else 0.5 * gradient)

@@ -71,6 +71,7 @@ class EffectorDecoder:
         rays = scene.observations.camera.back_project(sight.pixels[seen], places)
         weight = frozen(self.weight, name="weight")
         ray_weights = [frozen(c * self.weight, name="weight") for c in sight.trust[seen]]
+        # Each particle is solved from its own last pose
         solved = np.empty_like(wxyz)
         for n in range(len(wxyz)):
             tasks: list[Task] = [self.rest]
@@ -202,6 +203,7 @@ class EffectorFilter:
         return collect_result(scene, self._frames(scene, rng), "end-effector track")
 
     def _frames(self, scene: TrackingProblem, rng: np.random.Generator) -> Iterator[TrackFrame]:
+        # What was not given suits the proposal
         likelihood = LIKELIHOODS[self.proposal] if self.likelihood is None else self.likelihood
         steps = STEPS_M[self.proposal] if self.step_m is None else self.step_m
         is_guided = self.proposal == "guided"

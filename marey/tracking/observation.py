@@ -38,6 +38,7 @@ def body_points(skeleton: Skeleton, names: Sequence[str]) -> ContactPoints:
 
 
 def _find_point(skeleton: Skeleton, name: str) -> tuple[int, FloatArray]:
+    # A joint, a role, a point of contact, or the tip of a joint
     roles, touches = role_map(skeleton), contact_points(skeleton)
     if name in skeleton.names:
         return skeleton.index(name), np.zeros(3)
@@ -170,6 +171,7 @@ class Occlusion:
         begin = min(1.0, self.bursts_per_s / rate_hz)
         end = min(1.0, 1.0 / (self.burst_s * rate_hz))
         gap = np.zeros(points, dtype=np.bool_)
+        # A gap goes on with one probability and begins with another
         for f in range(frames):
             gap = np.where(gap, rng.random(points) >= end, rng.random(points) < begin)
             hidden[f] |= gap
@@ -242,10 +244,12 @@ def observe(
     """
     if not (np.isfinite(noise_px) and noise_px >= 0.0 and 0.0 <= outliers <= 1.0):
         raise InputError(f"noise_px is {noise_px}, outliers {outliers}", "Give a noise >= 0 and a share in 0..1")
+    # Projected and displaced; strays are anywhere in the picture
     points = track_points(motion, joints)
     frames, count = points.shape[:2]
     pixels = camera.project(points) + noise_px * rng.normal(size=(frames, count, 2))
     strays = rng.random((frames, count)) < outliers
     pixels = np.where(strays[..., None], rng.random((frames, count, 2)) * camera.size, pixels)
+    # What is hidden or out of view is not detected
     hidden = (occlusion or Occlusion()).sample_hidden(rng, frames, count, motion.rate_hz)
     return Observations(camera, motion.rate_hz, tuple(joints), pixels, camera.is_in_view(points) & ~hidden)

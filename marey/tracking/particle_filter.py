@@ -182,6 +182,7 @@ class Likelihood:
         self, scene: TrackingProblem, sight: FrameDetections, particles: Particles, gains: FloatArray
     ) -> tuple[Particles, float]:
         """Return weighed particles, and the distance [px] of the best of them to what is seen."""
+        # w <- w p/q exp(-E / 2 sigma^2), in logarithms
         seen = scene.pixels(particles.wxyz)
         energies, distances = compute_reprojection_energies(seen, sight.pixels, sight.trust, self.robust_px)
         log_weights = particles.log_weights + gains - energies / (2.0 * self.sigma_px**2)

@@ -90,6 +90,7 @@ class PoseMotionModel(MotionModel):
         """Turn every moving joint a little; the proposal is the motion prior."""
         del sight
         count, moving = len(particles.wxyz), np.flatnonzero(self.steps)
+        # R_j <- P(R_j exp(sigma_j eps))
         turns = spread * self.steps[moving, None] * rng.normal(size=(count, len(moving), 3))
         wxyz = particles.wxyz.copy()
         wxyz[:, moving] = (SO3(wxyz[:, moving]) @ SO3.exp(turns)).wxyz

@@ -198,6 +198,7 @@ def track(
     run = build_solver_inputs(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
     run = replace(run, active=active[0], pace=build_speed_limits(body, limits, max_turn))
     guess = guess_from_pose(body, start)
+    # The first frame is solved as by `solve_ik`, the others from the answer before
     solve_with_restarts(run, guess, method, body, limits, restarts=6 if start is None else 0)
     clip, is_left = solve_frames(run, guess, method, body, limits, Goals(targets, active))
     # What is missing of each task in each frame

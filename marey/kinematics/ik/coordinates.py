@@ -177,11 +177,13 @@ def linearise_objective(
 def compute_gradient(layout: IKLayout, space: ModelSpace, state: IKState, rows: LinearRows, at: DenseModel) -> None:
     """Write the gradient g ``(n,)`` of the objective, and the springs s ``(n,)`` on each coordinate."""
     J, e, g, s, last = at.J, at.e, at.g, at.s, state.wxyz.shape[0]
+    # -2 J^T e of the goals
     for n in range(g.shape[0]):
         total = 0.0
         for r in range(3 * state.errors.shape[0]):
             total += J[r, n] * e[r]
         g[n], s[n] = -2.0 * total, 0.0
+    # Springs on the root's place, on the joints, on the coordinates of a model
     for c in range(3):
         g[c] += 2.0 * state.pulls[last, c]
         s[c] = layout.springs.stiffness[last]
@@ -201,6 +203,7 @@ def retract(
 ) -> float:
     """Write the pose after a step ``(n,)``, and the step that limits left of it; return its largest component."""
     largest = 0.0
+    # The root's place by the step; joints by rotation vectors where limited, else by a turn in their own axes
     for c in range(3):
         new.root[c] = old.root[c] + step[c]
     taken[:] = step

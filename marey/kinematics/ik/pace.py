@@ -62,6 +62,7 @@ def max_joint_step(layout: IKLayout, pace: SpeedLimits, goals: Goals, f: int) ->
         return np.inf
     fastest = 0.0
     for b in range(targets.shape[1]):
+        # Goals that come or go may ask for anything
         if active[f, b] != active[f - 1, b]:
             return np.inf
         if not active[f, b]:
@@ -220,6 +221,7 @@ def solve_dense_clip(
         last.root[:], last.wxyz[:], last.x[:] = pose.root, pose.wxyz, pose.x
         frame, spent, tries = Goals(goals.targets[f], goals.active[f]), 0, 0
         status, cost, gradient, violation = STATIONARY, 0.0, 0.0, 0.0
+        # Ever stiffer penalties, until the pose is inside the limits
         for factor in PENALTY_FACTORS:
             way = DenseStep(dense.space, dense.method, dense.option, factor * dense.penalty, dense.metric)
             status, count, evaluations, cost, gradient, violation = solve_damped(
@@ -228,6 +230,7 @@ def solve_dense_clip(
             spent, tries = spent + count, tries + evaluations
             if violation <= ALLOWED_RAD:
                 break
+        # A pose that jumps is brought back on its way
         is_held, held_cost, is_reached = limit_pose_step(layout, dense.space, pace, goals, f, last, pose)
         if is_held:
             status, cost, clip.is_held[f] = REACHED if is_reached else STATIONARY, held_cost, True
@@ -249,6 +252,7 @@ def limit_pose_step(
     most, turn = max_joint_step(layout, pace, goals, f), largest_joint_step(last, pose, pace.limb_m)
     if not turn > most:
         return False, 0.0, False
+    # All of the pose goes the same part of the way
     part = most / turn
     for c in range(3):
         pose.root[c] = last.root[c] + part * (pose.root[c] - last.root[c])

@@ -324,6 +324,7 @@ def _build_prior(
     skeleton: Skeleton, tasks: Sequence[Task], factors: Sequence[float], mobility: FloatArray
 ) -> tuple[PosePrior, float, Pose | None]:
     stiffness, rest = np.zeros(skeleton.num_joints + 1), Pose.rest(skeleton)
+    # At most one pose task; its level scales it
     wanted = [(task, factor) for task, factor in zip(tasks, factors, strict=True) if isinstance(task, PoseTask)]
     if not wanted:
         return PosePrior(mobility, stiffness, rest.rotations.wxyz.copy(), rest.root_position.copy()), 0.0, None

@@ -186,11 +186,13 @@ def solve_ik(
     run = build_solver_inputs(
         body, problem, collect_targets(problem, tasks), limits, count, variant, step, start, history
     )
+    # Where to begin, and how far limits move that
     guess = guess_from_pose(body, start)
     if body.model is not None and start is None:
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
     moved = 0.0 if limits is None else largest_pose_violation(problem, guess, limits)
     tries = (RESTARTS if start is None else 0) if restarts is None else require_int(restarts, "restarts", 0)
+    # The answer, and whether a missed goal is out of reach
     outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
     if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
         outcome = accept_nearest(run, guess, outcome)
@@ -266,6 +268,7 @@ def solve_with_restarts(
     best = _enforce_limits(run, guess, solver(run, guess, method), limits, method)
     if best.stop == 0 or not restarts:
         return best
+    # Other starts, while goals are missed; the best answer is kept
     kept = guess.copy()
     errors = run.errors.copy()
     iterations, evaluations = best.iterations, best.evaluations
@@ -333,6 +336,7 @@ def _build_result(
     body: PosedBody,
 ) -> IKResult:
     problem = run.problem
+    # How near each task came; pose tasks are always reached
     errors, reached = [0.0] * len(tasks), [True] * len(tasks)
     worst, missed = [0.0, 0.0], list[str]()
     for i, (x, y, z), is_angle, tolerance in zip(
@@ -347,6 +351,7 @@ def _build_result(
             missed.append(f"task {i} (centre of mass)" if name is None else f"task {i} ('{name}')")
     status = read_status(all(reached), outcome.stop, outcome.objective, outcome.gradient)
     start_moved_rad = moved if moved > HELD_RAD else 0.0
+    # The arrays of the guess become those of the pose
     for array in (guess.root, guess.wxyz):
         array.setflags(write=False)  # the pose may keep them as they are
     return IKResult(

@@ -160,6 +160,7 @@ def generate_restarts(run: SolverInputs, body: PosedBody, limits: JointLimits | 
     rng, mobility = np.random.default_rng(SEED), run.problem.layout.springs.mobility
     middle = None if limits is None or body.model is not None else limits.middle().wxyz
     for i in range(count):
+        # The first is the pose itself, the others are random around it
         guess = guess_from_pose(body, None)
         if middle is not None:
             is_free = mobility[1:-1] > 0.0
@@ -184,6 +185,7 @@ def align_root(run: SolverInputs, guess: Guess) -> None:
     goals = run.targets[rows, :3]
     middle, aim = places.mean(axis=0), goals.mean(axis=0)
     if layout.springs.mobility[0] > 0.0 and len(rows) >= 3:
+        # Kabsch: the rotation nearest to the correlation, with a pull towards no turn
         spread = (goals - aim).T @ (places - middle)
         size = float(np.linalg.norm(goals - aim) * np.linalg.norm(places - middle))
         u, _, vt = np.linalg.svd(spread + RESTART_SPRING * size * np.eye(3))

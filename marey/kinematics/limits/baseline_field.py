@@ -23,6 +23,7 @@ INSIDE_MARGIN = 1e-12  # [-] kept above the level, against rounding; samples lie
 @kernel
 def log_density(samples: FloatArray, first: int, last: int, p: Vector, width: float) -> tuple[float, Vector, int]:
     """Logarithm of the sum of bumps at a point, its gradient, and the nearest sample."""
+    # The nearest sample gives the largest term, which is taken out of the sum
     nearest, least = first, np.inf
     for n in range(first, last):
         d = (samples[n, 0] - p[0]) ** 2 + (samples[n, 1] - p[1]) ** 2 + (samples[n, 2] - p[2]) ** 2
@@ -52,18 +53,21 @@ def check_quaternion_field(
             continue
         centre = quaternion_at(centres, j)
         for f in range(frames):
+            # The vector part relative to the centre, of the quaternion with a positive scalar
             q = multiply(conjugate(centre), quaternion_at(wxyz[f], j))
             sign = -1.0 if q[0] < 0.0 else 1.0
             w, p = sign * q[0], (sign * q[1], sign * q[2], sign * q[3])
             value, slope, nearest = log_density(samples, first, last, p, width)
             if value >= level:
                 continue
+            # Violation and body gradient
             violation[f, j] = 2.0 * width * np.sqrt(2.0 * (level - value))
             k = -2.0 * width * width  # of half the squared violation, 4 width^2 (level - value), by half an angle
             g = (k * slope[0], k * slope[1], k * slope[2])
             gradient[f, j, 0] = w * g[0] + g[1] * p[2] - g[2] * p[1]
             gradient[f, j, 1] = w * g[1] + g[2] * p[0] - g[0] * p[2]
             gradient[f, j, 2] = w * g[2] + g[0] * p[1] - g[1] * p[0]
+            # Bisect the way to the nearest sample
             goal = (samples[nearest, 0], samples[nearest, 1], samples[nearest, 2])
             low, high = 0.0, 1.0
             for _ in range(BISECTIONS):
@@ -131,6 +135,7 @@ class QuaternionFieldLimits(ArrayLimits):
                 away = np.minimum(away, np.linalg.norm(local - local[chosen[-1]], axis=1))
             few = np.ascontiguousarray(local[chosen])
             widths[j], centres[j] = max(float(away.max()), MIN_WIDTH), centre.wxyz
+            # The level is the lowest density of the motion itself
             rows = [log_density(few, 0, len(few), (p[0], p[1], p[2]), widths[j])[0] for p in local.tolist()]
             levels[j] = min(rows) - 1e-9
             kept.append(few)

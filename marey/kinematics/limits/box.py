@@ -292,6 +292,7 @@ class EulerBoxLimits(JointLimits):
         low = -high
         for limit in self.limits:
             j = self.skeleton.index(limit.joint)
+            # An order that is not cyclic is mirrored: angles change their sign
             order = [AXES.index(letter) for letter in limit.order]
             order += [i for i in range(3) if i not in order]  # fixed axes act last, by nothing
             sign = 1.0 if (order[1] - order[0]) % 3 == 1 else -1.0

@@ -172,6 +172,7 @@ def unwrap_angles(angles: FloatArray) -> FloatArray:
     out = angles.copy()
     for n in range(1, angles.shape[0]):
         best = np.inf
+        # Both triples that make this rotation, each angle by whole turns nearest to the one before
         for cover in range(2):
             square = 0.0
             triple = np.empty(3)
@@ -261,6 +262,7 @@ def sample_motion(pieces: Sequence[SO3], chart: RotationChart, max_gap: float) -
     """
     if not pieces:
         raise InputError("no motion to sample", "Give at least one clip with two frames")
+    # The first piece, and then each further one with a bridge to it
     rotations, points, open_gaps = _refine_samples(pieces[0], chart, max_gap)
     flags, gaps, longest = np.zeros(len(points), dtype=bool), [_compute_gaps(points)], 0.0
     for piece in pieces[1:]:

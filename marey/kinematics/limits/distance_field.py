@@ -28,6 +28,7 @@ def compute_unsigned_distance(grid: GridTables, samples: FloatArray) -> FloatArr
     period = spacing * shape
     n = 0
     dx2, dxy2 = np.empty(samples.shape[0]), np.empty(samples.shape[0])
+    # Squared distances along x, then along y, are shared by all nodes behind
     for i in range(shape[0]):
         _axis_distances_squared(dx2, xs, origin[0] + i * spacing[0], period[0], shape[0], periodic[0])
         for j in range(shape[1]):
@@ -70,6 +71,7 @@ def flood_from_border(wall: BoolArray, shape: IntArray, periodic: BoolArray) -> 
     """Nodes that can be reached from the border without stepping on the wall, over faces and across the seams."""
     reached, stack = np.zeros(wall.size, dtype=np.bool_), np.empty(wall.size, dtype=np.int64)
     count = 0
+    # The border of axes that do not close
     for n in range(wall.size):
         at = (n // (shape[1] * shape[2]), n // shape[2] % shape[1], n % shape[2])
         is_border = False
@@ -77,6 +79,7 @@ def flood_from_border(wall: BoolArray, shape: IntArray, periodic: BoolArray) -> 
             is_border |= shape[a] > 1 and not periodic[a] and (at[a] == 0 or at[a] == shape[a] - 1)
         if is_border and not wall[n]:
             reached[n], stack[count], count = True, n, count + 1
+    # Over faces, and across the seams of periodic axes
     while count:
         count -= 1
         n = stack[count]
@@ -108,6 +111,7 @@ def find_nearest_sources(is_source: BoolArray, weight: FloatArray, grid: GridTab
         if is_source[n]:
             source[n], best[n] = n, -np.inf
     at, to = np.empty(3, dtype=np.int64), np.empty(3, dtype=np.int64)
+    # A pass down and a pass up, each handing sources to the nodes after it
     for turn in range(2 * SWEEPS):
         sense = 1 if turn % 2 == 0 else -1
         for m in range(size):
@@ -131,6 +135,7 @@ def find_nearest_sources(is_source: BoolArray, weight: FloatArray, grid: GridTab
                 if not is_inside or s < 0 or s == source[n]:
                     continue
                 to[0], to[1], to[2] = s // (shape[1] * shape[2]), s // shape[2] % shape[1], s % shape[2]
+                # The way to that source, the nearer way round on periodic axes
                 square = 0.0
                 for a in range(3):
                     steps = at[a] - to[a]
@@ -268,11 +273,13 @@ def make_grid(
         if np.any(high - low > 2.0 * np.pi + 1e-9) or np.any(high <= low):
             raise InputError(f"a domain from {low} to {high}", "It must be wider than nothing and at most a turn")
         return FieldGrid(shape, low, (high - low) / np.maximum(shape - 1, 1), np.array(periodic))
+    # Cells at the border, at most a quarter of a coarse axis
     border = np.minimum(BORDER_CELLS, (shape - 1) / 4.0)
     low, high = samples.min(axis=0) - margin, samples.max(axis=0) + margin
     spacing = np.maximum(high - low, 1e-3) / np.maximum(shape - 1 - 2.0 * border, 1.0)
     spacing = np.maximum(spacing, spacing[shape > 1].max(initial=0.0) / 8.0)  # flat cells make poor gradients
     origin = 0.5 * (low + high) - 0.5 * (shape - 1) * spacing
+    # Periodic axes span a turn, from zero
     turn = np.array(periodic) & (shape > 1)
     spacing = np.where(turn, 2.0 * np.pi / shape, spacing)
     return FieldGrid(shape, np.where(turn, 0.0, origin), np.where(shape > 1, spacing, 1.0), turn)
@@ -314,6 +321,7 @@ def build_field(
     points = frozen(samples, None, 3, name="samples")
     if len(points) < 2:
         raise InputError(f"a field from {len(points)} samples", "Give at least two")
+    # eq. 64: the distance to the samples; the tube around them is the wall of the flood
     unsigned = compute_unsigned_field(grid, points)
     radius = max(margin, grid.half_diagonal)
     if mode == "unsigned":
@@ -324,6 +332,7 @@ def build_field(
     inside = np.zeros_like(wall)
     if mode == "filled":
         inside = ~wall & ~flood_from_border(wall.ravel(), grid.shape, grid.periodic).reshape(wall.shape)
+    # The distance to tube and voids together, negative inside
     values = compute_signed_distance(grid, unsigned - radius, wall | inside)
     return complete_field(grid, values, level, is_closed=bool(inside.any()))
 

@@ -71,6 +71,7 @@ def blend_node_gradients(
     j0, j1, t, b = _locate(x[1], origin[1], spacing[1], shape[1], periodic[1])
     k0, k1, u, c = _locate(x[2], origin[2], spacing[2], shape[2], periodic[2])
     value = gx = gy = gz = 0.0
+    # Eight corners of the cell, each with its trilinear weight
     for corner in range(8):
         i, wi = (i1, s) if corner & 1 else (i0, 1.0 - s)
         j, wj = (j1, t) if corner & 2 else (j0, 1.0 - t)
@@ -104,6 +105,7 @@ def _descend(
     for _ in range(steps):
         if value <= epsilon:
             break
+        # eq. 69: against the gradient by the value, or by a Newton step
         scale = value
         if newton:  # to the middle of the band between the surface and the level
             scale = (value - 0.5 * epsilon) / max(gx * gx + gy * gy + gz * gz, MIN_SLOPE)

@@ -100,12 +100,14 @@ def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_itera
     inverse, along = np.eye(size), np.empty(size)
     used = max_iterations
     for iteration in range(max_iterations):
+        # Rounding is swept out, and points that cannot touch are dropped
         if iteration % REFRESH == 0:
             inverse = _recompute_moments(rows, u, g, count)
             left = _drop_inner_points(rows, which, u, g, count)
             if left < count:
                 count = left
                 inverse = _recompute_moments(rows, u, g, count)
+        # The point farthest out, and the one farthest in that has weight
         top, low = 0, -1
         for i in range(count):
             if g[i] > g[top]:
@@ -116,6 +118,7 @@ def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_itera
         if max(gain, loss) < tolerance:
             used = iteration
             break
+        # The step along its weight that raises the determinant most; an away step stops at no weight
         j = top if gain >= loss else low
         step = (g[j] - size) / (size * (g[j] - 1.0)) if g[j] > 1.0 else -np.inf
         drop = gain < loss and step <= -u[j] / (1.0 - u[j])
@@ -124,6 +127,7 @@ def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_itera
         for i in range(count):
             u[i] *= 1.0 - step
         u[j] = 0.0 if drop else u[j] + step  # exactly nothing, or a rest too small to matter would be taken forever
+        # Sherman-Morrison: the inverse moments and all sensitivities after the change of one weight
         share = step / (1.0 - step + step * g[j])
         for a in range(size):
             along[a] = 0.0
@@ -160,6 +164,7 @@ def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, se
             continue
         centre, frame = quaternion_at(centres, j), quaternion_at(axes, j)
         for f in range(frames):
+            # The rotation vector about the centre, along the axes of the ellipsoid
             y = rotate(conjugate(frame), log(multiply(conjugate(centre), quaternion_at(wxyz[f], j))))
             p = nearest_in_ellipsoid(y, row3(semi, j))
             d = subtract3(y, p)
@@ -290,6 +295,7 @@ def fit_ellipsoid(clips: Sequence[SO3], *, reject_outliers: bool = True) -> Elli
         reject_outliers: cut out what lies between two jumps of more than 1 rad.
     """
     rotations = SO3.concatenate(split_inliers(clips)[0] if reject_outliers else list(clips))
+    # The centre moves to that of the smallest ellipsoid around the logarithms, until it settles
     centre, iteration = compute_mean_rotation(rotations), 0
     step = np.full(3, np.inf)
     vectors = (centre.inverse() @ rotations).log()
@@ -298,6 +304,7 @@ def fit_ellipsoid(clips: Sequence[SO3], *, reject_outliers: bool = True) -> Elli
         centre = centre @ SO3.exp(step)
         vectors = (centre.inverse() @ rotations).log()
         iteration += 1
+    # The ellipsoid about that centre which just holds all samples
     _, matrix, rank = _fit_smallest(vectors)
     matrix = matrix / max(float(np.einsum("ni,ij,nj->n", vectors, matrix, vectors).max()), 1e-300) if rank else matrix
     inverse_squares, axes = np.linalg.eigh(matrix)
@@ -329,6 +336,7 @@ def fit_enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]
         low, high = points.min(), points.max()
         return np.array([0.5 * (low + high)]), np.array([[4.0 / (high - low) ** 2]])
 
+    # A first-order ascent comes near, then Newton steps on few points end it
     thin = _hull_corners(points)
     scaled = np.ascontiguousarray(thin / thin.std(axis=0))
     # Weights of the same moments on as few points as Carathéodory grants, six in a plane and ten in space
@@ -359,6 +367,7 @@ def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
         return float(np.linalg.slogdet((rows.T * weights) @ rows)[1]) - size * float(weights.sum())
 
     for _ in range(MAX_NEWTON):
+        # Optimal where every point with weight is on the surface and no point is outside
         factor = np.asarray(np.linalg.cholesky((rows.T * u) @ rows), dtype=np.float64)
         white = np.asarray(np.linalg.solve(factor, rows.T).T, dtype=np.float64)
         excess = (white**2).sum(axis=1) / size - 1.0
@@ -379,6 +388,7 @@ def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
             free = free[~stuck]
         step = np.zeros_like(u)
         step[free] = found
+        # No weight becomes negative, and the value does not fall
         shrinking = step < 0.0
         part = min(1.0, float((u[shrinking] / -step[shrinking]).min())) if shrinking.any() else 1.0
         before = value(u)

@@ -121,6 +121,7 @@ def _estimate_joint(joint: str, rotations: SO3, trim: float, margin_rad: float) 
         low, high = circular_interval(rotations.twist_angle(axis), trim=trim, margin_rad=margin_rad)
         return JointEstimate(joint, "hinge", axis, np.array([low, 0.0, 0.0]), np.array([high, 0.0, 0.0]))
 
+    # A ball: intervals of Z-Y-Z angles
     angles = unwrap_angles(chart_coordinates(rotations.wxyz, ZYZ))
     bounds = [circular_interval(angles[:, i], trim=trim, margin_rad=margin_rad) for i in range(3)]
     return JointEstimate(joint, "ball", zero, np.array([b[0] for b in bounds]), np.array([b[1] for b in bounds]))
@@ -193,9 +194,11 @@ def compare_limits(
         raise InputError("no joint to score", "Name at least one")
     every = SO3.concatenate(clips)
     unseen = None if held_out is None else SO3.concatenate(collect_clips(held_out)[1])
+    # Rotations drawn from the box around the motion measure how tight a kind is
     box = BoxLimits.from_clips(motions)
     low, high = (np.clip(b, -np.pi, np.pi) for b in (box.low, box.high))
     drawn = SO3.exp(rng.uniform(low, high, (num_points, skeleton.num_joints, 3)))
+    # Each kind is fitted to the same clips and asked about the same rotations
     scores: list[LimitScore] = []
     for kind in kinds:
         limits = fit_limits(motions, kind)

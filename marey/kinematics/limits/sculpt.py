@@ -33,6 +33,7 @@ def iso_triangles(values: FloatArray, level: float) -> IntArray:
     out = np.empty((12 * (ni - 1) * (nj - 1) * (nk - 1), 3), dtype=np.int64)
     count = 0
     corner = np.empty(4, dtype=np.int64)
+    # Every cell is cut into six tetrahedra
     for i in range(ni - 1):
         for j in range(nj - 1):
             for k in range(nk - 1):
@@ -109,6 +110,7 @@ def _triangle_distance_squared(p: Vector, a: Vector, b: Vector, c: Vector) -> fl
     d5, d6 = dot(ab, cp), dot(ac, cp)
     if d6 >= 0.0 and d5 <= d6:
         return dot(cp, cp)
+    # The nearest point is on an edge, or inside
     vc, vb, va = d1 * d4 - d3 * d2, d5 * d2 - d1 * d6, d3 * d6 - d5 * d4
     if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
         return _squared_offset(ap, d1 / (d1 - d3), ab)
@@ -163,6 +165,7 @@ def _is_piercing(p: Vector, q: Vector, a: Vector, b: Vector, c: Vector) -> bool:
 def find_crossing_faces(vertices: FloatArray, faces: IntArray) -> IntArray:
     """Numbers of faces that are pierced by an edge of a face with which they share no corner."""
     count = faces.shape[0]
+    # Boxes around the faces rule out most pairs
     low, high = np.empty((count, 3)), np.empty((count, 3))
     for f in range(count):
         for i in range(3):
@@ -301,6 +304,7 @@ def iso_mesh(values: FloatArray, origin: FloatArray, spacing: FloatArray, level:
 
 def icosphere(subdivisions: int = 3) -> LimitMesh:
     """Sphere of radius one from an icosahedron, every face cut in four so many times: 642 vertices for three."""
+    # The twelve corners of an icosahedron, its faces seen from outside
     g = 0.5 * (1.0 + np.sqrt(5.0))
     corners = np.array([[0, s, t * g] for s in (-1, 1) for t in (-1, 1)])
     vertices = np.concatenate([np.roll(corners, i, axis=1) for i in range(3)])
@@ -311,6 +315,7 @@ def icosphere(subdivisions: int = 3) -> LimitMesh:
     inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), a) < 0.0
     faces = np.where(inward[:, None], faces[:, ::-1], faces)
     for _ in range(subdivisions):
+        # Every edge gets a vertex in its middle, every face becomes four
         pairs = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=-1).reshape(-1, 2)
         edges, ids = np.unique(pairs, axis=0, return_inverse=True)
         middle = ids.reshape(-1, 3) + len(vertices)

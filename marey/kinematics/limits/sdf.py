@@ -107,6 +107,7 @@ class SdfLimits(JointLimits):
             epsilon_rad: level up to which points are feasible.
         """
         skeleton, clips = collect_clips(motions)
+        # The root stays free
         joints: list[JointField | None] = [None]
         notes: list[str] = []
         for j in range(1, skeleton.num_joints):

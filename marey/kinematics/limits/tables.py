@@ -88,6 +88,7 @@ MAX_PROJECTIONS = 3  # projections of one pose: a field may leave a little over 
 @kernel
 def check_bounds(bounds: Bounds, wxyz: FloatArray) -> CheckArrays:
     """Project rotations ``(F, J, 4)``; violation and gradient too."""
+    # Only the arrays of one kind have rows
     if bounds.kind == BOX:
         return check_box(wxyz, *bounds.boxes)
     if bounds.kind == EULER:

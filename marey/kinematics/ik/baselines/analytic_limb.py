@@ -26,6 +26,7 @@ def solve_two_bone_tasks(run: SolverInputs, guess: Guess, method: str) -> Solver
         raise InputError(f"{method} moves limbs", "Give it a skeleton and tasks on places and orientations only")
     turns = {int(blocks.joints[b]): SO3(run.targets[b]) for b in np.flatnonzero(blocks.kinds == ORIENTATION)}
     motion = Motion(p.skeleton, 1.0, guess.root[None], SO3(guess.wxyz[None]))
+    # Limb by limb; a point away from its joint is reached by the joint's origin
     for b in np.flatnonzero(blocks.kinds == POINT):
         joint = int(blocks.joints[b])
         end = turns.get(joint)

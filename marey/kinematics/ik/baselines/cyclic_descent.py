@@ -113,6 +113,7 @@ def solve_ccd(
     joints, blocks, tolerances = pose.wxyz.shape[0], pose.errors.shape[0], layout.blocks.tolerances
     state, B = new_state(layout, pose.root, pose.wxyz, pose.x), np.zeros((3, 3))
     moved_by, old, old_v = np.zeros((blocks, joints), dtype=np.bool_), np.empty(4), np.empty(3)
+    # Which joints move which blocks
     for b in range(blocks):
         for i in range(layout.lists.chain_start[b], layout.lists.chain_start[b + 1]):
             moved_by[b, layout.lists.chain[i]] = True
@@ -158,6 +159,7 @@ def solve_ccd(
                 state.wxyz[j], state.vectors[j] = old, old_v
                 new_cost = evaluate_turn(layout, goals, state)
             cost = new_cost
+        # The root's place follows what all points miss
         if layout.springs.mobility[joints] > 0.0:
             shift_root(layout, goals.active, state.errors, state.root)
             cost = evaluate_turn(layout, goals, state)

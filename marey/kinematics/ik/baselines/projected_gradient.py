@@ -163,6 +163,7 @@ def solve_gradient(
     n = num_coordinates(layout, space)
     at, was_free = new_dense_model(3 * len(tolerances), n), np.ones(n, dtype=np.bool_)
     old_g, bend = np.zeros(n), np.zeros(n)
+    # The start, inside its boxes
     cost = project_and_evaluate(layout, space, goals, state)
     copy_state(state, best)
     lowest, gradient, won, change = cost, 0.0, 0.0, 1.0
@@ -213,6 +214,7 @@ def solve_gradient(
         if iteration <= history.shape[0]:
             history[iteration - 1, 0], history[iteration - 1, 1] = cost, length
             history[iteration - 1, 2], history[iteration - 1, 3] = along, change
+        # A transpose of fixed length may climb: the best pose is kept
         if cost < lowest:
             lowest = cost
             copy_state(state, best)
