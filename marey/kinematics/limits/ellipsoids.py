@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
@@ -52,13 +53,13 @@ def _recompute_moments(rows: FloatArray, u: FloatArray, g: FloatArray, count: in
                 moments[a, b] += u[i] * rows[i, a] * rows[i, b]
     inverse = np.zeros((size, size))
     inverse[:, :] = np.linalg.inv(moments)
+    # The sensitivity of each point is its quadratic form
     for i in range(count):
-        # Quadratic form of a row
         total = 0.0
-        for a in range(inverse.shape[0]):
-            for b in range(inverse.shape[0]):
+        for a in range(size):
+            for b in range(size):
                 total += rows[i, a] * inverse[a, b] * rows[i, b]
-        g[i] = float(total)
+        g[i] = total
     return inverse
 
 
@@ -319,7 +320,10 @@ def _fit_smallest(vectors: FloatArray) -> tuple[FloatArray, FloatArray, int]:
     """Centre ``(3,)``, matrix ``(3, 3)`` and rank of the smallest ellipsoid, thin in directions that are not used."""
     mean = vectors.mean(axis=0)
     _, spread, axes = np.linalg.svd(vectors - mean, full_matrices=False)
-    spread, axes = _complete_axes(spread, axes)
+    if len(spread) < 3:
+        # Fewer samples than axes: singular vectors are completed to three
+        full = np.linalg.svd(axes, full_matrices=True)[2]
+        spread, axes = np.append(spread, np.zeros(3 - len(spread))), np.concatenate([axes, full[len(axes) :]])
     rank = int(np.count_nonzero(spread / np.sqrt(len(vectors)) > RANK_RMS_RAD))
     local = vectors @ axes.T
     centre = 0.5 * (local.min(axis=0) + local.max(axis=0))
@@ -336,15 +340,21 @@ def fit_enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]
         low, high = points.min(), points.max()
         return np.array([0.5 * (low + high)]), np.array([[4.0 / (high - low) ** 2]])
 
-    # A first-order ascent comes near, then Newton steps on few points end it
-    thin = _hull_corners(points)
-    scaled = np.ascontiguousarray(thin / thin.std(axis=0))
-    # Weights of the same moments on as few points as Carathéodory grants, six in a plane and ten in space
-    u_weights = solve_minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0]
     from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
+    from scipy.spatial import ConvexHull, QhullError
 
+    # Only corners of the convex hull can touch; where there is no proper hull, all points stay
+    thin = points
+    if len(points) > HULL_SIZE:
+        with suppress(QhullError):
+            thin = points[cast(Any, ConvexHull(points)).vertices]
+    scaled = np.ascontiguousarray(thin / thin.std(axis=0))
+    # A first-order ascent comes near
+    weights = solve_minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0]
+    # The same moments on as few points as Carathéodory grants, six in a plane and ten in space
     products = _outer_products(_homogeneous_points(scaled)).T
-    few = np.asarray(nnls(products, products @ u_weights)[0], dtype=np.float64)
+    few = np.asarray(nnls(products, products @ weights)[0], dtype=np.float64)
+    # Newton steps end it
     u = _refine_weights(scaled, few / few.sum())
     centre = thin.T @ u
     moments = (thin.T * u) @ thin - np.outer(centre, centre)
@@ -374,9 +384,8 @@ def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
         if excess.max() < INNER_TOL and -excess[u > 0.0].min() < INNER_TOL:
             break
         # Step of the weights that have some, and of the point farthest out; the others stay at nothing
-        size_step = white.shape[1]
         products = _outer_products(white)
-        goal = _outer_products(np.eye(size_step)).sum(axis=0) - size_step * _outer_products(factor[-1:])[0]
+        goal = _outer_products(np.eye(size)).sum(axis=0) - size * _outer_products(factor[-1:])[0]
         is_free = u > 0.0
         is_free[np.argmax(excess)] |= excess.max() > INNER_TOL
         free = np.flatnonzero(is_free)
@@ -409,24 +418,3 @@ def _outer_products(rows: FloatArray) -> FloatArray:
     r"""Matrices :math:`Q_i Q_i^T` as rows ``(N, d(d+1)/2)`` whose dot products are those of the matrices."""
     first, second = np.triu_indices(rows.shape[1])
     return rows[:, first] * rows[:, second] * np.where(first == second, 1.0, np.sqrt(2.0))
-
-
-def _hull_corners(points: FloatArray) -> FloatArray:
-    """Corners of the convex hull of many points; all points where there is no proper hull."""
-    if len(points) <= HULL_SIZE:
-        return points
-    from scipy.spatial import ConvexHull, QhullError
-
-    try:
-        corners: Any = ConvexHull(points).vertices
-    except QhullError:
-        return points
-    return points[corners]
-
-
-def _complete_axes(spread: FloatArray, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Singular values and vectors, completed to three where there are fewer samples."""
-    if len(spread) == 3:
-        return spread, axes
-    full = np.linalg.svd(axes, full_matrices=True)[2]
-    return np.concatenate([spread, np.zeros(3 - len(spread))]), np.concatenate([axes, full[len(axes) :]])
