@@ -109,14 +109,17 @@ def plant_foot(path: FootTrajectory, floor: FloorPlane | None, rate_hz: float) -
     share = (share / (share + contact_depth_weights(toes, frames)))[:, None]
     turned_heel, turned_toe = turn @ path.heel, turn @ path.toe
     ankle = share * (new_heel - turned_heel) + (1.0 - share) * (new_toe - turned_toe)
-    # The shift bends over smoothly so that none is longer than `SHIFT_M`
-    shift, soft = ankle - path.ankle, SOFT_FRACTION * SHIFT_M
-    size = np.linalg.norm(shift, axis=-1, keepdims=True)
-    bent = soft + (SHIFT_M - soft) * (1.0 - np.exp(-np.maximum(size - soft, 0.0) / (SHIFT_M - soft)))
-    ankle = path.ankle + shift * np.where(size > soft, bent / np.maximum(size, 1e-12), 1.0)
+    ankle = path.ankle + _limit_shift(ankle - path.ankle)
     heel_down = path.heel_down & _trim_sliding(ankle + turned_heel, heels)
     toe_down = path.toe_down & _trim_sliding(ankle + turned_toe, toes)
     return FootTrajectory(ankle, turn @ path.R_world_ankle, turned_heel, turned_toe, heel_down, toe_down)
+
+
+def _limit_shift(shift: FloatArray) -> FloatArray:
+    """Shifts ``(F, 3)`` [m] that bend over smoothly so that none is longer than ``SHIFT_M``."""
+    size, soft = np.linalg.norm(shift, axis=-1, keepdims=True), SOFT_FRACTION * SHIFT_M
+    bent = soft + (SHIFT_M - soft) * (1.0 - np.exp(-np.maximum(size - soft, 0.0) / (SHIFT_M - soft)))
+    return shift * np.where(size > soft, bent / np.maximum(size, 1e-12), 1.0)
 
 
 def _trim_sliding(point: FloatArray, plants: list[PointPlant]) -> BoolArray:
