@@ -151,60 +151,14 @@ def compile_problem(
 ) -> IKProblem:
     """Return the arrays of a set of tasks; only their targets may differ between calls that share them."""
     key = (id(skeleton), id(limits), is_reduced, root, tuple(frozen_joints), tolerances, *[task.key for task in tasks])
-    found = _CACHE.get(key)
-    if found is None:
-        found = _CACHE[key] = _build_problem(skeleton, tasks, limits, is_reduced, root, frozen_joints, tolerances)
-        if len(_CACHE) > CACHE_SIZE:
-            _CACHE.popitem(last=False)
-    return found
-
-
-def collect_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
-    """Targets ``(B, 4)`` of single-frame tasks."""
-    targets = np.zeros((len(problem.goals), 4))
-    for row, i in enumerate(problem.goals):
-        value = tasks[i].goal
-        if value.ndim != 1:
-            raise InputError(f"task {i} has targets for {len(value)} frames", "Use track() for whole clips")
-        targets[row, : value.size] = value
-    return targets
-
-
-def _build_problem(
-    skeleton: Skeleton,
-    tasks: Sequence[Task],
-    limits: JointLimits | None,
-    is_reduced: bool,
-    root: Root,
-    frozen_joints: Sequence[str | int],
-    tolerances: tuple[float, float],
-) -> IKProblem:
+    known = _CACHE.get(key)
+    if known is not None:
+        return known
     levels = sorted({task.priority for task in tasks})
     factors = [PRIORITY_FACTOR ** levels.index(task.priority) for task in tasks]
-    goals = [i for i, task in enumerate(tasks) if not isinstance(task, PoseTask)]
-    angles = tuple(isinstance(tasks[i], OrientationTask | LookAtTask) for i in goals)
-    # A block for each goal: where it acts, what it weighs, when it is reached
-    count = len(goals)
-    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
-    reached_below, axes = np.zeros(count), np.ones((count, 3))
-    chains: list[list[int]] = []
-    for row, i in enumerate(goals):
-        task = tasks[i]
-        assert not isinstance(task, PoseTask)
-        kinds[row] = BLOCK_KINDS[type(task)]
-        weights[row] = factors[i] * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
-        axes[row] = np.diag(weights[row]) > 2.0 * factors[i] * TINY_WEIGHT
-        reached_below[row] = tolerances[angles[row]]
-        if not isinstance(task, ComTask):
-            joints[row] = joint_index(skeleton, task.joint)
-        if isinstance(task, PointTask | LookAtTask):
-            points[row] = task.point
-        if isinstance(task, LookAtTask):
-            aims[row] = task.axis
-        chains.append(_moving_chain(skeleton, task))
-    softness = np.asarray(np.linalg.inv(weights), dtype=np.float64)
-    blocks = TaskBlocks(kinds, joints, points, aims, axes, weights, softness, reached_below)
+    goals = tuple(i for i, task in enumerate(tasks) if not isinstance(task, PoseTask))
+    blocks = _build_blocks(skeleton, [tasks[i] for i in goals], [factors[i] for i in goals], tolerances)
+    chains = [_moving_chain(skeleton, task) for task in tasks if not isinstance(task, PoseTask)]
     # How easily the joints and, last, the root's place move
     mobility = np.ones(skeleton.num_joints + 1)
     mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_POSITION_MOBILITY * mean_bone_length(skeleton) ** 2
@@ -216,27 +170,64 @@ def _build_problem(
         JointArrays(skeleton.parents.copy(), skeleton.offsets.copy()),
         blocks,
         _list_chains(chains),
-        _list_mass_points(skeleton, (kinds == COM).any()),
+        _list_mass_points(skeleton, any(isinstance(task, ComTask) for task in tasks)),
         springs,
         build_box(skeleton, limits if isinstance(limits, BoxLimits) and not is_reduced else None),
     )
     _check_movable(skeleton, tasks, goals, chains, layout)
-    several = weight > 0.0 or len({tasks[i].priority for i in goals}) > 1
-    return IKProblem(
+    problem = _CACHE[key] = IKProblem(
         skeleton,
-        tuple(goals),
+        goals,
         layout,
         split_layout(layout),
-        angles,
+        tuple(isinstance(tasks[i], OrientationTask | LookAtTask) for i in goals),
         tuple(blocks.tolerances.tolist()),
         np.ones(len(goals), dtype=np.bool_),
-        several,
+        weight > 0.0 or len({tasks[i].priority for i in goals}) > 1,
         weight,
         pose,
         mean_bone_length(skeleton),
         compile_bounds(limits),
         (skeleton, limits, *tasks),
     )
+    if len(_CACHE) > CACHE_SIZE:
+        _CACHE.popitem(last=False)
+    return problem
+
+
+def _build_blocks(
+    skeleton: Skeleton, tasks: Sequence[Task], factors: Sequence[float], tolerances: tuple[float, float]
+) -> TaskBlocks:
+    """A block for each goal: where it acts, what it weighs, when it is reached."""
+    count = len(tasks)
+    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
+    reached_below, axes = np.zeros(count), np.ones((count, 3))
+    for row, (task, factor) in enumerate(zip(tasks, factors, strict=True)):
+        assert not isinstance(task, PoseTask)
+        kinds[row] = BLOCK_KINDS[type(task)]
+        weights[row] = factor * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
+        axes[row] = np.diag(weights[row]) > 2.0 * factor * TINY_WEIGHT
+        reached_below[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
+        if not isinstance(task, ComTask):
+            joints[row] = joint_index(skeleton, task.joint)
+        if isinstance(task, PointTask | LookAtTask):
+            points[row] = task.point
+        if isinstance(task, LookAtTask):
+            aims[row] = task.axis
+    softness = np.asarray(np.linalg.inv(weights), dtype=np.float64)
+    return TaskBlocks(kinds, joints, points, aims, axes, weights, softness, reached_below)
+
+
+def collect_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
+    """Targets ``(B, 4)`` of single-frame tasks."""
+    targets = np.zeros((len(problem.goals), 4))
+    for row, i in enumerate(problem.goals):
+        value = tasks[i].goal
+        if value.ndim != 1:
+            raise InputError(f"task {i} has targets for {len(value)} frames", "Use track() for whole clips")
+        targets[row, : value.size] = value
+    return targets
 
 
 def mean_bone_length(skeleton: Skeleton) -> float:
@@ -301,7 +292,7 @@ def _as_ints(values: Sequence[int] | IntArray) -> IntArray:
     return np.array(values, dtype=np.int64)
 
 
-def _list_mass_points(skeleton: Skeleton, is_needed: np.bool_) -> MassPoints:
+def _list_mass_points(skeleton: Skeleton, is_needed: bool) -> MassPoints:
     """Points of joints whose weighted sum is the centre of mass, as in ``centre_of_mass``; none if not needed."""
     if not is_needed:
         return MassPoints(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0))
