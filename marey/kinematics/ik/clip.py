@@ -68,7 +68,7 @@ def solve_frames(
     Returns also the frames whose pose is not one of the model, since the model and the limits disagree ``(F,)``.
     """
     frames, p = len(goals.targets), run.problem
-    clip = allocate_clip(frames, body.skeleton.num_joints, len(guess.x), goals.targets.shape[1])
+    clip = allocate_clip(run, guess, frames)
     is_left = np.zeros(frames, dtype=np.bool_)
     if method == "projected-lm" and p.bounds is not None and run.space is None:
         # One compiled loop in the full space

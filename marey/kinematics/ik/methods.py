@@ -78,13 +78,13 @@ def solve_dual_pose(run: SolverInputs, guess: Guess, bounds: Bounds | None) -> S
     return SolverOutcome(*ended[:5])
 
 
-def allocate_clip(frames: int, joints: int, coordinates: int, blocks: int) -> ClipSolution:
-    """Room for F frames."""
+def allocate_clip(run: SolverInputs, guess: Guess, frames: int) -> ClipSolution:
+    """Room for the answers of F frames."""
     return ClipSolution(
         np.empty((frames, 3)),
-        np.empty((frames, joints, 4)),
-        np.empty((frames, coordinates)),
-        np.zeros((frames, blocks, 3)),
+        np.empty((frames, *guess.wxyz.shape)),
+        np.empty((frames, len(guess.x))),
+        np.zeros((frames, *run.errors.shape)),
         np.zeros(frames, dtype=np.int64),
         np.zeros(frames, dtype=np.int64),
         np.zeros(frames, dtype=np.int64),
@@ -92,6 +92,7 @@ def allocate_clip(frames: int, joints: int, coordinates: int, blocks: int) -> Cl
         np.zeros(frames),
         np.zeros(frames),
         np.zeros(frames, dtype=np.bool_),
+        run.history,
     )
 
 
@@ -117,7 +118,7 @@ def solve_clip_dense(
         penalty = float(np.trace(weights, axis1=1, axis2=2).max(initial=1e-9)) / 3.0 * max(reach, 1e-3) ** 2
     dense = DenseStep(full_pose_space(run), method, option, penalty, run.metric)
     stop = StopRule(run.max_iterations, p.seek_optimum)
-    solve_dense_clip(p.layout, bounds, dense, run.pace, goals, run.pose_arrays(guess), stop, clip, run.history)
+    solve_dense_clip(p.layout, bounds, dense, run.pace, goals, run.pose_arrays(guess), stop, clip)
 
 
 def solve_projected_lm(run: SolverInputs, guess: Guess, method: str = "projected-lm") -> SolverOutcome:
@@ -171,7 +172,7 @@ def _solve_dense(
     run: SolverInputs, guess: Guess, code: int, option: float | None = 0.0, bounds: Bounds | None = None
 ) -> tuple[SolverOutcome, float]:
     """One frame by dense steps; also how far it is outside the bounds [rad]."""
-    clip = allocate_clip(1, len(guess.wxyz), len(guess.x), len(run.errors))
+    clip = allocate_clip(run, guess, 1)
     goals = Goals(run.targets[None], run.active[None])
     solve_clip_dense(run, guess, goals, clip, bounds=bounds, method=code, option=option)
     stop, count, tries = int(clip.stops[0]), int(clip.iterations[0]), int(clip.evaluations[0])

@@ -49,6 +49,7 @@ class ClipSolution(NamedTuple):
     gradients: FloatArray  # (F,) projected
     violations: FloatArray  # (F,) [rad] of limits by poses of a model
     is_held: BoolArray  # (F,) poses that went too far and were brought back on their way
+    history: FloatArray  # (H, 4) iterations of the last frame that dense steps solved
 
 
 @kernel
@@ -209,12 +210,11 @@ def solve_dense_clip(
     pose: PoseArrays,
     stop: StopRule,
     clip: ClipSolution,
-    history: FloatArray,
 ) -> None:
     """Solve frame after frame by dense steps, each from the answer before; ``pose`` ends as the last.
 
     Under ``bounds`` the weight of violations grows until none is left: a frame has as many stages as it needs. One
-    frame is a clip too; ``history`` holds the iterations of the last.
+    frame is a clip too.
     """
     last = PoseArrays(pose.root.copy(), pose.wxyz.copy(), pose.x.copy(), pose.errors.copy())
     for f in range(goals.targets.shape[0]):
@@ -225,7 +225,7 @@ def solve_dense_clip(
         for factor in PENALTY_FACTORS:
             way = DenseStep(dense.space, dense.method, dense.option, factor * dense.penalty, dense.metric)
             status, count, evaluations, cost, gradient, violation = solve_damped(
-                layout, bounds, None, way, frame, pose, stop, history[spent:]
+                layout, bounds, None, way, frame, pose, stop, clip.history[spent:]
             )
             spent, tries = spent + count, tries + evaluations
             if violation <= ALLOWED_RAD:
