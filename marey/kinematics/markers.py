@@ -104,7 +104,6 @@ def fit_bones_and_sites(
     body: Skeleton,
     motion: Motion,
     joints: IntArray,
-    points: FloatArray,
     first_points: FloatArray,
     places: FloatArray,
     seen: BoolArray,
@@ -274,7 +273,7 @@ def fit_markers(
         history.append(float(np.sqrt((away[is_goal] ** 2).mean())))
         if len(history) > 1 and history[-1] > (1.0 - CONVERGED_FRACTION) * history[-2]:
             break
-        body, points = fit_bones_and_sites(skeleton, body, posed, joints, points, first_points, goals, is_goal)
+        body, points = fit_bones_and_sites(skeleton, body, posed, joints, first_points, goals, is_goal)
         start = Pose(body, posed.root_positions[0], posed.rotations[0])
     # The fitted body in all frames, and how near its sites come to the markers
     motion = _solve_poses(body, joints, points, places, seen, markers.rate_hz, markers.name)
