@@ -66,7 +66,7 @@ def plan_plants(
 
     A contact on its own stays where the point was most of the time. One that begins while the other point of the
     same foot is down is placed a foot's length from it, so that both can be kept at once. A foot rolls into and out
-    of its contacts, so at their ends the point may creep, unseen, towards where it was (:func:`_held`).
+    of its contacts, so at their ends the point may creep, unseen, towards where it was (:func:`_hold_point`).
 
     Args:
         heel: natural path of the heel ``(F, 3)`` [m].
@@ -77,6 +77,7 @@ def plan_plants(
         rate_hz: frames per second.
     """
     bridge = round(MAX_GAP_S * rate_hz)
+    # Contacts of heel and toe in the order in which they begin
     todo = [(a, b, 0) for a, b in find_runs(heel_down, bridge)] + [(a, b, 1) for a, b in find_runs(toe_down, bridge)]
     paths = (heel, toe)
     plants: tuple[list[PointPlant], list[PointPlant]] = ([], [])
@@ -85,11 +86,19 @@ def plan_plants(
         near = [p for p in plants[1 - which] if p.start < stop and start < p.stop]
         place = np.median(path[start:stop], axis=0)
         place[1] = _level_position(place, floor)
+        # Beside the other point of the foot, a foot's length away
         if near:
             a, b = max(start, near[0].start), min(stop, near[0].stop)
             foot = np.median(path[a:b] - other[a:b], axis=0)
             aside = near[0].place + foot
-            place = near[0].place + _lay_foot(foot, _level_position(aside, floor) - near[0].place[1])
+            # A vector of the foot's own length along its heading, rising by `rise`
+            rise = _level_position(aside, floor) - near[0].place[1]
+            length = float(np.linalg.norm(foot))
+            flat = np.sqrt(max(length**2 - rise**2, 0.0))
+            along = np.array([foot[0], 0.0, foot[2]])
+            size = float(np.linalg.norm(along))
+            along = along * (flat / size) if size > 1e-9 else np.array([0.0, 0.0, flat])
+            place = near[0].place + (along + np.array([0.0, rise, 0.0]))
         plants[which].append(_hold_point(path[start:stop], start, place, rate_hz))
     return plants
 
@@ -105,7 +114,9 @@ def _hold_point(path: FloatArray, start: int, place: FloatArray, rate_hz: float)
     core = int(np.argmin(away))
     creep = min(CREEP_M, CREEP_MPS / rate_hz)
     held = np.empty_like(path)
-    held[:, 1] = place[1] + _ease_lift(path[:, 1] - place[1])
+    # Heights near the ground are the ground's; from `LIFT_M` on the point is let go upwards
+    rise = path[:, 1] - place[1]
+    held[:, 1] = place[1] + rise * (1.0 - _cubic_step(rise / LIFT_M))
     held[core:, [0, 2]] = _follow_path(path[core:, [0, 2]], place[[0, 2]], creep)
     held[: core + 1, [0, 2]] = _follow_path(path[core::-1, [0, 2]], place[[0, 2]], creep)[::-1]
     far = np.flatnonzero(np.hypot(*(held - path)[:, [0, 2]].T) > HOLD_M)
@@ -126,30 +137,16 @@ def _follow_path(path: FloatArray, place: FloatArray, creep: float) -> FloatArra
     return followed
 
 
-def _ease_lift(rise: FloatArray) -> FloatArray:
-    """Nothing below the ground, hardly anything near it, all of it from ``LIFT_M`` on."""
-    return rise * (1.0 - _cubic_step(rise / LIFT_M))
-
-
 def _level_position(place: FloatArray, floor: FloorPlane) -> float:
     ground = float(floor.under(place))
     return ground if abs(place[1] - ground) < LEVEL_M else float(place[1])
-
-
-def _lay_foot(foot: FloatArray, rise: float) -> FloatArray:
-    """Vector of the foot's own length along its heading, rising by ``rise`` [m]."""
-    length = float(np.linalg.norm(foot))
-    flat = np.sqrt(max(length**2 - rise**2, 0.0))
-    along = np.array([foot[0], 0.0, foot[2]])
-    size = float(np.linalg.norm(along))
-    along = along * (flat / size) if size > 1e-9 else np.array([0.0, 0.0, flat])
-    return along + np.array([0.0, rise, 0.0])
 
 
 def compute_corrections(path: FloatArray, plants: list[PointPlant], rate_hz: float) -> FloatArray:
     """Offset ``(F, 3)`` [m] that keeps a path at its plants, eased in and out by a cubic step."""
     frames = len(path)
     shift = np.zeros((frames, 3))
+    # At its plants the point is where it stays; between them corrections fade
     for plant in plants:
         shift[plant.start : plant.stop] = plant.path - path[plant.start : plant.stop]
     edges = [0, *(i for plant in plants for i in (plant.start, plant.stop)), frames]
@@ -157,22 +154,19 @@ def compute_corrections(path: FloatArray, plants: list[PointPlant], rate_hz: flo
         if b > a:
             before = shift[a - 1] if k > 0 else None
             after = shift[b] if k < len(plants) else None
-            shift[a:b] = _fade_corrections(b - a, before, after, rate_hz)
+            # Each correction fades by the cubic step 2x^3 - 3x^2 + 1
+            count = b - a
+            t = np.arange(1, count + 1)
+            reach = max(1.0, min(EASE_S * rate_hz, EASE_FRACTION * (count + 1)))
+            if before is None or after is None:
+                reach = max(1.0, min(EASE_S * rate_hz, float(count + 1)))
+            faded = np.zeros((count, 3))
+            if before is not None:
+                faded += _cubic_step(t / reach)[:, None] * before
+            if after is not None:
+                faded += _cubic_step((count + 1 - t) / reach)[:, None] * after
+            shift[a:b] = faded
     return shift
-
-
-def _fade_corrections(count: int, before: FloatArray | None, after: FloatArray | None, rate_hz: float) -> FloatArray:
-    r"""Fade from one correction to nothing and up to the next, :math:`\Gamma(x) = 2x^3 - 3x^2 + 1`."""
-    t = np.arange(1, count + 1)
-    reach = max(1.0, min(EASE_S * rate_hz, EASE_FRACTION * (count + 1)))
-    if before is None or after is None:
-        reach = max(1.0, min(EASE_S * rate_hz, float(count + 1)))
-    faded = np.zeros((count, 3))
-    if before is not None:
-        faded += _cubic_step(t / reach)[:, None] * before
-    if after is not None:
-        faded += _cubic_step((count + 1 - t) / reach)[:, None] * after
-    return faded
 
 
 def _cubic_step(x: FloatArray) -> FloatArray:

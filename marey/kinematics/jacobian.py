@@ -28,12 +28,14 @@ def write_jacobians(
     frames, joints = positions.shape[0], positions.shape[1]
     result = np.zeros((frames, 3, 3 + 3 * joints))
     for f in range(frames):
+        # The point in world
         axes = _rotation_axes(wxyz[f, joint])
         point = positions[f, joint].copy()
         for i in range(3):
             result[f, i, i] = 1.0
             for k in range(3):
                 point[i] += axes[k, i] * offset[k]
+        # Columns of the joints that carry it: axis cross lever
         j = joint
         while j >= 0:
             axes = _rotation_axes(wxyz[f, j])

@@ -29,7 +29,10 @@ def rotate_collar(motion: Motion, collar: int, limb: Limb, goals: FloatArray, st
     far, length = np.linalg.norm(gap, axis=-1), np.linalg.norm(bone, axis=-1)
     if length.min() < 1e-6 or far.min() < 1e-6:
         return motion
-    short = _smooth_onset(far - saturation_start(stretch) * arm)
+    # How much the arm is too short: from zero by a parabola that goes over into a straight line
+    x = np.maximum(far - saturation_start(stretch) * arm, 0.0)
+    short = np.where(x < ONSET_M, x * x / (2.0 * ONSET_M), x - 0.5 * ONSET_M)
+    # The turn about the axis across bone and gap, saturated at what a girdle can do
     axis = np.cross(bone, gap) / (length * far)[:, None]
     lever = length * np.maximum(np.linalg.norm(axis, axis=-1), 0.2)  # along the bone no turn helps
     angle = GIRDLE_RAD * np.tanh(short / lever / GIRDLE_RAD)
@@ -38,12 +41,6 @@ def rotate_collar(motion: Motion, collar: int, limb: Limb, goals: FloatArray, st
     wxyz = motion.rotations.wxyz.copy()
     wxyz[:, collar] = (above.inverse() @ turn @ frames[:, collar]).wxyz
     return replace(motion, rotations=SO3(wxyz))
-
-
-def _smooth_onset(short: FloatArray) -> FloatArray:
-    """Nothing below zero, then a parabola that goes over into a straight line."""
-    x = np.maximum(short, 0.0)
-    return np.where(x < ONSET_M, x * x / (2.0 * ONSET_M), x - 0.5 * ONSET_M)
 
 
 def limit_elbow_change(motion: Motion, limb: Limb, goals: FloatArray) -> FloatArray:
@@ -106,8 +103,8 @@ def plant_foot(path: FootTrajectory, floor: FloorPlane | None, rate_hz: float) -
     heels, toes = plan_plants(heel, toe, path.heel_down, path.toe_down, floor, rate_hz)
     new_heel = _lift_above_floor(heel + compute_corrections(heel, heels, rate_hz), floor)
     new_toe = _lift_above_floor(toe + compute_corrections(toe, toes, rate_hz), floor)
-    turn = SO3.from_two_vectors(toe - heel, new_toe - new_heel)
-    frames = len(heel)
+    # The foot turns with the line from heel to toe, and follows the point that is deeper in contact
+    turn, frames = SO3.from_two_vectors(toe - heel, new_toe - new_heel), len(heel)
     share = contact_depth_weights(heels, frames)
     share = (share / (share + contact_depth_weights(toes, frames)))[:, None]
     turned_heel, turned_toe = turn @ path.heel, turn @ path.toe
@@ -120,8 +117,7 @@ def plant_foot(path: FootTrajectory, floor: FloorPlane | None, rate_hz: float) -
 
 def _limit_shift(shift: FloatArray) -> FloatArray:
     """Shifts ``(F, 3)`` [m] that bend over smoothly so that none is longer than ``SHIFT_M``."""
-    size = np.linalg.norm(shift, axis=-1, keepdims=True)
-    soft = SOFT_FRACTION * SHIFT_M
+    size, soft = np.linalg.norm(shift, axis=-1, keepdims=True), SOFT_FRACTION * SHIFT_M
     bent = soft + (SHIFT_M - soft) * (1.0 - np.exp(-np.maximum(size - soft, 0.0) / (SHIFT_M - soft)))
     return shift * np.where(size > soft, bent / np.maximum(size, 1e-12), 1.0)
 

@@ -10,7 +10,7 @@ knee belongs to the thigh, hence to the hip joint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -104,7 +104,6 @@ def fit_bones_and_sites(
     body: Skeleton,
     motion: Motion,
     joints: IntArray,
-    points: FloatArray,
     first_points: FloatArray,
     places: FloatArray,
     seen: BoolArray,
@@ -119,10 +118,20 @@ def fit_bones_and_sites(
     positions, frames = motion.joint_frames()
     groups = group_bones(template)
     count, num_groups = len(joints), int(groups.max()) + 1
-    overall = float(
-        np.median(np.linalg.norm(body.offsets[1:], axis=1)[_has_length(template)[1:]] / _bone_lengths(template))
-    )
-    columns = _bone_columns(template, frames, joints, groups, num_groups)
+    lengths, first_lengths = (np.linalg.norm(s.offsets[1:], axis=1) for s in (body, template))
+    is_bone = first_lengths > 1e-6
+    overall = float(np.median(lengths[is_bone] / first_lengths[is_bone]))
+    # How each marker's joint moves with each scale: (F, M, 3, G) [m]
+    steps = np.zeros((frames.shape[0], template.num_joints, 3))
+    for j in range(1, template.num_joints):
+        steps[:, j] = SO3(frames.wxyz[:, template.parents[j]]) @ template.offsets[j]
+    columns = np.zeros((frames.shape[0], len(joints), 3, num_groups))
+    for m, joint in enumerate(joints):
+        j = int(joint)
+        while j > 0:
+            columns[:, m, :, groups[j]] += steps[:, j]
+            j = int(template.parents[j])
+    # Normal equations: rows of all markers, each the mean of its frames, and the priors
     size = num_groups + 3 * count
     normal, b = np.zeros((size, size)), np.zeros(size)
     for m in range(count):
@@ -142,14 +151,11 @@ def fit_bones_and_sites(
     centre = np.concatenate([np.full(num_groups, overall), first_points.ravel()])
     found = np.asarray(np.linalg.solve(normal + np.diag(prior), b + prior * centre), dtype=np.float64)
     scales = np.clip(found[:num_groups], 0.6 * overall, 1.6 * overall)
-    return scale_bones(template, scales[groups]), found[num_groups:].reshape(-1, 3)
-
-
-def scale_bones(template: Skeleton, scales: FloatArray) -> Skeleton:
-    """The template with the offset, and tip, of each joint scaled on its own."""
-    factors = scales[:, None]
-    tips = template.tips * factors
-    return Skeleton(template.names, template.parents, template.offsets * factors, tips, template.limits, template.name)
+    # The template with the offset, and tip, of each joint scaled on its own
+    factors = scales[groups][:, None]
+    offsets, tips = template.offsets * factors, template.tips * factors
+    fitted = Skeleton(template.names, template.parents, offsets, tips, template.limits, template.name)
+    return fitted, found[num_groups:].reshape(-1, 3)
 
 
 def group_bones(skeleton: Skeleton) -> IntArray:
@@ -161,6 +167,7 @@ def group_bones(skeleton: Skeleton) -> IntArray:
     near = 1e-3 * float(np.ptp(rest, axis=0).max())
     next_group = 1
     for j in range(1, skeleton.num_joints):
+        # The joint on the other side, if it came before
         image = rest[j] * [-1.0, 1.0, 1.0]
         twins = [k for k in range(1, j) if np.linalg.norm(rest[k] - image) < near and abs(rest[j, 0]) > near]
         parent = int(skeleton.parents[j])
@@ -175,31 +182,7 @@ def group_bones(skeleton: Skeleton) -> IntArray:
     return groups
 
 
-def _bone_columns(template: Skeleton, frames: SO3, joints: IntArray, groups: IntArray, num_groups: int) -> FloatArray:
-    """How each marker's joint moves with each scale: ``(F, M, 3, G)`` [m]."""
-    steps = np.zeros((frames.shape[0], template.num_joints, 3))
-    for j in range(1, template.num_joints):
-        steps[:, j] = SO3(frames.wxyz[:, template.parents[j]]) @ template.offsets[j]
-    columns = np.zeros((frames.shape[0], len(joints), 3, num_groups))
-    for m, joint in enumerate(joints):
-        j = int(joint)
-        while j > 0:
-            columns[:, m, :, groups[j]] += steps[:, j]
-            j = int(template.parents[j])
-    return columns
-
-
-def _has_length(skeleton: Skeleton) -> BoolArray:
-    return np.linalg.norm(skeleton.offsets, axis=1) > 1e-6
-
-
-def _bone_lengths(skeleton: Skeleton) -> FloatArray:
-    return np.linalg.norm(skeleton.offsets[1:], axis=1)[_has_length(skeleton)[1:]]
-
-
-SPRING: Final = (
-    2e-3  # [m²/rad²] of the pose prior: 1 rad weighs like 4.5 cm of one marker; settles joints without markers
-)
+SPRING: Final = 2e-3  # [m²/rad²] of the pose prior: 1 rad weighs like 4.5 cm of one marker
 ROUNDS: Final = 12  # alternations of poses and body
 CONVERGED_FRACTION: Final = 2e-3  # [-] stop when a round improves the error by less than this part
 NUM_SAMPLES: Final = 40  # frames on which the body is fitted
@@ -254,17 +237,56 @@ def fit_markers(
         InputError: fewer than four markers have a site, or no frame shows four of them.
         UnknownNameError: a site names a marker or joint that does not exist.
     """
+    # Markers with a known site, from the first frame that shows enough of them to the last
     chosen, unused = _match_sites(markers, skeleton, sites)
     columns = np.array([markers.names.index(name) for name in chosen], dtype=np.int64)
     seen = markers.valid[:, columns]
-    span = _visible_span(seen)
+    enough = np.flatnonzero(seen.sum(axis=1) >= max(MIN_MARKERS, seen.shape[1] // 3))
+    if not len(enough):
+        raise InputError("no frame shows enough of the markers that have a site", "Name more sites, or fill gaps")
+    span = slice(int(enough[0]), int(enough[-1]) + 1)
     places, seen = markers.positions[span][:, columns], seen[span]
-    body, points = _scale_template(skeleton, list(chosen.values()), places, seen)
-    joints = np.array([body.index(site.joint) for site in chosen.values()], dtype=np.int64)
-    samples = _choose_frames(seen, num_samples)
-    body, points, history = _alternate_fits(skeleton, body, joints, points, places[samples], seen[samples], rounds)
+    # The template is scaled so that distances between markers of one joint and of neighbours agree on the whole
+    joints = np.array([skeleton.index(site.joint) for site in chosen.values()], dtype=np.int64)
+    points = np.array([site.point for site in chosen.values()])
+    rest = skeleton.rest_positions()[joints] + points
+    ours, theirs = list[float](), list[float]()
+    for a in range(len(joints)):
+        for b in range(a):
+            both, i, j = seen[:, a] & seen[:, b], joints[a], joints[b]
+            if both.any() and (i == j or skeleton.parents[i] == j or skeleton.parents[j] == i):
+                ours.append(float(np.linalg.norm(rest[a] - rest[b])))
+                theirs.append(float(np.median(np.linalg.norm(places[both, a] - places[both, b], axis=-1))))
+    scale = sum(theirs) / sum(ours) if sum(ours) > 0.05 else 1.0
+    scale = float(np.clip(scale, 0.5, 2.0))
+    body, points = skeleton.scaled(scale), scale * points
+    # The body is fitted on frames spread over those that show the most markers
+    total = seen.sum(axis=1)
+    good = np.flatnonzero(total >= 0.9 * total.max())
+    samples = good[np.unique(np.linspace(0, len(good) - 1, min(num_samples, len(good))).round().astype(np.int64))]
+    goals, is_goal = places[samples], seen[samples]
+    first_points, history = points, list[float]()
+    start: Pose | None = None
+    for _ in range(rounds):
+        posed = _solve_poses(body, joints, points, goals, is_goal, 1.0, "sample", start)
+        away = np.linalg.norm(site_positions(posed, joints, points) - goals, axis=-1)
+        history.append(float(np.sqrt((away[is_goal] ** 2).mean())))
+        if len(history) > 1 and history[-1] > (1.0 - CONVERGED_FRACTION) * history[-2]:
+            break
+        body, points = fit_bones_and_sites(skeleton, body, posed, joints, first_points, goals, is_goal)
+        start = Pose(body, posed.root_positions[0], posed.rotations[0])
+    # The fitted body in all frames, and how near its sites come to the markers
     motion = _solve_poses(body, joints, points, places, seen, markers.rate_hz, markers.name)
-    return _build_fit(skeleton, motion, span.start, tuple(chosen), joints, points, places, seen, history, unused)
+    away = np.linalg.norm(site_positions(motion, joints, points) - places, axis=-1)
+    rms = {name: float(np.sqrt((away[seen[:, m], m] ** 2).mean())) for m, name in enumerate(chosen) if seen[:, m].any()}
+    found = {
+        name: MarkerSite(body.names[int(j)], (p[0], p[1], p[2]))
+        for name, j, p in zip(chosen, joints.tolist(), points.tolist(), strict=True)
+    }
+    long, short = np.linalg.norm(body.offsets, axis=1), np.linalg.norm(skeleton.offsets, axis=1)
+    scales = {name: float(long[j] / short[j]) if short[j] > 0.0 else 1.0 for j, name in enumerate(body.names) if j > 0}
+    overall = float(np.sqrt((away[seen] ** 2).mean()))
+    return MarkerFit(motion, span.start, found, scales, rms, overall, tuple(history), unused)
 
 
 def _match_sites(
@@ -272,6 +294,7 @@ def _match_sites(
 ) -> tuple[dict[str, MarkerSite], tuple[str, ...]]:
     """The site of each marker that has one, sizes those of the template; and the markers without."""
     if sites is None:
+        # Sites of known names, from the places on a T-pose
         roles, known = role_map(skeleton), known_sites()
         scale = float(np.ptp(skeleton.rest_positions()[:, 1])) / float(np.ptp(HUMAN.rest_positions()[:, 1]))
         found: dict[str, MarkerSite] = {}
@@ -295,64 +318,6 @@ def _match_sites(
     return found, tuple(name for name in markers.names if name not in found)
 
 
-def _visible_span(seen: BoolArray) -> slice:
-    enough = np.flatnonzero(seen.sum(axis=1) >= max(MIN_MARKERS, seen.shape[1] // 3))
-    if not len(enough):
-        raise InputError("no frame shows enough of the markers that have a site", "Name more sites, or fill gaps")
-    return slice(int(enough[0]), int(enough[-1]) + 1)
-
-
-def _choose_frames(seen: BoolArray, count: int) -> IntArray:
-    """Frames spread over those that show the most markers."""
-    total = seen.sum(axis=1)
-    good = np.flatnonzero(total >= 0.9 * total.max())
-    return good[np.unique(np.linspace(0, len(good) - 1, min(count, len(good))).round().astype(np.int64))]
-
-
-def _scale_template(
-    skeleton: Skeleton, sites: Sequence[MarkerSite], places: FloatArray, seen: BoolArray
-) -> tuple[Skeleton, FloatArray]:
-    """Scale the template so that distances between markers of one joint and of neighbours agree on the whole."""
-    joints = np.array([skeleton.index(site.joint) for site in sites])
-    points = np.array([site.point for site in sites])
-    rest = skeleton.rest_positions()[joints] + points
-    ours, theirs = list[float](), list[float]()
-    for a in range(len(sites)):
-        for b in range(a):
-            both = seen[:, a] & seen[:, b]
-            if both.any() and (joints[a] == joints[b] or _are_neighbours(skeleton, int(joints[a]), int(joints[b]))):
-                ours.append(float(np.linalg.norm(rest[a] - rest[b])))
-                theirs.append(float(np.median(np.linalg.norm(places[both, a] - places[both, b], axis=-1))))
-    scale = sum(theirs) / sum(ours) if sum(ours) > 0.05 else 1.0
-    scale = float(np.clip(scale, 0.5, 2.0))
-    return skeleton.scaled(scale), scale * points
-
-
-def _are_neighbours(skeleton: Skeleton, a: int, b: int) -> bool:
-    return bool(skeleton.parents[a] == b or skeleton.parents[b] == a)
-
-
-def _alternate_fits(
-    template: Skeleton,
-    body: Skeleton,
-    joints: IntArray,
-    points: FloatArray,
-    places: FloatArray,
-    seen: BoolArray,
-    rounds: int,
-) -> tuple[Skeleton, FloatArray, tuple[float, ...]]:
-    first, history = points, list[float]()
-    start: Pose | None = None
-    for _ in range(rounds):
-        motion = _solve_poses(body, joints, points, places, seen, 1.0, "sample", start)
-        history.append(_marker_rms(motion, joints, points, places, seen))
-        if len(history) > 1 and history[-1] > (1.0 - CONVERGED_FRACTION) * history[-2]:
-            break
-        body, points = fit_bones_and_sites(template, body, motion, joints, points, first, places, seen)
-        start = Pose(body, motion.root_positions[0], motion.rotations[0])
-    return body, points, tuple(history)
-
-
 def _solve_poses(
     body: Skeleton,
     joints: IntArray,
@@ -374,33 +339,3 @@ def site_positions(motion: Motion, joints: IntArray, points: FloatArray) -> Floa
     """Where the sites are ``(F, M, 3)`` [m]."""
     positions, frames = motion.joint_frames()
     return positions[:, joints] + SO3(frames.wxyz[:, joints]) @ points
-
-
-def _marker_rms(motion: Motion, joints: IntArray, points: FloatArray, places: FloatArray, seen: BoolArray) -> float:
-    away = np.linalg.norm(site_positions(motion, joints, points) - places, axis=-1)
-    return float(np.sqrt((away[seen] ** 2).mean()))
-
-
-def _build_fit(
-    template: Skeleton,
-    motion: Motion,
-    first_frame: int,
-    names: tuple[str, ...],
-    joints: IntArray,
-    points: FloatArray,
-    places: FloatArray,
-    seen: BoolArray,
-    history: tuple[float, ...],
-    unused: tuple[str, ...],
-) -> MarkerFit:
-    body = motion.skeleton
-    away = np.linalg.norm(site_positions(motion, joints, points) - places, axis=-1)
-    rms = {name: float(np.sqrt((away[seen[:, m], m] ** 2).mean())) for m, name in enumerate(names) if seen[:, m].any()}
-    sites = {
-        name: MarkerSite(body.names[int(j)], (p[0], p[1], p[2]))
-        for name, j, p in zip(names, joints.tolist(), points.tolist(), strict=True)
-    }
-    long, short = np.linalg.norm(body.offsets, axis=1), np.linalg.norm(template.offsets, axis=1)
-    scales = {name: float(long[j] / short[j]) if short[j] > 0.0 else 1.0 for j, name in enumerate(body.names) if j > 0}
-    total = float(np.sqrt((away[seen] ** 2).mean()))
-    return MarkerFit(motion, first_frame, sites, scales, rms, total, history, unused)

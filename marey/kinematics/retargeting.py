@@ -15,12 +15,12 @@ Since limbs point the same way in both calibration poses, directions and twists 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics.foot_plants import FloorPlane, smooth_upper_envelope
 from marey.kinematics.limbs import (
     FootTrajectory,
@@ -41,27 +41,28 @@ SAME_POSITION_M: Final = 1e-6  # [m] two joints nearer than this sit on one poin
 
 def transfer_rotations(motion: Motion, roles: RoleMap, target: Skeleton, target_roles: RoleMap) -> FloatArray:
     """Local rotations ``(F, J, 4)`` of ``target`` in the posture of ``motion``."""
-    turns = _part_rotations(motion, roles)
-    turns |= _fill_missing_spine(turns)
-    if "head" in turns and "head" not in target_roles:
-        turns["neck"] = turns["head"]  # one joint moves neck and head: the head is what one sees
-    R_world_rest = t_pose(target, target_roles).joint_rotations()
-    moved = _fill_joint_rotations(turns, target, target_roles, motion.num_frames)
-    frames = [turn @ R_world_rest[j] for j, turn in enumerate(moved)]
-    local = [frames[0]]
-    local += [frames[int(target.parents[j])].inverse() @ frames[j] for j in range(1, target.num_joints)]
-    return np.stack([rotation.wxyz for rotation in local], axis=1)
-
-
-def _part_rotations(motion: Motion, roles: RoleMap) -> dict[str, SO3]:
-    """Turn of every part away from the calibration pose, in world axes, batch ``(F,)``."""
-    R_world_rest = t_pose(motion.skeleton, roles).joint_rotations()
-    _, frames = motion.joint_frames()
+    # The turn of every part away from the calibration pose, in world axes
+    R_world_rest, (_, frames) = t_pose(motion.skeleton, roles).joint_rotations(), motion.joint_frames()
     turns: dict[str, SO3] = {}
     for role, joint in roles.joints.items():
         j = _outermost_joint(motion.skeleton, roles, joint) if role.endswith("wrist") else joint
         turns[role] = frames[:, j] @ R_world_rest[j].inverse()
-    return turns
+    # The bend of the trunk is spread over spine joints that the source lacks
+    known = [i for i, role in enumerate(_TRUNK) if role in turns]
+    for i, role in enumerate(_TRUNK):
+        below, above = [k for k in known if k < i], [k for k in known if k > i]
+        if i not in known and below and above:
+            a, b = below[-1], above[0]
+            turns[role] = turns[_TRUNK[a]].slerp(turns[_TRUNK[b]], np.asarray((i - a) / (b - a)))
+    if "head" in turns and "head" not in target_roles:
+        turns["neck"] = turns["head"]  # one joint moves neck and head: the head is what one sees
+    # The same turns of the target, as local rotations
+    R_world_rest = t_pose(target, target_roles).joint_rotations()
+    moved = _fill_joint_rotations(turns, target, target_roles, motion.num_frames)
+    R_world = [turn @ R_world_rest[j] for j, turn in enumerate(moved)]
+    local = [R_world[0]]
+    local += [R_world[int(target.parents[j])].inverse() @ R_world[j] for j in range(1, target.num_joints)]
+    return np.stack([rotation.wxyz for rotation in local], axis=1)
 
 
 def _outermost_joint(skeleton: Skeleton, roles: RoleMap, joint: int) -> int:
@@ -73,54 +74,36 @@ def _outermost_joint(skeleton: Skeleton, roles: RoleMap, joint: int) -> int:
     return joint
 
 
-def _fill_missing_spine(turns: Mapping[str, SO3]) -> dict[str, SO3]:
-    """Spread the bend of the trunk over spine joints that the source lacks."""
-    known = [i for i, role in enumerate(_TRUNK) if role in turns]
-    found: dict[str, SO3] = {}
-    for i, role in enumerate(_TRUNK):
-        below, above = [k for k in known if k < i], [k for k in known if k > i]
-        if role not in turns and below and above:
-            a, b = below[-1], above[0]
-            found[role] = turns[_TRUNK[a]].slerp(turns[_TRUNK[b]], np.asarray((i - a) / (b - a)))
-    return found
-
-
 def _fill_joint_rotations(turns: Mapping[str, SO3], target: Skeleton, roles: RoleMap, frames: int) -> list[SO3]:
     """Turn of every joint of the target: its part's own, between two parts of the trunk, or its parent's."""
     part = {joint: role for role, joint in roles.joints.items() if role in turns}
-    between = _find_trunk_neighbours(target, roles, part)
+    # Joints of trunk and neck without a role: the parts below and above, and how far between them
+    between: dict[int, tuple[str, str, float]] = {}
+    for role in ("spine1", "spine2", "spine3", "neck", "head"):
+        top = roles.get(role)
+        if top is None or top not in part:
+            continue
+        path: list[int] = []
+        low = int(target.parents[top])
+        while low != NO_PARENT and low not in part:
+            path.insert(0, low)
+            low = int(target.parents[low])
+        if low != NO_PARENT and part[low] in (*_TRUNK, "neck"):
+            between |= {j: (part[low], role, (i + 1) / (len(path) + 1)) for i, j in enumerate(path)}
+    # Each joint has the turn of its part, one between two parts, or that of its parent
     moved: list[SO3] = []
     for j in range(target.num_joints):
         parent = int(target.parents[j])
         if j in part:
             moved.append(turns[part[j]])
         elif j in between:
-            low, high, share = between[j]
-            moved.append(turns[low].slerp(turns[high], np.asarray(share)))
+            below, above, share = between[j]
+            moved.append(turns[below].slerp(turns[above], np.asarray(share)))
         elif parent != NO_PARENT:
             moved.append(moved[parent])
         else:
             moved.append(turns["pelvis"] if "pelvis" in turns else SO3.identity(frames))
     return moved
-
-
-def _find_trunk_neighbours(
-    target: Skeleton, roles: RoleMap, part: Mapping[int, str]
-) -> dict[int, tuple[str, str, float]]:
-    """Unnamed joints of trunk and neck: the parts below and above, and how far between them."""
-    found: dict[int, tuple[str, str, float]] = {}
-    for role in ("spine1", "spine2", "spine3", "neck", "head"):
-        top = roles.get(role)
-        if top is None or top not in part:
-            continue
-        path: list[int] = []
-        j = int(target.parents[top])
-        while j != NO_PARENT and j not in part:
-            path.insert(0, j)
-            j = int(target.parents[j])
-        if j != NO_PARENT and part[j] in (*_TRUNK, "neck"):
-            found |= {k: (part[j], role, (i + 1) / (len(path) + 1)) for i, k in enumerate(path)}
-    return found
 
 
 LEG_STRETCH: Final = 0.998  # [-] a leg is stretched no further, unless the source had it straighter: knees would snap
@@ -169,70 +152,54 @@ def retarget(
     target_roles = role_map(target) if target_roles is None else target_roles
     if contacts and motion.contacts is None:
         motion = ensure_contacts(motion)
-    job = _RetargetProblem.from_motion(motion, roles, target, target_roles)
-    moved = _place_arms(job, _place_legs(job, _transfer_posture(job), keep_plants=contacts))
-    return replace(moved, contacts=_drop_missing_contacts(moved.contacts, target, target_roles))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _RetargetProblem:
-    """A motion, its target skeleton, and the target positions of the joints."""
-
-    motion: Motion
-    roles: RoleMap
-    target: Skeleton
-    target_roles: RoleMap
-    scale: float
-    lift_m: float
-    goals: FloatArray  # (F, J, 3) [m] joints of the source, scaled and lifted
-
-    @classmethod
-    def from_motion(cls, motion: Motion, roles: RoleMap, target: Skeleton, target_roles: RoleMap) -> _RetargetProblem:
-        legs = [_leg_length(s, r) for s, r in ((motion.skeleton, roles), (target, target_roles))]
-        depths = [_sole_depth(s, r) for s, r in ((motion.skeleton, roles), (target, target_roles))]
-        scale = legs[1] / legs[0]
-        lift = depths[1] - scale * depths[0]
-        goals = scale * motion.joint_positions() + np.array([0.0, lift, 0.0])
-        return cls(motion, roles, target, target_roles, scale, lift, goals)
-
-    def note(self) -> str:
-        return (
-            f"retargeted from '{self.motion.skeleton.name}' to '{self.target.name}': positions scaled by "
-            f"{self.scale:.4f} (leg length) and lifted by {1000.0 * self.lift_m:.1f} mm (height of the ankle)"
-        )
-
-    def has(self, side: str, parts: tuple[str, ...]) -> bool:
-        return all(f"{side}_{part}" in known for part in parts for known in (self.roles, self.target_roles))
-
-
-def _transfer_posture(job: _RetargetProblem) -> Motion:
-    """The target in the posture of the source, its hips where the scaled hips are."""
-    wxyz = transfer_rotations(job.motion, job.roles, job.target, job.target_roles)
+    # Scale and lift: the goals (F, J, 3) [m] are the joints of the source on a body of this size
+    sides = ((motion.skeleton, roles), (target, target_roles))
+    legs, depths = [_leg_length(*side) for side in sides], [_sole_depth(*side) for side in sides]
+    scale = legs[1] / legs[0]
+    lift_m = depths[1] - scale * depths[0]
+    goals = scale * motion.joint_positions() + np.array([0.0, lift_m, 0.0])
+    # The target in the posture of the source, its hips where the scaled hips are
+    wxyz = transfer_rotations(motion, roles, target, target_roles)
     hips = [f"{side}_hip" for side in SIDES]
-    local = joint_positions(job.target, np.zeros((len(wxyz), 3)), wxyz)
-    middle = local[:, [job.target_roles[hip] for hip in hips]].mean(axis=1)
-    roots = job.goals[:, [job.roles[hip] for hip in hips]].mean(axis=1) - middle
-    report = job.motion.load_report.adding(notes=(job.note(),))
-    return Motion(job.target, job.motion.rate_hz, roots, SO3(wxyz), load_report=report, name=job.motion.name)
-
-
-def _place_legs(job: _RetargetProblem, moved: Motion, *, keep_plants: bool) -> Motion:
-    """Solve legs: ankles at their targets, feet held in contact, the root lowered where a leg is too short."""
-    limbs = {side: Limb.from_name(job.target, f"{side}_leg", job.target_roles) for side in SIDES}
-    moved = _smooth_toes(moved, job.target_roles) if keep_plants else moved
-    paths = {side: _trace_foot(job, moved, side) for side in SIDES}
-    if keep_plants:
-        floor = _fit_floor(job)
+    middle = joint_positions(target, np.zeros((len(wxyz), 3)), wxyz)[:, [target_roles[hip] for hip in hips]].mean(
+        axis=1
+    )
+    roots = goals[:, [roles[hip] for hip in hips]].mean(axis=1) - middle
+    note = (
+        f"retargeted from '{motion.skeleton.name}' to '{target.name}': positions scaled by "
+        f"{scale:.4f} (leg length) and lifted by {1000.0 * lift_m:.1f} mm (height of the ankle)"
+    )
+    report = motion.load_report.adding(notes=(note,))
+    moved = Motion(target, motion.rate_hz, roots, SO3(wxyz), load_report=report, name=motion.name)
+    # Feet: ankles at their goals and, in contact, planted on the scaled floor
+    moved = _smooth_toes(moved, target_roles) if contacts else moved
+    limbs = {side: Limb.from_name(target, f"{side}_leg", target_roles) for side in SIDES}
+    paths = {side: _trace_foot(motion, moved, side, goals[:, roles[f"{side}_ankle"]], target_roles) for side in SIDES}
+    if contacts:
+        names = contact_points(motion.skeleton).names
+        feet = [k for k, name in enumerate(names) if name.endswith(("heel", "toe"))]
+        down = np.stack([_contact_flags(motion, names[k]) for k in feet], axis=1)
+        floor = FloorPlane.fit(scale * contact_positions(motion)[:, feet][down]) if down.any() else None
         paths = {side: plant_foot(path, floor, moved.rate_hz) for side, path in paths.items()}
+    # Legs: the root is lowered where one is too short
     positions = moved.joint_positions()
     stretches = {side: allowed_stretch(positions, limb, LEG_STRETCH) for side, limb in limbs.items()}
-    if keep_plants:
+    if contacts:
         drops = [compute_hip_drop(positions, limbs[side], paths[side], stretches[side]) for side in SIDES]
         drop = smooth_upper_envelope(np.max(drops, axis=0), moved.rate_hz)
         moved = replace(moved, root_positions=moved.root_positions - drop[:, None] * np.array([0.0, 1.0, 0.0]))
     for side in SIDES:
         moved = move_limb_end(moved, limbs[side], paths[side].ankle, paths[side].R_world_ankle, stretch=stretches[side])
-    return replace(moved, contacts=_update_contacts(job.motion.contacts, paths))
+    # Arms: wrists at their goals; hands follow the forearm, so that arm lengths do not bend the wrist
+    for side in SIDES:
+        if all(f"{side}_{part}" in known for part in _ARM for known in (roles, target_roles)):
+            limb = Limb.from_name(target, f"{side}_arm", target_roles)
+            wrists = limit_elbow_change(moved, limb, goals[:, roles[f"{side}_wrist"]])
+            collar = target_roles.get(f"{side}_collar")
+            stretch = allowed_stretch(moved.joint_positions(), limb, ARM_STRETCH)
+            moved = moved if collar is None else rotate_collar(moved, collar, limb, wrists, stretch)
+            moved = move_limb_end(moved, limb, wrists, None, stretch=stretch)
+    return replace(moved, contacts=_carry_contacts(motion.contacts, paths, target, target_roles))
 
 
 def _smooth_toes(moved: Motion, roles: RoleMap) -> Motion:
@@ -245,8 +212,10 @@ def _smooth_toes(moved: Motion, roles: RoleMap) -> Motion:
     return replace(moved, rotations=SO3(wxyz))
 
 
-def _update_contacts(track: Contacts | None, paths: Mapping[str, FootTrajectory]) -> Contacts | None:
-    """The contact track, feet where they were planted."""
+def _carry_contacts(
+    track: Contacts | None, paths: Mapping[str, FootTrajectory], target: Skeleton, roles: RoleMap
+) -> Contacts | None:
+    """The contact track, feet where they were planted, without points that the target lacks."""
     if track is None:
         return None
     active = track.active.copy()
@@ -254,55 +223,26 @@ def _update_contacts(track: Contacts | None, paths: Mapping[str, FootTrajectory]
         for name, down in ((f"{side}_heel", path.heel_down), (f"{side}_toe", path.toe_down)):
             if name in track.names:
                 active[:, track.names.index(name)] = down
-    return Contacts(track.names, active)
+    known = contact_points(target, roles).names
+    names = tuple(name for name in track.names if name in known)
+    return Contacts(names, active[:, [track.names.index(name) for name in names]])
 
 
-def _place_arms(job: _RetargetProblem, moved: Motion) -> Motion:
-    """Solve arms: wrists at their targets; hands follow the forearm, so that arm lengths do not bend the wrist."""
-    for side in SIDES:
-        if job.has(side, _ARM):
-            limb = Limb.from_name(job.target, f"{side}_arm", job.target_roles)
-            goals = limit_elbow_change(moved, limb, job.goals[:, job.roles[f"{side}_wrist"]])
-            collar = job.target_roles.get(f"{side}_collar")
-            stretch = allowed_stretch(moved.joint_positions(), limb, ARM_STRETCH)
-            moved = moved if collar is None else rotate_collar(moved, collar, limb, goals, stretch)
-            moved = move_limb_end(moved, limb, goals, None, stretch=stretch)
-    return moved
-
-
-def _trace_foot(job: _RetargetProblem, moved: Motion, side: str) -> FootTrajectory:
-    """Trajectory of a foot before planting."""
+def _trace_foot(motion: Motion, moved: Motion, side: str, goals: FloatArray, roles: RoleMap) -> FootTrajectory:
+    """Trajectory of a foot of the target before planting, its ankle at goals ``(F, 3)`` [m]."""
     positions, frames = moved.joint_frames()
-    ankle = job.target_roles[f"{side}_ankle"]
-    points = contact_points(job.target, job.target_roles)
+    ankle, points = roles[f"{side}_ankle"], contact_points(moved.skeleton, roles)
     at = points.positions(positions, frames) - positions[:, ankle, None]
     heel, toe = (at[:, points.index(f"{side}_{part}")] for part in ("heel", "toe"))
-    goals = job.goals[:, job.roles[f"{side}_ankle"]]
-    down = [_contact_flags(job.motion, f"{side}_{part}") for part in ("heel", "toe")]
-    return FootTrajectory(goals, frames[:, ankle], heel, toe, down[0], down[1])
+    heel_down, toe_down = (_contact_flags(motion, f"{side}_{part}") for part in ("heel", "toe"))
+    return FootTrajectory(goals, frames[:, ankle], heel, toe, heel_down, toe_down)
 
 
-def _contact_flags(motion: Motion, point: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _contact_flags(motion: Motion, point: str) -> BoolArray:
+    """Frames ``(F,)`` in which a point is in contact; none if the track does not have it."""
     if motion.contacts is None or point not in motion.contacts.names:
         return np.zeros(motion.num_frames, dtype=np.bool_)
     return np.array(motion.contacts.track(point))
-
-
-def _fit_floor(job: _RetargetProblem) -> FloorPlane | None:
-    """The floor under the target: a plane through the source's feet in contact, scaled."""
-    names = contact_points(job.motion.skeleton).names
-    feet = [k for k, name in enumerate(names) if name.endswith(("heel", "toe"))]
-    down = np.stack([_contact_flags(job.motion, names[k]) for k in feet], axis=1)
-    return FloorPlane.fit(job.scale * contact_positions(job.motion)[:, feet][down]) if down.any() else None
-
-
-def _drop_missing_contacts(track: Contacts | None, target: Skeleton, roles: RoleMap) -> Contacts | None:
-    """The contact track, without points that the target lacks."""
-    if track is None:
-        return None
-    known = contact_points(target, roles).names
-    names = tuple(name for name in track.names if name in known)
-    return Contacts(names, track.active[:, [track.names.index(name) for name in names]])
 
 
 def _leg_length(skeleton: Skeleton, roles: RoleMap) -> float:

@@ -64,14 +64,6 @@ def _bone_frame(first: FloatArray, axis: FloatArray) -> FloatArray:
 
 
 @kernel
-def _saturate(length: float, soft: float, limit: float) -> float:
-    """``length`` up to ``soft``, then bending over smoothly (C1) so that it never passes ``limit``."""
-    if length <= soft:
-        return length
-    return soft + (limit - soft) * (1.0 - np.exp(-(length - soft) / (limit - soft)))
-
-
-@kernel
 def solve_limbs(
     upper: FloatArray, middle: FloatArray, end: FloatArray, target: FloatArray, pole: FloatArray, stretch: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -102,9 +94,13 @@ def solve_limbs(
         far = _norm(g)
         a = _unit(a) if whole > 1e-9 * (l1 + l2) else _unit(k)
         g = g / far if far > 1e-9 * (l1 + l2) else a
-        total = l1 + l2
-        length = _saturate(far, stretch[f, 0] * total, stretch[f, 1] * total)
+        # The distance bends over smoothly (C1) from the first stretch on, and never passes the second
+        total, length = l1 + l2, far
+        soft, limit = stretch[f, 0] * total, stretch[f, 1] * total
+        if far > soft:
+            length = soft + (limit - soft) * (1.0 - np.exp(-(far - soft) / (limit - soft)))
         length = max(length, abs(l1 - l2) + 1e-6 * total)
+        # The bend plane: where the middle joint is or, as the limb straightens, the pole
         bend = k - a * _dot(a, k)
         size = _norm(bend)
         hint = pole[f] - a * _dot(a, pole[f])
@@ -112,11 +108,13 @@ def solve_limbs(
             hint = _perpendicular(a)
         weak = max(0.0, 1.0 - size / (0.08 * l1))  # the plane of a nearly straight limb is undefined
         bend = _unit(bend + _unit(hint) * (0.02 * l1 * weak * weak + 1e-12 * l1))
+        # It turns with the line from the upper joint to the end; then the law of cosines
         turned = _unit(_rotate_by_arc(a, g, bend))
         cosine = min(1.0, max(-1.0, (l1 * l1 + length * length - l2 * l2) / (2.0 * l1 * length)))
         sine = np.sqrt(1.0 - cosine * cosine)
         k_new = l1 * (cosine * g + sine * turned)
         s_new = length * g - k_new
+        # Bones turn with their plane, so that no twist is added
         axis, axis_new = _cross(a, bend), _cross(g, turned)
         first[f] = _bone_frame(_unit(k_new), axis_new) @ _bone_frame(_unit(k), axis).T
         second[f] = _bone_frame(_unit(s_new), axis_new) @ _bone_frame(_unit(s), axis).T
@@ -201,8 +199,16 @@ def solve_two_bone(
             turns with the lower bone.
         stretch: largest extension, as a part of the limb's length.
     """
+    # A limb is one chain of joints that lie apart
     limb = Limb.from_name(motion.skeleton, limb) if isinstance(limb, str) else limb
-    _check_chain(motion.skeleton, limb)
+    skeleton = motion.skeleton
+    for above, below in ((limb.upper, limb.middle), (limb.middle, limb.end)):
+        joint = int(skeleton.parents[below])
+        while joint not in (above, NO_PARENT):
+            joint = int(skeleton.parents[joint])
+        if joint == NO_PARENT:
+            names = skeleton.names
+            raise InputError(f"'{names[below]}' does not hang below '{names[above]}'", "A limb is one chain of joints")
     if not 0.5 <= stretch < 1.0:
         raise InputError(f"stretch is {stretch}", "Give a part of the limb between 0.5 and 1")
     goals = frozen(np.broadcast_to(np.asarray(targets, dtype=np.float64), (motion.num_frames, 3)), name="targets")
@@ -258,6 +264,7 @@ def move_limb(
         np.ascontiguousarray(frames[:, limb.upper] @ limb.pole_upper),
         np.stack([saturation_start(largest), largest], axis=-1),
     )
+    # World turns of both bones as local rotations
     turn_upper, turn_lower = SO3.from_matrix(first), SO3.from_matrix(second)
     moved = wxyz.copy()
     moved[:, limb.upper] = (
@@ -279,13 +286,3 @@ def set_end_rotation(wxyz: FloatArray, motion: Motion, limb: Limb, end_rotations
 def _parent_rotations(frames: SO3, skeleton: Skeleton, joint: int) -> SO3:
     parent = int(skeleton.parents[joint])
     return SO3.identity(frames.shape[0]) if parent == NO_PARENT else frames[:, parent]
-
-
-def _check_chain(skeleton: Skeleton, limb: Limb) -> None:
-    for above, below in ((limb.upper, limb.middle), (limb.middle, limb.end)):
-        joint = int(skeleton.parents[below])
-        while joint not in (above, NO_PARENT):
-            joint = int(skeleton.parents[joint])
-        if joint == NO_PARENT:
-            names = skeleton.names
-            raise InputError(f"'{names[below]}' does not hang below '{names[above]}'", "A limb is one chain of joints")

@@ -28,6 +28,7 @@ def _next_row(row: int, held: int, hold: int, rows: int) -> tuple[int, int]:
 def multiply(p: FloatArray, p_hold: int, q: FloatArray, q_hold: int, size: int) -> FloatArray:
     """Products ``(size, 4)`` of ``(P, 4)`` and ``(Q, 4)``, polished; each row is held, and the rows repeat."""
     out = np.empty((size, 4))
+    # Rows of both, and how often each was used
     i = i_held = j = j_held = 0
     for k in range(size):
         w, x, y, z = _product(p[i, 0], p[i, 1], p[i, 2], p[i, 3], q[j, 0], q[j, 1], q[j, 2], q[j, 3])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray
 from marey.lie.quaternions import half_cotangent_remainder, norm, one_minus_cos_over_square, stumpff
 from marey.lie.so3 import check_vectors
 
@@ -29,21 +29,13 @@ def hat(v: ArrayLike) -> FloatArray:
     return out
 
 
-def vee(matrices: ArrayLike) -> FloatArray:
-    """Vectors ``(..., 3)`` of the skew part of matrices ``(..., 3, 3)``; undoes :func:`hat`."""
-    m = np.asarray(matrices, dtype=np.float64)
-    if m.ndim < 2 or m.shape[-2:] != (3, 3):
-        raise InputError(f"matrices have shape {m.shape}, expected (..., 3, 3)")
-    pairs = [(m[..., 2, 1], m[..., 1, 2]), (m[..., 0, 2], m[..., 2, 0]), (m[..., 1, 0], m[..., 0, 1])]
-    return np.stack([0.5 * (a - b) for a, b in pairs], axis=-1)
-
-
 def left_jacobian(v: ArrayLike) -> FloatArray:
     r"""Left Jacobian ``(..., 3, 3)`` of rotation vectors ``(..., 3)`` [rad], to a few ulp.
 
     .. math:: J_l = I + \frac{1-\cos\theta}{\theta^2}\hat v + \frac{\theta-\sin\theta}{\theta^3}\hat v^2
     """
-    v, theta = _vectors_and_angles(v)
+    v = check_vectors(v, 3, name="rotation vectors")
+    theta = norm(v)
     return _in_powers_of_hat(v, one_minus_cos_over_square(theta), stumpff(3, theta))
 
 
@@ -52,23 +44,14 @@ def left_jacobian_inverse(v: ArrayLike) -> FloatArray:
 
     .. math:: J_l^{-1} = I - \tfrac12\hat v + \frac{1 - \frac\theta2\cot\frac\theta2}{\theta^2}\hat v^2
     """
-    v, theta = _vectors_and_angles(v)
+    v = check_vectors(v, 3, name="rotation vectors")
+    theta = norm(v)
     return _in_powers_of_hat(v, np.full_like(theta, -0.5), half_cotangent_remainder(theta))
 
 
 def right_jacobian(v: ArrayLike) -> FloatArray:
     """Right Jacobian, the transpose of the left one: the angular velocity in the body frame."""
     return np.swapaxes(left_jacobian(v), -1, -2)
-
-
-def right_jacobian_inverse(v: ArrayLike) -> FloatArray:
-    """Inverse of :func:`right_jacobian`."""
-    return np.swapaxes(left_jacobian_inverse(v), -1, -2)
-
-
-def _vectors_and_angles(v: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    v = check_vectors(v, 3, name="rotation vectors")
-    return v, norm(v)
 
 
 def _in_powers_of_hat(v: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
@@ -116,6 +99,7 @@ def _coupling(twists: FloatArray) -> FloatArray:
     W, V = hat(twists[..., :3]), hat(twists[..., 3:])
     theta = norm(twists[..., :3])[..., None, None]
     c3, c4, c5 = (stumpff(order, theta) for order in (3, 4, 5))
+    # Products of the cross-product matrices, each made once
     WV, VW = W @ V, V @ W
     WVW = WV @ W
     symmetric = c3 * (WV + VW + WVW) + c4 * (W @ WV + VW @ W - 3.0 * WVW)

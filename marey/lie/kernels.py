@@ -63,8 +63,10 @@ def logarithm(w: float, x: float, y: float, z: float) -> Vector:
 def right_jacobian_times(x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
     r"""Return :math:`J_r(\xi)\,v = v - c_2\,\xi\times v + c_3\,\xi\times(\xi\times v)`, ``xi = (x, y, z)``."""
     square = x * x + y * y + z * z
+    # c_2 = (1 - cos theta) / theta^2 and c_3 = (theta - sin theta) / theta^3
     half_sinc = sinc(0.5 * sqrt(square))
     c2, c3 = 0.5 * half_sinc * half_sinc, third_stumpff(square)
+    # xi x v, and then xi x (xi x v)
     p, q, r = y * c - z * b, z * a - x * c, x * b - y * a
     return (
         a - c2 * p + c3 * (y * r - z * q),
@@ -185,6 +187,12 @@ def write_rotation(out: FloatArray, q: Quaternion) -> None:
 def row3(rows: FloatArray, i: int) -> Vector:
     """Row of an array ``(N, 3)``."""
     return rows[i, 0], rows[i, 1], rows[i, 2]
+
+
+@kernel
+def put3(rows: FloatArray, i: int, a: Vector) -> None:
+    """Write a vector into a row of an array ``(N, 3)``."""
+    rows[i, 0], rows[i, 1], rows[i, 2] = a
 
 
 @kernel

@@ -48,9 +48,14 @@ def stumpff(order: int, theta: ArrayLike) -> FloatArray:
         return sinc(theta) if order == 1 else one_minus_cos_over_square(theta)
     angle = np.abs(np.asarray(theta, dtype=np.float64))
     inside = np.minimum(angle, SERIES_LIMIT)
-    series = _series(order, inside * inside)
+    square = inside * inside
+    # The series, from its last term (Horner)
+    series = np.full_like(square, 1.0 / factorial(2 * NUM_TERMS - 2 + order))
+    for j in range(NUM_TERMS - 2, -1, -1):
+        series = 1.0 / factorial(2 * j + order) - square * series
     if not np.any(angle > SERIES_LIMIT):
         return series
+    # c_k = (1/(k-2)! - c_{k-2}) / theta^2 beyond
     outside = np.maximum(angle, SERIES_LIMIT)
     recurrence = (1.0 / factorial(order - 2) - stumpff(order - 2, outside)) / outside**2
     return np.where(angle > SERIES_LIMIT, recurrence, series)
@@ -64,13 +69,6 @@ def half_cotangent_remainder(theta: ArrayLike) -> FloatArray:
     """
     half = 0.5 * np.asarray(theta, dtype=np.float64)
     return (one_minus_cos_over_square(half) - stumpff(3, half)) / (4.0 * sinc(half))
-
-
-def _series(order: int, square: FloatArray) -> FloatArray:
-    total = np.full_like(square, 1.0 / factorial(2 * NUM_TERMS - 2 + order))
-    for j in range(NUM_TERMS - 2, -1, -1):
-        total = 1.0 / factorial(2 * j + order) - square * total
-    return total
 
 
 KERNEL_SIZE = 40_000  # [quaternions] numpy needs some 3 ms for so many; below, loading the compiler does not pay
@@ -143,6 +141,7 @@ def nearest_sign(p: FloatArray, q: FloatArray) -> FloatArray:
     side = np.array(dot(p, q))
     if np.any(side == 0.0):
         p, q = np.broadcast_arrays(p, q)
+        # Half a turn apart: the sign by the axis
         tied = side == 0.0
         relative = multiply(conjugate(p[tied]), q[tied])
         relative[..., 0] = 0.0
@@ -186,6 +185,7 @@ def from_matrices(m: FloatArray) -> FloatArray:
     squares = np.stack([1 + x + y + z, 1 + x - y - z, 1 - x + y - z, 1 - x - y + z], axis=-1)
     a, b, c = m[..., 2, 1], m[..., 0, 2], m[..., 1, 0]
     d, e, f = m[..., 1, 2], m[..., 2, 0], m[..., 0, 1]
+    # Four times the products of one component with all, for each of the four
     rows = [
         np.stack([squares[..., 0], a - d, b - e, c - f], axis=-1),
         np.stack([a - d, squares[..., 1], c + f, b + e], axis=-1),

@@ -57,13 +57,21 @@ def check_rotation_matrices(values: ArrayLike) -> FloatArray:
         raise InputError(f"rotation matrices have shape {m.shape}, expected (..., 3, 3)")
     if not np.isfinite(m).all():
         frozen(m, name="rotation matrices")
+    # How far R^T R is from the identity
     error = np.abs(np.swapaxes(m, -1, -2) @ m - np.eye(3)).max(axis=(-2, -1), initial=0.0)
-    _raise_not_rotation(m, (error > REPAIR_TOL) | (np.linalg.det(m) < 0.0))
+    bad = (error > REPAIR_TOL) | (np.linalg.det(m) < 0.0)
+    if np.any(bad):
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        det = float(np.linalg.det(m[where]))
+        raise InputError(
+            f"matrix {where} is no rotation (determinant {det:.6g})", "Its columns must be orthonormal and right-handed"
+        )
     if np.any(error > FLOAT32_TOL):
         worst = float(error.max())
         warnings.warn(f"rotation matrices off orthonormal by {worst:.1e} were repaired", stacklevel=3)
     if not np.any(error > ROUNDING_TOL):
         return m
+    # The nearest rotation, by the polar decomposition
     u, _, vt = np.linalg.svd(m)
     return u @ vt
 
@@ -73,15 +81,6 @@ def row_index(index: Any) -> tuple[Any, ...]:
     parts = cast(tuple[Any, ...], index) if isinstance(index, tuple) else (index,)
     has_ellipsis = any(part is Ellipsis for part in parts)
     return (*parts, slice(None)) if has_ellipsis else (*parts, Ellipsis, slice(None))
-
-
-def _raise_not_rotation(m: FloatArray, bad: np.ndarray) -> None:
-    if np.any(bad):
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        det = float(np.linalg.det(m[where]))
-        raise InputError(
-            f"matrix {where} is no rotation (determinant {det:.6g})", "Its columns must be orthonormal and right-handed"
-        )
 
 
 SAFE_NORMS = (1e-140, 1e140)  # [-] squares of components outside may underflow or overflow
@@ -152,7 +151,13 @@ class SO3:
         all digits at both ends. Opposite vectors are turned by π about an axis across ``end``.
         """
         a, b = np.broadcast_arrays(normalise_directions(start, name="start"), normalise_directions(end, name="end"))
-        axis = _perpendicular_axis(np.cross(a, b), b)
+        # The axis, or any across `b` where both are parallel, made exactly perpendicular to `b`
+        axis = np.cross(a, b)
+        coordinate = np.eye(3)[np.argmin(np.abs(b), axis=-1)]
+        axis = np.where(quaternions.norm(axis)[..., None] > 0.0, axis, np.cross(b, coordinate))
+        axis = axis / quaternions.norm(axis)[..., None]
+        axis = axis - quaternions.dot(axis, b)[..., None] * b
+        axis = axis / quaternions.norm(axis)[..., None]
         w, sine = 0.5 * quaternions.norm(a + b), 0.5 * quaternions.norm(a - b)
         return _wrap_normalised(np.concatenate([w[..., None], sine[..., None] * axis], axis=-1))
 
@@ -197,6 +202,7 @@ class SO3:
         """
         along = quaternions.dot(self.wxyz[..., 1:], normalise_directions(axis, name="axis"))
         w = np.broadcast_to(self.wxyz[..., 0], along.shape)
+        # q and -q give the same angle
         side = quaternions.leading_component(np.stack([w, along, 0.0 * along, 0.0 * along], axis=-1))
         return 2.0 * np.arctan2(np.copysign(1.0, side) * along, np.abs(w))
 
@@ -295,6 +301,7 @@ def _normalise(wxyz: FloatArray) -> FloatArray:
     norms = quaternions.norm(wxyz)
     if not norms.size or np.abs(norms - 1.0).max() <= UNIT_TOL:
         return wxyz
+    # Scaled first where squares would underflow or overflow
     if norms.min() < SAFE_NORMS[0] or norms.max() > SAFE_NORMS[1]:
         largest = np.abs(wxyz).max(axis=-1)
         if largest.min() == 0.0:
@@ -305,16 +312,6 @@ def _normalise(wxyz: FloatArray) -> FloatArray:
     unit = wxyz / np.where(np.abs(norms - 1.0) > UNIT_TOL, norms, 1.0)[..., None]
     unit.setflags(write=False)
     return unit
-
-
-def _perpendicular_axis(axis: FloatArray, unit: FloatArray) -> FloatArray:
-    """Unit vectors along ``axis``, made perpendicular to ``unit``; any perpendicular one where the axis is zero."""
-    coordinate = np.eye(3)[np.argmin(np.abs(unit), axis=-1)]
-    length = quaternions.norm(axis)[..., None]
-    axis = np.where(length > 0.0, axis, np.cross(unit, coordinate))
-    axis = axis / quaternions.norm(axis)[..., None]
-    axis = axis - quaternions.dot(axis, unit)[..., None] * unit
-    return axis / quaternions.norm(axis)[..., None]
 
 
 MEAN_STEP_TOL = 1e-12  # [rad] a decade above the rounding of a mean of logarithms
@@ -344,11 +341,21 @@ def frechet_mean(rotations: SO3, *, weights: ArrayLike | None = None, max_iterat
     if not rotations.shape or len(rotations) == 0:
         raise InputError(f"a mean of no rotations (batch {rotations.shape})", "Give at least one sample")
     share = _normalise_weights(rotations, weights)
-    mean = _chordal_mean(rotations, share)
+    # The chordal mean: the largest eigenvector of \sum_i w_i q_i q_i^T
+    weighted = share[..., None] * rotations.wxyz
+    moments = np.moveaxis(weighted, 0, -1) @ np.moveaxis(rotations.wxyz, 0, -2)
+    mean = SO3(np.linalg.eigh(moments)[1][..., -1])
     logs = (mean.inverse() @ rotations).log()
-    unslope = _inverse_gradient(logs, share)
+    # How fast the sum of logarithms falls with a step, \sum_i w_i J_l^{-1}(v_i); a flat one is not inverted
+    theta = norm(logs)
+    weight = share * half_cotangent_remainder(theta)
+    slope = np.moveaxis(weight[..., None] * logs, 0, -1) @ np.moveaxis(logs, 0, -2)
+    slope = slope + (1.0 - np.sum(weight * theta**2, axis=0))[..., None, None] * np.eye(3)
+    is_steep = np.linalg.eigvalsh(slope)[..., :1, None] > STEEP_GRADIENT
+    unslope = np.linalg.inv(np.where(is_steep, slope, np.eye(3)))
     step = np.zeros((*mean.shape, 3))
     for iteration in range(max_iterations):
+        # \sum_i w_i log(mu^-1 x_i), divided by the slope at the start
         gradient = np.einsum("m...,m...i->...i", share, logs)
         step = np.einsum("...ij,...j->...i", unslope, gradient)
         mean = mean @ SO3.exp(step if iteration < HALVING_START else 0.5 * gradient)
@@ -356,21 +363,6 @@ def frechet_mean(rotations: SO3, *, weights: ArrayLike | None = None, max_iterat
             return mean
         logs = (mean.inverse() @ rotations).log()
     raise ConvergenceError(f"Fréchet mean did not settle in {max_iterations} iterations", report=step)
-
-
-def _inverse_gradient(logs: FloatArray, share: FloatArray) -> FloatArray:
-    r"""Inverse ``(..., 3, 3)`` of how fast the sum of logarithms falls with a step, :math:`\sum_i w_i J_l^{-1}(v_i)`.
-
-    Its skew part, half the sum itself, is nearly zero at the start and left out. The rest lies between zero and the
-    identity; where samples are spread so far that it is small, a Newton step could leap too far, and the plain one is
-    taken.
-    """
-    theta = norm(logs)
-    weight = share * half_cotangent_remainder(theta)
-    slope = np.moveaxis(weight[..., None] * logs, 0, -1) @ np.moveaxis(logs, 0, -2)
-    slope = slope + (1.0 - np.sum(weight * theta**2, axis=0))[..., None, None] * np.eye(3)
-    is_steep = np.linalg.eigvalsh(slope)[..., :1, None] > STEEP_GRADIENT
-    return np.linalg.inv(np.where(is_steep, slope, np.eye(3)))
 
 
 def _normalise_weights(rotations: SO3, weights: ArrayLike | None) -> FloatArray:
@@ -387,9 +379,3 @@ def _normalise_weights(rotations: SO3, weights: ArrayLike | None) -> FloatArray:
     if np.any(full < 0.0) or np.any(total <= 0.0):
         raise InputError("weights are negative or sum to zero", "Give numbers that are not negative, one positive")
     return full / total
-
-
-def _chordal_mean(rotations: SO3, share: FloatArray) -> SO3:
-    weighted = share[..., None] * rotations.wxyz
-    moments = np.moveaxis(weighted, 0, -1) @ np.moveaxis(rotations.wxyz, 0, -2)
-    return SO3(np.linalg.eigh(moments)[1][..., -1])

@@ -6,12 +6,17 @@ with :math:`\partial\rho_j/\partial x = J_r^{-1}(\rho_j)\,\partial^b f_j/\partia
 
 from __future__ import annotations
 
-from math import sqrt
-
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.lie.kernels import Vector, exponential, logarithm, product, right_jacobian_times, sinc, third_stumpff
+from marey.lie.kernels import (
+    Vector,
+    exponential,
+    logarithm,
+    product,
+    right_jacobian_inverse_times,
+    right_jacobian_times,
+)
 from marey.models.evaluation import (
     GEODESIC_PRODUCT,
     ModelArrays,
@@ -72,20 +77,6 @@ def greedy_coordinates(mean_wxyz: FloatArray, basis: FloatArray, metric: FloatAr
 
 
 @kernel
-def right_jacobian_inverse_times(x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
-    r"""Return :math:`J_r^{-1}(\rho)\,v = v + \frac12\rho\times v + d\,\rho\times(\rho\times v)`."""
-    quarter = 0.25 * (x * x + y * y + z * z)
-    half_sinc = sinc(0.5 * sqrt(quarter))
-    d = (0.5 * half_sinc * half_sinc - third_stumpff(quarter)) / (4.0 * sinc(sqrt(quarter)))
-    p, q, r = y * c - z * b, z * a - x * c, x * b - y * a
-    return (
-        a + 0.5 * p + d * (y * r - z * q),
-        b + 0.5 * q + d * (z * p - x * r),
-        c + 0.5 * r + d * (x * q - y * p),
-    )
-
-
-@kernel
 def squared_distances(
     kind: int, mean_wxyz: FloatArray, basis: FloatArray, wxyz: FloatArray, x: FloatArray
 ) -> FloatArray:
@@ -115,7 +106,8 @@ def pose_normals(
             a, b, c = log_between(wxyz[f, j], made[j])
             row = columns[j]
             for i in range(count):
-                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times(a, b, c, row[0, i], row[1, i], row[2, i])
+                column = (row[0, i], row[1, i], row[2, i])
+                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times((a, b, c), column)
             _accumulate(row, a, b, c, metric[j], normals[f], slopes[f])
     return normals, slopes
 
@@ -169,7 +161,8 @@ def joint_normals(
                 _tangent_row(basis, j, x[f], row)
             a, b, c = log_between(wxyz[f, j], made[j])
             for i in range(size):
-                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times(a, b, c, row[0, i], row[1, i], row[2, i])
+                column = (row[0, i], row[1, i], row[2, i])
+                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times((a, b, c), column)
             _accumulate(row, a, b, c, 1.0, normals[j], slopes[j])
     return normals, slopes
 

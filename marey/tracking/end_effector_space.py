@@ -8,7 +8,7 @@ from typing import Final, Literal, final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.kinematics import JointLimits, PointTask, PoseTask, Task, solve_ik
 from marey.lie import SO3
 from marey.skeleton import ContactPoints, Pose, role_map
@@ -21,10 +21,10 @@ from marey.tracking.particle_filter import (
     Particles,
     TrackFrame,
     TrackingProblem,
+    check_particle_count,
     collect_result,
     run_filter,
 )
-from marey.tracking.pose_space import check_particle_count
 
 REST_ROLES: Final = (  # joints of small range; shoulders and elbows are left to the goals
     *("spine1", "spine2", "spine3", "neck", "head"),
@@ -63,38 +63,31 @@ class EffectorDecoder:
 
     def __call__(self, wxyz: FloatArray, tools: FloatArray, sight: FrameDetections) -> FloatArray:
         """Poses ``(N, J, 4)`` for tools ``(N, T, 3)`` [m], from poses ``(N, J, 4)``."""
-        scene, seen = self.scene, self._visible_keypoints(sight)
+        scene, body = self.scene, self.scene.start
+        # Detected keypoints that are not effectors pull to their viewing rays
+        is_ray = np.array([self.uses_rays and name not in scene.tools.names for name in scene.keypoints.names])
+        seen = np.flatnonzero(is_ray & (sight.trust > 0.0))
         places = scene.positions(scene.keypoints, wxyz)[:, seen]
         rays = scene.observations.camera.back_project(sight.pixels[seen], places)
         weight = frozen(self.weight, name="weight")
         ray_weights = [frozen(c * self.weight, name="weight") for c in sight.trust[seen]]
+        # Each particle is solved from its own last pose
         solved = np.empty_like(wxyz)
         for n in range(len(wxyz)):
             tasks: list[Task] = [self.rest]
             tasks += [_point_task(scene.tools, t, tools[n, t], weight) for t in range(len(scene.tools))]
             tasks += [_point_task(scene.keypoints, k, rays[n, i], ray_weights[i]) for i, k in enumerate(seen)]
-            solved[n] = self._solve(wxyz[n], tasks)
+            result = solve_ik(
+                body.skeleton,
+                tasks,
+                start=Pose(body.skeleton, body.root_position, SO3(wxyz[n])),
+                limits=scene.limits,
+                root="fixed",
+                max_iterations=self.iterations,
+                on_failure="return",
+            )
+            solved[n] = result.pose.rotations.wxyz
         return solved
-
-    def _visible_keypoints(self, sight: FrameDetections) -> IntArray:
-        """Detected keypoints that are not effectors."""
-        if not self.uses_rays:
-            return np.zeros(0, dtype=np.int64)
-        other = np.array([name not in self.scene.tools.names for name in self.scene.keypoints.names])
-        return np.flatnonzero(other & (sight.trust > 0.0))
-
-    def _solve(self, wxyz: FloatArray, tasks: list[Task]) -> FloatArray:
-        start = Pose(self.scene.start.skeleton, self.scene.start.root_position, SO3(wxyz))
-        result = solve_ik(
-            start.skeleton,
-            tasks,
-            start=start,
-            limits=self.scene.limits,
-            root="fixed",
-            max_iterations=self.iterations,
-            on_failure="return",
-        )
-        return result.pose.rotations.wxyz
 
 
 def _point_task(points: ContactPoints, k: int, place: FloatArray, weight: FloatArray) -> PointTask:
@@ -130,7 +123,14 @@ def sample_guided_step(
     Tools that are not seen are drawn from the prior. The gain is :math:`\log N(x'; x, Q) - \log N(x'; m, P)`.
     """
     camera = scene.observations.camera
-    trust, pixels = _tool_detections(scene, sight)
+    # Trust and pixels of the tools; zero where a tool is not among the keypoints or not seen
+    names = scene.keypoints.names
+    trust, pixels = np.zeros(len(scene.tools)), np.zeros((len(scene.tools), 2))
+    for t, name in enumerate(scene.tools.names):
+        if name in names:
+            k = names.index(name)
+            trust[t], pixels[t] = sight.trust[k], sight.pixels[k]
+    # The mean m and the covariance P of each tool
     H = camera.jacobian(tools)
     back = np.swapaxes(H, -1, -2) * (trust / sigma_px**2)[:, None, None]  # (N, T, 3, 2) HᵀR⁻¹
     precision = np.linalg.inv(covariance)
@@ -139,21 +139,11 @@ def sample_guided_step(
     L = np.linalg.cholesky(P)
     noise = rng.normal(size=tools.shape)
     places = mean + (L @ noise[..., None])[..., 0]
+    # The gain: densities of prior and proposal at what was drawn
     moved = places - tools
     prior = np.einsum("nti,ij,ntj->n", moved, precision, moved)
     spread = np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(axis=(1, 2))
     return ProposalSample(places, 0.5 * (np.sum(noise**2, axis=(1, 2)) - prior) + spread)
-
-
-def _tool_detections(scene: TrackingProblem, sight: FrameDetections) -> tuple[FloatArray, FloatArray]:
-    """Trust ``(T,)`` and pixels ``(T, 2)`` of the tools; zero where a tool is not among the keypoints or not seen."""
-    names = scene.keypoints.names
-    trust, pixels = np.zeros(len(scene.tools)), np.zeros((len(scene.tools), 2))
-    for t, name in enumerate(scene.tools.names):
-        if name in names:
-            k = names.index(name)
-            trust[t], pixels[t] = sight.trust[k], sight.pixels[k]
-    return trust, pixels
 
 
 Proposal = Literal["guided", "random-walk"]
@@ -213,6 +203,7 @@ class EffectorFilter:
         return collect_result(scene, self._frames(scene, rng), "end-effector track")
 
     def _frames(self, scene: TrackingProblem, rng: np.random.Generator) -> Iterator[TrackFrame]:
+        # What was not given suits the proposal
         likelihood = LIKELIHOODS[self.proposal] if self.likelihood is None else self.likelihood
         steps = STEPS_M[self.proposal] if self.step_m is None else self.step_m
         is_guided = self.proposal == "guided"

@@ -1,4 +1,4 @@
-"""Points of a body by name: what the camera sees, and what the filter steers."""
+"""Points of a body by name, the camera that sees them, and the detections it gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import ContactPoints, Skeleton, contact_points, joint_frames, role_map
+from marey.skeleton import ContactPoints, Skeleton, contact_points, role_map
 
 TOOLS: Final = ("left_hand", "right_hand", "head")  # the three end effectors of [Engell2012]_ §9.1
 KEYPOINTS: Final = (
@@ -33,12 +33,12 @@ def body_points(skeleton: Skeleton, names: Sequence[str]) -> ContactPoints:
     if not names or len(set(names)) < len(names):
         raise InputError(f"points are {tuple(names)}", "Name at least one point, each of them once")
     found = [_find_point(skeleton, name) for name in names]
-    return ContactPoints(
-        tuple(names), np.array([joint for joint, _ in found]), np.array([offset for _, offset in found])
-    )
+    joints, offsets = np.array([joint for joint, _ in found]), np.array([offset for _, offset in found])
+    return ContactPoints(tuple(names), joints, offsets)
 
 
 def _find_point(skeleton: Skeleton, name: str) -> tuple[int, FloatArray]:
+    # A joint, a role, a point of contact, or the tip of a joint
     roles, touches = role_map(skeleton), contact_points(skeleton)
     if name in skeleton.names:
         return skeleton.index(name), np.zeros(3)
@@ -53,29 +53,10 @@ def _find_point(skeleton: Skeleton, name: str) -> tuple[int, FloatArray]:
     raise UnknownNameError("point", name, f"skeleton '{skeleton.name}'", (*touches.names, *skeleton.names))
 
 
-def compute_point_positions(
-    points: ContactPoints, skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray
-) -> FloatArray:
-    """Points ``(N, K, 3)`` [m] in world, of poses with roots ``(N, 3)`` and local rotations ``(N, J, 4)``."""
-    positions, R_world_joint = joint_frames(skeleton, roots, wxyz)
-    return points.positions(positions, R_world_joint)
-
-
 def track_points(motion: Motion, names: Sequence[str]) -> FloatArray:
     """Points of a clip by name, ``(F, K, 3)`` [m] in world."""
     positions, R_world_joint = motion.joint_frames()
     return body_points(motion.skeleton, names).positions(positions, R_world_joint)
-
-
-def find_moving_joints(skeleton: Skeleton, points: ContactPoints) -> BoolArray:
-    """Which joints ``(J,)`` move any of the points, the root left out."""
-    moving = np.zeros(skeleton.num_joints, dtype=np.bool_)
-    for joint in points.joints:
-        j = int(joint)
-        while j > 0:
-            moving[j] = True
-            j = int(skeleton.parents[j])
-    return moving
 
 
 def average_rotations(wxyz: FloatArray, weights: FloatArray) -> FloatArray:
@@ -158,7 +139,7 @@ class Camera:
         axes = self.axes()
         return (axes.T * np.array([across, up, depth])) @ axes
 
-    def is_in_view(self, points: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def is_in_view(self, points: FloatArray) -> BoolArray:
         """Whether points ``(..., 3)`` are before the lens and inside the picture."""
         pixels = self.project(points)
         inside = np.all((pixels >= 0.0) & (pixels <= np.asarray(self.size)), axis=-1)
@@ -190,6 +171,7 @@ class Occlusion:
         begin = min(1.0, self.bursts_per_s / rate_hz)
         end = min(1.0, 1.0 / (self.burst_s * rate_hz))
         gap = np.zeros(points, dtype=np.bool_)
+        # A gap goes on with one probability and begins with another
         for f in range(frames):
             gap = np.where(gap, rng.random(points) >= end, rng.random(points) < begin)
             hidden[f] |= gap
@@ -262,10 +244,12 @@ def observe(
     """
     if not (np.isfinite(noise_px) and noise_px >= 0.0 and 0.0 <= outliers <= 1.0):
         raise InputError(f"noise_px is {noise_px}, outliers {outliers}", "Give a noise >= 0 and a share in 0..1")
+    # Projected and displaced; strays are anywhere in the picture
     points = track_points(motion, joints)
     frames, count = points.shape[:2]
     pixels = camera.project(points) + noise_px * rng.normal(size=(frames, count, 2))
     strays = rng.random((frames, count)) < outliers
     pixels = np.where(strays[..., None], rng.random((frames, count, 2)) * camera.size, pixels)
+    # What is hidden or out of view is not detected
     hidden = (occlusion or Occlusion()).sample_hidden(rng, frames, count, motion.rate_hz)
     return Observations(camera, motion.rate_hz, tuple(joints), pixels, camera.is_in_view(points) & ~hidden)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from time import perf_counter
 
@@ -17,8 +17,8 @@ from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.kinematics import JointLimits
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import ContactPoints, Pose
-from marey.tracking.observation import Observations, body_points, compute_point_positions, track_points
+from marey.skeleton import ContactPoints, Pose, joint_frames
+from marey.tracking.observation import Observations, body_points, track_points
 
 
 def normalise_log_weights(log_weights: FloatArray) -> FloatArray:
@@ -84,10 +84,6 @@ class Particles:
         """Weights ``(N,)``, summing to one."""
         return exponentiate_log_weights(self.log_weights)
 
-    def with_weights(self, log_weights: FloatArray) -> Particles:
-        """Return the same guesses with other weights."""
-        return Particles(self.wxyz, self.tools, log_weights)
-
     def resample(self, which: IntArray) -> Particles:
         """Return some of the particles, all of one weight."""
         return Particles(self.wxyz[which], self.tools[which], np.full(len(which), -np.log(len(which))))
@@ -129,7 +125,7 @@ class TrackingProblem:
     def positions(self, points: ContactPoints, wxyz: FloatArray) -> FloatArray:
         """Points ``(N, ., 3)`` [m] of poses ``(N, J, 4)``."""
         roots = np.broadcast_to(self.start.root_position, (len(wxyz), 3))
-        return compute_point_positions(points, self.start.skeleton, roots, wxyz)
+        return points.positions(*joint_frames(self.start.skeleton, roots, wxyz))
 
     def pixels(self, wxyz: FloatArray) -> FloatArray:
         """Where the camera sees the keypoints of poses ``(N, J, 4)``: ``(N, K, 2)`` [px]."""
@@ -186,10 +182,11 @@ class Likelihood:
         self, scene: TrackingProblem, sight: FrameDetections, particles: Particles, gains: FloatArray
     ) -> tuple[Particles, float]:
         """Return weighed particles, and the distance [px] of the best of them to what is seen."""
+        # w <- w p/q exp(-E / 2 sigma^2), in logarithms
         seen = scene.pixels(particles.wxyz)
         energies, distances = compute_reprojection_energies(seen, sight.pixels, sight.trust, self.robust_px)
         log_weights = particles.log_weights + gains - energies / (2.0 * self.sigma_px**2)
-        return particles.with_weights(normalise_log_weights(log_weights)), float(distances.min())
+        return replace(particles, log_weights=normalise_log_weights(log_weights)), float(distances.min())
 
     def state(self, sight: FrameDetections, distance_px: float) -> TrackState:
         """Judge a frame."""
@@ -211,6 +208,12 @@ class TrackFrame:
     seconds: float  # wall time
 
 
+def check_particle_count(num_particles: int) -> None:
+    """Refuse a filter without particles."""
+    if num_particles < 1:
+        raise InputError(f"num_particles is {num_particles}", "Use at least one")
+
+
 def run_filter(
     scene: TrackingProblem, walk: MotionModel, likelihood: Likelihood, count: int, rng: np.random.Generator
 ) -> Iterator[TrackFrame]:
@@ -219,11 +222,13 @@ def run_filter(
     particles = scene.repeat_pose(good, count)
     for f in range(len(scene.observations)):
         begin = perf_counter()
+        # Move, weigh, judge
         sight = scene.detections(f)
         moved, gains = walk.move(particles, sight, spread, rng)
         weighed, distance_px = likelihood.weigh(scene, sight, moved, gains)
         size, state = compute_effective_size(weighed.weights), likelihood.state(sight, distance_px)
         is_lost, is_poor = state is TrackState.LOST, size < 0.5 * count
+        # A lost track searches around the last good pose; a track of few weights is resampled
         if is_lost:
             particles, spread = scene.repeat_pose(good, count), likelihood.lost_spread
         else:

@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError
 from marey.kinematics import JointLimits
 from marey.lie import SO3
 from marey.skeleton import Pose
-from marey.tracking.observation import TOOLS, Observations, average_rotations, find_moving_joints
+from marey.tracking.observation import TOOLS, Observations, average_rotations
 from marey.tracking.particle_filter import (
     FilterResult,
     FrameDetections,
@@ -21,6 +21,7 @@ from marey.tracking.particle_filter import (
     Particles,
     TrackFrame,
     TrackingProblem,
+    check_particle_count,
     collect_result,
     run_filter,
 )
@@ -51,23 +52,28 @@ class PoseFilter:
 
     def follow(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> Iterator[TrackFrame]:
         """Track frame by frame, for use while the frames arrive."""
-        scene = TrackingProblem.from_observations(observations, start_pose, self.tools, self.limits)
-        return run_filter(scene, self._motion_model(scene), self.likelihood, self.num_particles, rng)
+        return self._frames(TrackingProblem.from_observations(observations, start_pose, self.tools, self.limits), rng)
 
     def run(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> FilterResult:
         """Track a whole clip; ``start_pose`` is the pose just before its first frame."""
         scene = TrackingProblem.from_observations(observations, start_pose, self.tools, self.limits)
-        frames = run_filter(scene, self._motion_model(scene), self.likelihood, self.num_particles, rng)
-        return collect_result(scene, frames, "full-pose track")
+        return collect_result(scene, self._frames(scene, rng), "full-pose track")
 
-    def _motion_model(self, scene: TrackingProblem) -> PoseMotionModel:
-        moving = find_moving_joints(scene.start.skeleton, scene.keypoints)
+    def _frames(self, scene: TrackingProblem, rng: np.random.Generator) -> Iterator[TrackFrame]:
+        # Joints that move any of the keypoints, the root left out
+        skeleton = scene.start.skeleton
+        moving = np.zeros(skeleton.num_joints, dtype=np.bool_)
+        for joint in scene.keypoints.joints:
+            j = int(joint)
+            while j > 0:
+                moving[j] = True
+                j = int(skeleton.parents[j])
         steps = np.asarray(self.step_rad, dtype=np.float64)
         if steps.shape not in ((), moving.shape):
-            raise InputError(
-                f"step_rad has shape {steps.shape}", f"Give one number, or one for each joint {moving.shape}"
-            )
-        return PoseMotionModel(scene, np.where(moving, steps, 0.0))
+            fix = f"Give one number, or one for each joint {moving.shape}"
+            raise InputError(f"step_rad has shape {steps.shape}", fix)
+        walk = PoseMotionModel(scene, np.where(moving, steps, 0.0))
+        return run_filter(scene, walk, self.likelihood, self.num_particles, rng)
 
 
 @final
@@ -84,6 +90,7 @@ class PoseMotionModel(MotionModel):
         """Turn every moving joint a little; the proposal is the motion prior."""
         del sight
         count, moving = len(particles.wxyz), np.flatnonzero(self.steps)
+        # R_j <- P(R_j exp(sigma_j eps))
         turns = spread * self.steps[moving, None] * rng.normal(size=(count, len(moving), 3))
         wxyz = particles.wxyz.copy()
         wxyz[:, moving] = (SO3(wxyz[:, moving]) @ SO3.exp(turns)).wxyz
@@ -93,9 +100,3 @@ class PoseMotionModel(MotionModel):
         """Weighted mean of the rotations, brought inside the limits."""
         del sight
         return self.scene.project_to_limits(average_rotations(particles.wxyz, particles.weights)[None])[0]
-
-
-def check_particle_count(num_particles: int) -> None:
-    """Refuse a filter without particles."""
-    if num_particles < 1:
-        raise InputError(f"num_particles is {num_particles}", "Use at least one")

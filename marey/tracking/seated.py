@@ -67,11 +67,13 @@ def seated_motion(
     if frames < 1:
         raise InputError(f"frames is {frames}", "Ask for at least one")
     centres, halves = _expand_ranges(skeleton, _JOINT_RANGES if reach_back else {**_JOINT_RANGES, **_FORWARD_RANGES})
+    # Four waves of each coordinate, from log-uniform frequencies
     times = np.arange(frames) / rate_hz
     shape = (NUM_WAVES, *centres.shape)
     amplitudes, phases = rng.uniform(0.3, 1.0, shape), rng.uniform(0.0, 2.0 * np.pi, shape)
     frequencies = WAVES_HZ[0] * (WAVES_HZ[1] / WAVES_HZ[0]) ** rng.random(shape)
     waves = amplitudes * np.sin(2.0 * np.pi * frequencies * times[:, None, None, None] + phases)
+    # The person starts from the middle of all ranges
     ramp = np.minimum(times / RAMP_S, 1.0) ** 2
     vectors = centres + ramp[:, None, None] * halves * waves.sum(axis=1) / amplitudes.sum(axis=0)
     roots = np.tile((0.0, SEAT_M, 0.0), (frames, 1))

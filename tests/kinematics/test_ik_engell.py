@@ -20,7 +20,6 @@ from marey.kinematics import (
     solve_ik,
     track,
 )
-from marey.kinematics.ik.calls import full_pose_space
 from marey.kinematics.ik.coordinates import (
     compute_gradient,
     evaluate_state,
@@ -31,6 +30,7 @@ from marey.kinematics.ik.coordinates import (
     write_jacobian,
 )
 from marey.kinematics.ik.dual_step import compute_descent
+from marey.kinematics.ik.methods import full_pose_space
 from marey.kinematics.ik.problem import collect_targets, mean_bone_length
 from marey.kinematics.ik.solve import NO_HISTORY, build_solver_inputs, compile_tasks
 from marey.kinematics.ik.starts import guess_from_pose, match_body

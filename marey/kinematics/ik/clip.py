@@ -10,19 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
-from marey.kinematics.ik.calls import (
-    Guess,
-    SolverInputs,
+from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, DualStep, StopRule
+from marey.kinematics.ik.methods import (
+    START_DAMPING,
     allocate_clip,
+    find_method,
     full_pose_space,
+    select_bounds,
     solve_clip_dense,
-    solve_clip_full,
     solve_dual_pose,
 )
-from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD
-from marey.kinematics.ik.methods import find_method
-from marey.kinematics.ik.pace import ClipSolution, limit_pose_step
-from marey.kinematics.ik.problem import IKProblem, Root
+from marey.kinematics.ik.pace import ClipSolution, limit_pose_step, solve_full_clip
+from marey.kinematics.ik.problem import Guess, Root, SolverInputs
 from marey.kinematics.ik.solve import (
     MODEL_LIMITS_CONFLICT,
     NO_HISTORY,
@@ -69,10 +68,13 @@ def solve_frames(
     Returns also the frames whose pose is not one of the model, since the model and the limits disagree ``(F,)``.
     """
     frames, p = len(goals.targets), run.problem
-    clip = allocate_clip(frames, body.skeleton.num_joints, len(guess.x), goals.targets.shape[1])
+    clip = allocate_clip(run, guess, frames)
     is_left = np.zeros(frames, dtype=np.bool_)
     if method == "projected-lm" and p.bounds is not None and run.space is None:
-        solve_clip_full(run, guess, p.bounds, goals, clip)
+        # One compiled loop in the full space
+        bounds, pose = select_bounds(p.bounds), run.pose_arrays(guess)
+        stop, dual = StopRule(run.max_iterations, p.seek_optimum), DualStep(START_DAMPING)
+        solve_full_clip(p.layout, bounds, dual, run.pace, goals, pose, stop, clip)
         return clip, is_left
     if method == "projected-lm" and p.bounds is not None:
         solve_clip_dense(run, guess, goals, clip, bounds=p.bounds)
@@ -179,26 +181,8 @@ def track(
     body = match_body(model_or_skeleton, start, limits)
     _, default = find_method(method)
     problem = compile_tasks(body, task_trajectories, limits, root, frozen_joints, tolerance_m, tolerance_rad)
-    targets = collect_clip_targets(problem, task_trajectories)
-    active = _active_blocks(problem, len(targets), len(task_trajectories), valid)
-    count = default if max_iterations is None else require_int(max_iterations, "max_iterations", 0)
-    run = build_solver_inputs(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
-    run = replace(run, active=active[0], pace=build_speed_limits(body, limits, max_turn))
-    guess = guess_from_pose(body, start)
-    solve_with_restarts(run, guess, method, body, limits, restarts=6 if start is None else 0)
-    clip, is_left = solve_frames(run, guess, method, body, limits, Goals(targets, active))
-    result = _build_result(body, problem, clip, is_left, rate_hz, active, len(task_trajectories))
-    raise_if_asked("track", result.status, result.advice, result, on_failure)
-    return result
-
-
-def collect_clip_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
-    """Targets ``(F, B, 4)`` of all frames.
-
-    Raises:
-        InputError: the tasks have different numbers of frames, or none has more than one target.
-    """
-    goals = [tasks[i].goal for i in problem.goals]
+    # Targets (F, B, 4) of all frames, and when they count
+    goals = [task_trajectories[i].goal for i in problem.goals]
     lengths = {len(goal) for goal in goals if goal.ndim == 2}
     if len(lengths) != 1 or 0 in lengths:
         found = ", ".join(str(n) for n in sorted(lengths)) or "no"
@@ -206,26 +190,19 @@ def collect_clip_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArra
     targets = np.zeros((lengths.pop(), len(goals), 4))
     for row, goal in enumerate(goals):
         targets[:, row, : goal.shape[-1]] = goal
-    return targets
-
-
-def _active_blocks(problem: IKProblem, frames: int, tasks: int, valid: ArrayLike | None) -> BoolArray:
-    if valid is None:
-        return np.ones((frames, len(problem.goals)), dtype=np.bool_)
-    given = frozen_bools(valid, frames, tasks, name="valid")
-    return np.ascontiguousarray(given[:, list(problem.goals)])
-
-
-def _build_result(
-    body: PosedBody,
-    problem: IKProblem,
-    clip: ClipSolution,
-    is_left: BoolArray,
-    rate_hz: float,
-    active: BoolArray,
-    num_tasks: int,
-) -> IKTrackResult:
-    frames = len(clip.roots)
+    active = np.ones(targets.shape[:2], dtype=np.bool_)
+    if valid is not None:
+        given = frozen_bools(valid, len(targets), len(task_trajectories), name="valid")
+        active = np.ascontiguousarray(given[:, list(problem.goals)])
+    count = default if max_iterations is None else require_int(max_iterations, "max_iterations", 0)
+    run = build_solver_inputs(body, problem, targets[0], limits, count, variant, step, start, NO_HISTORY)
+    run = replace(run, active=active[0], pace=build_speed_limits(body, limits, max_turn))
+    guess = guess_from_pose(body, start)
+    # The first frame is solved as by `solve_ik`, the others from the answer before
+    solve_with_restarts(run, guess, method, body, limits, restarts=6 if start is None else 0)
+    clip, is_left = solve_frames(run, guess, method, body, limits, Goals(targets, active))
+    # What is missing of each task in each frame
+    frames, num_tasks = len(targets), len(task_trajectories)
     sizes = np.sqrt((clip.errors**2).sum(axis=-1))
     errors, reached = np.zeros((frames, num_tasks)), np.ones((frames, num_tasks), dtype=np.bool_)
     rows = list(problem.goals)
@@ -235,7 +212,9 @@ def _build_result(
     motion = Motion(body.skeleton, rate_hz, clip.roots, SO3(clip.wxyz), name="tracked")
     status, advice = _read_clip_status(reached, clip, is_left)
     coordinates = clip.x if body.model is not None else None
-    return IKTrackResult(status, motion, clip.iterations, errors, reached, places, coordinates, clip.is_held, advice)
+    result = IKTrackResult(status, motion, clip.iterations, errors, reached, places, coordinates, clip.is_held, advice)
+    raise_if_asked("track", result.status, result.advice, result, on_failure)
+    return result
 
 
 def _read_clip_status(reached: BoolArray, clip: ClipSolution, is_left: BoolArray) -> tuple[SolveStatus, str]:
@@ -247,11 +226,8 @@ def _read_clip_status(reached: BoolArray, clip: ClipSolution, is_left: BoolArray
         return SolveStatus.CONVERGED, f"All goals are met in all frames.{note}"
     first, total = int(missed[0]), len(missed)
     if (clip.stops[missed] == STATIONARY).all():
-        advice = (
-            "Each is the nearest pose that could be found; move the goals, free the root, or loosen the tolerances."
-        )
+        advice = "Each is the nearest pose that could be found; "
+        advice += "move the goals, free the root, or loosen the tolerances."
         return SolveStatus.INFEASIBLE, f"Goals are missed in {total} frames, first in frame {first}. {advice}{note}"
-    return (
-        SolveStatus.ITERATION_LIMIT,
-        f"Goals are missed in {total} frames, first in {first}. Raise max_iterations.{note}",
-    )
+    advice = f"Goals are missed in {total} frames, first in {first}. Raise max_iterations.{note}"
+    return SolveStatus.ITERATION_LIMIT, advice

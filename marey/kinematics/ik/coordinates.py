@@ -105,24 +105,19 @@ def write_jacobian(
         for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
             j = lists.chain[i]
             if mobility[j] > 0.0:
-                add_columns(space, b, i, j, rows, J)
-
-
-@kernel
-def add_columns(space: ModelSpace, b: int, i: int, j: int, rows: LinearRows, J: FloatArray) -> None:
-    """Add what the turn of joint j, row i of the chains, does to block b."""
-    for r in range(3):
-        x = y = z = 0.0
-        for c in range(3):
-            x += rows.turns[i, r, c] * rows.frames[j, c, 0]
-            y += rows.turns[i, r, c] * rows.frames[j, c, 1]
-            z += rows.turns[i, r, c] * rows.frames[j, c, 2]
-        if not space.is_reduced or j == 0:
-            first = 3 + 3 * j
-            J[3 * b + r, first], J[3 * b + r, first + 1], J[3 * b + r, first + 2] = x, y, z
-            continue
-        for k in range(space.basis.shape[2]):
-            J[3 * b + r, 6 + k] += x * rows.model[j, 0, k] + y * rows.model[j, 1, k] + z * rows.model[j, 2, k]
+                # What the turn of joint j, row i of the chains, does to block b
+                for r in range(3):
+                    x = y = z = 0.0
+                    for c in range(3):
+                        x += rows.turns[i, r, c] * rows.frames[j, c, 0]
+                        y += rows.turns[i, r, c] * rows.frames[j, c, 1]
+                        z += rows.turns[i, r, c] * rows.frames[j, c, 2]
+                    row = J[3 * b + r]
+                    if not space.is_reduced or j == 0:
+                        row[3 + 3 * j], row[4 + 3 * j], row[5 + 3 * j] = x, y, z
+                        continue
+                    for k in range(space.basis.shape[2]):
+                        row[6 + k] += x * rows.model[j, 0, k] + y * rows.model[j, 1, k] + z * rows.model[j, 2, k]
 
 
 @kernel
@@ -160,35 +155,8 @@ def linearise_objective(
     write_jacobian(layout, space, goals, state, rows, J)
     whiten_rows(layout.blocks.weights, state.errors, J, at.e)
     compute_gradient(layout, space, state, rows, at)
-    return mark_free_coordinates(layout, space, state, at.g, at.free)
-
-
-@kernel
-def compute_gradient(layout: IKLayout, space: ModelSpace, state: IKState, rows: LinearRows, at: DenseModel) -> None:
-    """Write the gradient g ``(n,)`` of the objective, and the springs s ``(n,)`` on each coordinate."""
-    J, e, g, s, last = at.J, at.e, at.g, at.s, state.wxyz.shape[0]
-    for n in range(g.shape[0]):
-        total = 0.0
-        for r in range(3 * state.errors.shape[0]):
-            total += J[r, n] * e[r]
-        g[n], s[n] = -2.0 * total, 0.0
-    for c in range(3):
-        g[c] += 2.0 * state.pulls[last, c]
-        s[c] = layout.springs.stiffness[last]
-    for j in range(1 if space.is_reduced else last):
-        for c in range(3):
-            for k in range(3):
-                g[3 + 3 * j + c] += 2.0 * rows.frames[j, k, c] * state.pulls[j, k]
-            s[3 + 3 * j + c] = layout.springs.stiffness[j]
-    for i in range(space.stiffness.shape[0]):
-        g[6 + i] += 2.0 * space.stiffness[i] * (state.x[i] - space.reference[i])
-        s[6 + i] = space.stiffness[i]
-
-
-@kernel
-def mark_free_coordinates(layout: IKLayout, space: ModelSpace, state: IKState, g: FloatArray, free: BoolArray) -> float:
-    """Mark coordinates that may move (not frozen, not pressed on a bound); return the largest free slope."""
-    largest, last = 0.0, state.wxyz.shape[0]
+    # Coordinates that may move are not frozen and not pressed on a bound
+    g, free, largest, last = at.g, at.free, 0.0, state.wxyz.shape[0]
     free[:] = True
     for n in range(g.shape[0]):
         j = last if n < 3 else (n - 3) // 3
@@ -206,11 +174,36 @@ def mark_free_coordinates(layout: IKLayout, space: ModelSpace, state: IKState, g
 
 
 @kernel
+def compute_gradient(layout: IKLayout, space: ModelSpace, state: IKState, rows: LinearRows, at: DenseModel) -> None:
+    """Write the gradient g ``(n,)`` of the objective, and the springs s ``(n,)`` on each coordinate."""
+    J, e, g, s, last = at.J, at.e, at.g, at.s, state.wxyz.shape[0]
+    # -2 J^T e of the goals
+    for n in range(g.shape[0]):
+        total = 0.0
+        for r in range(3 * state.errors.shape[0]):
+            total += J[r, n] * e[r]
+        g[n], s[n] = -2.0 * total, 0.0
+    # Springs on the root's place, on the joints, on the coordinates of a model
+    for c in range(3):
+        g[c] += 2.0 * state.pulls[last, c]
+        s[c] = layout.springs.stiffness[last]
+    for j in range(1 if space.is_reduced else last):
+        for c in range(3):
+            for k in range(3):
+                g[3 + 3 * j + c] += 2.0 * rows.frames[j, k, c] * state.pulls[j, k]
+            s[3 + 3 * j + c] = layout.springs.stiffness[j]
+    for i in range(space.stiffness.shape[0]):
+        g[6 + i] += 2.0 * space.stiffness[i] * (state.x[i] - space.reference[i])
+        s[6 + i] = space.stiffness[i]
+
+
+@kernel
 def retract(
     layout: IKLayout, space: ModelSpace, old: IKState, step: FloatArray, new: IKState, taken: FloatArray
 ) -> float:
     """Write the pose after a step ``(n,)``, and the step that limits left of it; return its largest component."""
     largest = 0.0
+    # The root's place by the step; joints by rotation vectors where limited, else by a turn in their own axes
     for c in range(3):
         new.root[c] = old.root[c] + step[c]
     taken[:] = step

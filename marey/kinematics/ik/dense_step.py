@@ -147,12 +147,14 @@ def compute_step(method: int, option: float, damping: float, radius: float, at: 
     elif method == MARQUARDT:
         solve_damped_step(at, damping, option > 0.0, metric, at.step)
     elif method == DOGLEG:
+        # The Gauss-Newton point needs a little damping, as the Jacobian may lack rank
         newton = np.zeros(at.g.shape[0])
         solve_damped_step(at, 1e-6, False, metric, newton)
         compute_dogleg_step(at, newton, radius)
     else:
         missed = solve_truncated_inverse(at, CUTOFF)
         if method == MEREDITH_MADDOCK:
+            # Halved while what is out of reach would be missed by more than the tolerance
             part = 1.0
             while part * missed > option and part > 1e-6:
                 part *= 0.5
@@ -193,6 +195,7 @@ def write_violation_rows(weight: float, wall: LimitViolation, rows: LinearRows, 
         J[row], e[row] = 0.0, -root_weight * wall.over[j]
         if wall.over[j] == 0.0:
             continue
+        # The gradient of the violation, carried to the coordinates of the model
         for c in range(3):
             t = root_weight * wall.push[j, c] / wall.over[j]
             if j == 0:
@@ -200,6 +203,7 @@ def write_violation_rows(weight: float, wall: LimitViolation, rows: LinearRows, 
             else:
                 for k in range(rows.model.shape[2]):
                     J[row, 6 + k] += t * rows.model[j, c, k]
+        # What the row adds to the gradient of the objective
         for n in range(g.shape[0]):
             g[n] -= 2.0 * J[row, n] * e[row]
     for n in range(g.shape[0]):

@@ -159,6 +159,7 @@ def add_lever_products(
     """
     firsts, seconds, chain, S = lists.pair_first, lists.pair_second, lists.chain, step.S
     a = b = c = d = e = f = h = i = j = 0.0
+    # The nine entries are kept in registers while the common joints are summed
     for k in range(lists.pair_start[pair], lists.pair_start[pair + 1]):
         m, n = firsts[k], seconds[k]
         g = step.ease[chain[n]]
@@ -293,6 +294,7 @@ def solve_dual(layout: IKLayout, damping: float, rows: LinearRows, pulls: FloatA
     torques, V = step.torques, layout.blocks.softness
     factor_cholesky(step.S)
     solve_cholesky(step.S, step.y)
+    # The step is G (J^T y - P / lambda)
     for j in range(torques.shape[0]):
         for c in range(3):
             torques[j, c] = -pulls[j, c] / damping

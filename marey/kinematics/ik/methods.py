@@ -1,4 +1,4 @@
-"""From a method's name to its compiled solver."""
+"""From a method's name to its compiled solver, for one pose or a clip."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ from marey.kinematics.ik.baselines.projected_gradient import (
     GradientStep,
     solve_gradient,
 )
-from marey.kinematics.ik.calls import (
-    START_DAMPING,
-    Guess,
-    SolverInputs,
-    SolverOutcome,
-    allocate_clip,
-    full_pose_space,
-    select_bounds,
-    solve_clip_dense,
-    solve_dual_pose,
-)
+from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.dense_step import DLS, DOGLEG, MARQUARDT, MEREDITH_MADDOCK, PSEUDO_INVERSE, SVD_CLAMP
-from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, MAX_DAMPING, StopRule, propose_step
+from marey.kinematics.ik.levenberg_marquardt import (
+    ALLOWED_RAD,
+    MAX_DAMPING,
+    DenseStep,
+    StopRule,
+    propose_step,
+    solve_pose,
+)
+from marey.kinematics.ik.pace import ClipSolution, solve_dense_clip
+from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome, build_box
 from marey.kinematics.ik.state import (
     COM,
     OUT_OF_ITERATIONS,
@@ -40,43 +39,102 @@ from marey.kinematics.ik.state import (
     STATIONARY,
     Goals,
     PoseArrays,
-    RotationVectorBox,
     evaluate_goals,
 )
 from marey.kinematics.limits.box import BoxLimits
 from marey.kinematics.limits.contract import JointLimits
-from marey.kinematics.limits.tables import Bounds
+from marey.kinematics.limits.tables import BOX, FREE, Bounds
 from marey.lie import SO3
 
-Method = Callable[[SolverInputs, Guess], SolverOutcome]
+Method = Callable[[SolverInputs, Guess, str], SolverOutcome]  # the last is the name of the method
+
+GRADIENT_STEPS: Final = {
+    "pg-armijo": {"bb": PG_BB, "unit": PG_UNIT},
+    "projected-cg": {"polak-ribiere": CONJUGATE},
+    "jacobian-transpose": {"fixed": TRANSPOSE_FIXED, "buss": TRANSPOSE_BUSS, "meredith-maddock": MEREDITH_MADDOCK},
+}
+START_DAMPING: Final = 2e-2  # [-] of the objective; fewest iterations cold, 0.2 to 0.9 rad a joint away, and warm
+FIXED_STEP: Final = 0.005  # [-] of the Jacobian transpose, in mean bones
+MEREDITH_MADDOCK_M: Final = 1e-3  # [m] tolerance of its shortened steps
+DLS_DAMPING: Final = 0.3  # [-] in mean bones
 
 
-def solve_projected_lm(run: SolverInputs, guess: Guess) -> SolverOutcome:
+def full_pose_space(run: SolverInputs) -> ModelSpace:
+    """The space that a solver works in, as arrays."""
+    joints = run.problem.skeleton.num_joints
+    nothing = np.zeros(0)
+    return run.space or ModelSpace(False, 0, np.zeros((joints, 4)), np.zeros((joints, 3, 0)), nothing, nothing)
+
+
+def select_bounds(bounds: Bounds | None) -> Bounds | None:
+    """Limits that are no boxes: those are part of the layout in the full space."""
+    return None if bounds is None or bounds.kind <= BOX else bounds
+
+
+def solve_dual_pose(run: SolverInputs, guess: Guess, bounds: Bounds | None) -> SolverOutcome:
+    """Solve one pose in the full space, under the boxes of the problem or under other limits."""
+    pose, stop = (guess.root, guess.wxyz, guess.x, run.errors), (run.max_iterations, run.problem.seek_optimum)
+    ended = solve_pose(run.problem.fields, bounds, (run.targets, run.active), pose, stop, START_DAMPING, run.history)
+    return SolverOutcome(*ended[:5])
+
+
+def allocate_clip(run: SolverInputs, guess: Guess, frames: int) -> ClipSolution:
+    """Room for the answers of F frames."""
+    return ClipSolution(
+        np.empty((frames, 3)),
+        np.empty((frames, *guess.wxyz.shape)),
+        np.empty((frames, len(guess.x))),
+        np.zeros((frames, *run.errors.shape)),
+        np.zeros(frames, dtype=np.int64),
+        np.zeros(frames, dtype=np.int64),
+        np.zeros(frames, dtype=np.int64),
+        np.zeros(frames),
+        np.zeros(frames),
+        np.zeros(frames),
+        np.zeros(frames, dtype=np.bool_),
+        run.history,
+    )
+
+
+def solve_clip_dense(
+    run: SolverInputs,
+    guess: Guess,
+    goals: Goals,
+    clip: ClipSolution,
+    *,
+    bounds: Bounds | None = None,
+    method: int = MARQUARDT,
+    option: float | None = None,
+) -> None:
+    """Fill a clip by dense steps, Marquardt's by default, in the space of a model or in the full one."""
+    p = run.problem
+    option = float(run.variant == "marquardt") if option is None else option
+    bounds = None if bounds is None or bounds.kind == FREE else bounds
+    penalty = 0.0
+    if bounds is not None:
+        # The first weight [1/rad²]: a joint a radian outside counts like a goal missed by the body's own reach
+        weights, rest = p.layout.blocks.weights, p.skeleton.rest_positions()
+        reach = float(np.linalg.norm(rest - rest[0], axis=1).max())
+        penalty = float(np.trace(weights, axis1=1, axis2=2).max(initial=1e-9)) / 3.0 * max(reach, 1e-3) ** 2
+    dense = DenseStep(full_pose_space(run), method, option, penalty, run.metric)
+    stop = StopRule(run.max_iterations, p.seek_optimum)
+    solve_dense_clip(p.layout, bounds, dense, run.pace, goals, run.pose_arrays(guess), stop, clip)
+
+
+def solve_projected_lm(run: SolverInputs, guess: Guess, method: str = "projected-lm") -> SolverOutcome:
     """Levenberg-Marquardt with an active set: boxes, projections of other limits, or penalties."""
     bounds = run.problem.bounds
-    if run.space is not None:
-        found, violation = _solve_dense(run, guess, MARQUARDT, None, bounds)
-        if bounds is None or violation <= ALLOWED_RAD:
-            return found
-        # No pose of the model is inside the limits: go on in the full space
-        more = solve_dual_pose(run, guess, bounds)
-        spent, tries = found.iterations + more.iterations, found.evaluations + more.evaluations
-        return more._replace(iterations=spent, evaluations=tries, is_left=True)
-    if run.limits is not None:
+    if run.space is None and run.limits is not None:
         return _solve_python_limits(run, guess, run.limits)
-    return solve_dual_pose(run, guess, select_bounds(bounds))
-
-
-def _solve_dense(
-    run: SolverInputs, guess: Guess, method: int, option: float | None = 0.0, bounds: Bounds | None = None
-) -> tuple[SolverOutcome, float]:
-    """One frame by dense steps; also how far it is outside the bounds [rad]."""
-    clip = allocate_clip(1, len(guess.wxyz), len(guess.x), len(run.errors))
-    goals = Goals(run.targets[None], run.active[None])
-    solve_clip_dense(run, guess, goals, clip, bounds=bounds, method=method, option=option)
-    stop, count, tries = int(clip.stops[0]), int(clip.iterations[0]), int(clip.evaluations[0])
-    ended = SolverOutcome(stop, count, tries, float(clip.objectives[0]), float(clip.gradients[0]))
-    return ended, float(clip.violations[0])
+    if run.space is None:
+        return solve_dual_pose(run, guess, select_bounds(bounds))
+    found, violation = _solve_dense(run, guess, MARQUARDT, None, bounds)
+    if bounds is None or violation <= ALLOWED_RAD:
+        return found
+    # No pose of the model is inside the limits: go on in the full space
+    more = solve_dual_pose(run, guess, bounds)
+    spent, tries = found.iterations + more.iterations, found.evaluations + more.evaluations
+    return more._replace(iterations=spent, evaluations=tries, is_left=True)
 
 
 def _solve_python_limits(run: SolverInputs, guess: Guess, limits: JointLimits) -> SolverOutcome:
@@ -87,10 +145,12 @@ def _solve_python_limits(run: SolverInputs, guess: Guess, limits: JointLimits) -
     damping, stop, count, gradient = START_DAMPING * cost, OUT_OF_ITERATIONS, 0, 0.0
     while count < run.max_iterations and (p.seek_optimum or not is_reached):
         count += 1
+        # A step without limits, brought into them
         root, wxyz, gradient = propose_step(p.layout, run.goals, run.pose_arrays(guess), damping)
         wxyz = np.array(limits.project_rotations(SO3(wxyz[None])).wxyz[0])
         new_cost, new_reached = evaluate_goals(p.layout, run.goals, PoseArrays(root, wxyz, guess.x, run.errors))
         change = max(np.abs(root - guess.root).max(), np.abs(wxyz - guess.wxyz).max())
+        # It is taken if it wins anything; if not, the next is shorter
         if new_cost < cost:
             is_still = cost - new_cost < 1e-9 * cost and change < 1e-6
             guess.root[:], guess.wxyz[:], cost, is_reached = root, wxyz, new_cost, new_reached
@@ -108,44 +168,52 @@ def _solve_python_limits(run: SolverInputs, guess: Guess, limits: JointLimits) -
     return SolverOutcome(stop, count, count + 1, cost, 0.0 if stop == STATIONARY and held <= 1e-6 else gradient)
 
 
-def _solve_gradient(run: SolverInputs, guess: Guess, code: int, option: float) -> SolverOutcome:
+def _solve_dense(
+    run: SolverInputs, guess: Guess, code: int, option: float | None = 0.0, bounds: Bounds | None = None
+) -> tuple[SolverOutcome, float]:
+    """One frame by dense steps; also how far it is outside the bounds [rad]."""
+    clip = allocate_clip(run, guess, 1)
+    goals = Goals(run.targets[None], run.active[None])
+    solve_clip_dense(run, guess, goals, clip, bounds=bounds, method=code, option=option)
+    stop, count, tries = int(clip.stops[0]), int(clip.iterations[0]), int(clip.evaluations[0])
+    ended = SolverOutcome(stop, count, tries, float(clip.objectives[0]), float(clip.gradients[0]))
+    return ended, float(clip.violations[0])
+
+
+def solve_first_order(run: SolverInputs, guess: Guess, method: str) -> SolverOutcome:
+    """Projected gradient with Armijo back-tracking, conjugate gradients, or the Jacobian transpose."""
+    known = GRADIENT_STEPS[method]
+    name = (run.variant if method != "projected-cg" else None) or next(iter(known))
+    if name not in known:
+        raise UnknownNameError("variant", name, "this method", known)
+    if name == "meredith-maddock":
+        # Shortened steps of the inverse, which is dense
+        _refuse_springs(run, name)
+        return _solve_dense(run, guess, MEREDITH_MADDOCK, MEREDITH_MADDOCK_M if run.step is None else run.step)[0]
+    length = 0.0
+    if method == "jacobian-transpose":
+        length = FIXED_STEP if run.step is None else run.step
     p = run.problem
-    stop, way = StopRule(run.max_iterations, p.seek_optimum), GradientStep(full_pose_space(run), code, option, p.unit_m)
+    stop = StopRule(run.max_iterations, p.seek_optimum)
+    way = GradientStep(full_pose_space(run), known[name], length, p.unit_m)
     return SolverOutcome(*solve_gradient(p.layout, way, run.goals, run.pose_arrays(guess), stop, run.history))
 
 
-def solve_projected_gradient(run: SolverInputs, guess: Guess) -> SolverOutcome:
-    """Projected gradient with Armijo back-tracking, from a Barzilai-Borwein ("bb") or a unit step ("unit")."""
-    return _solve_gradient(run, guess, _check_variant(run, {"bb": PG_BB, "unit": PG_UNIT}), 0.0)
-
-
-def solve_conjugate_gradient(run: SolverInputs, guess: Guess) -> SolverOutcome:
-    """Projected conjugate gradients, Polak-Ribiere with restarts."""
-    return _solve_gradient(run, guess, CONJUGATE, 0.0)
-
-
-def solve_dogleg(run: SolverInputs, guess: Guess) -> SolverOutcome:
-    """Powell's dogleg in a trust region, steps projected."""
-    return _solve_dense(run, guess, DOGLEG)[0]
-
-
-def solve_pseudo_inverse(run: SolverInputs, guess: Guess) -> SolverOutcome:
-    """Gauss-Newton with the truncated pseudo-inverse; each pose is clamped."""
-    _check_without_limits(run, "pseudo-inverse")
+def solve_second_order(run: SolverInputs, guess: Guess, method: str) -> SolverOutcome:
+    """Powell's dogleg, the truncated pseudo-inverse, or damped least squares; each pose is clamped."""
+    if method == "projected-dogleg":
+        return _solve_dense(run, guess, DOGLEG)[0]
+    if method == "dls":
+        return _solve_dense(run, guess, DLS, DLS_DAMPING * run.problem.unit_m if run.step is None else run.step)[0]
+    _refuse_springs(run, method)
     return _solve_dense(run, guess, PSEUDO_INVERSE)[0]
 
 
-def solve_damped_least_squares(run: SolverInputs, guess: Guess) -> SolverOutcome:
-    """Damped least squares with a constant damping; each pose is clamped."""
-    return _solve_dense(run, guess, DLS, 0.3 * run.problem.unit_m if run.step is None else run.step)[0]
-
-
-def solve_svd_clamp(run: SolverInputs, guess: Guess) -> SolverOutcome:
+def solve_svd_clamp(run: SolverInputs, guess: Guess, method: str) -> SolverOutcome:
     """Truncated pseudo-inverse that ignores limits, then one projection of its answer (Blender's way)."""
-    _check_without_limits(run, "svd-clamp")
-    p = run.problem
-    box = p.layout.box
-    loose = replace(run, problem=p.with_box(_unbounded_box(box)))
+    _refuse_springs(run, method)
+    p, box = run.problem, run.problem.layout.box
+    loose = replace(run, problem=p.with_box(build_box(p.skeleton, None)))
     stop, count, tries, cost, gradient, _ = _solve_dense(loose, guess, SVD_CLAMP)[0]
     if box.boxed.any():
         limits = BoxLimits(p.skeleton, box.low, box.high)
@@ -155,34 +223,29 @@ def solve_svd_clamp(run: SolverInputs, guess: Guess) -> SolverOutcome:
     return SolverOutcome(stop, count, tries, cost, gradient)
 
 
-def solve_jacobian_transpose(run: SolverInputs, guess: Guess) -> SolverOutcome:
-    """Jacobian transpose: "fixed" steps, those of "buss", or the shortened inverse steps of "meredith-maddock"."""
-    choice = _check_variant(run, {"fixed": 0, "buss": 1, "meredith-maddock": 2})
-    if choice == 2:
-        _check_without_limits(run, "meredith-maddock")
-        return _solve_dense(run, guess, MEREDITH_MADDOCK, 1e-3 if run.step is None else run.step)[0]
-    step = 0.005 if run.step is None else run.step
-    return _solve_gradient(run, guess, TRANSPOSE_BUSS if choice else TRANSPOSE_FIXED, step)
-
-
-def solve_coordinate_descent(run: SolverInputs, guess: Guess) -> SolverOutcome:
+def solve_coordinate_descent(run: SolverInputs, guess: Guess, method: str) -> SolverOutcome:
     """Cyclic coordinate descent, tips to root."""
-    _check_without_limits(run, "ccd")
+    _refuse_springs(run, method)
     if run.space is not None or (run.problem.layout.blocks.kinds == COM).any():
         raise InputError("ccd turns joints one by one", "Give it a skeleton, not a model, and no ComTask")
     p = run.problem
     return SolverOutcome(*solve_ccd(p.layout, run.goals, run.pose_arrays(guess), run.max_iterations, run.history))
 
 
+def _refuse_springs(run: SolverInputs, method: str) -> None:
+    if run.problem.layout.springs.stiffness.any() or (run.space is not None and run.space.stiffness.any()):
+        raise InputError(f"'{method}' takes no PoseTask", "Use 'projected-lm', 'dls' or a gradient method")
+
+
 METHODS: Final[dict[str, tuple[Method, int]]] = {
     "projected-lm": (solve_projected_lm, 1000),
-    "pg-armijo": (solve_projected_gradient, 2000),
-    "projected-cg": (solve_conjugate_gradient, 2000),
-    "projected-dogleg": (solve_dogleg, 200),
-    "pseudo-inverse": (solve_pseudo_inverse, 100),
-    "dls": (solve_damped_least_squares, 300),
+    "pg-armijo": (solve_first_order, 2000),
+    "projected-cg": (solve_first_order, 2000),
+    "projected-dogleg": (solve_second_order, 200),
+    "pseudo-inverse": (solve_second_order, 100),
+    "dls": (solve_second_order, 300),
     "svd-clamp": (solve_svd_clamp, 100),
-    "jacobian-transpose": (solve_jacobian_transpose, 5000),
+    "jacobian-transpose": (solve_first_order, 5000),
     "ccd": (solve_coordinate_descent, 500),
 }
 
@@ -198,19 +261,3 @@ def find_method(name: str) -> tuple[Method, int]:
     if name == "two-bone":
         return solve_two_bone_tasks, 1
     raise UnknownNameError("method", name, "inverse kinematics", (*METHODS, "two-bone"))
-
-
-def _check_variant(run: SolverInputs, known: dict[str, int]) -> int:
-    name = run.variant or next(iter(known))
-    if name not in known:
-        raise UnknownNameError("variant", name, "this method", known)
-    return known[name]
-
-
-def _check_without_limits(run: SolverInputs, method: str) -> None:
-    if run.problem.layout.springs.stiffness.any() or (run.space is not None and run.space.stiffness.any()):
-        raise InputError(f"'{method}' takes no PoseTask", "Use 'projected-lm', 'dls' or a gradient method")
-
-
-def _unbounded_box(box: RotationVectorBox) -> RotationVectorBox:
-    return RotationVectorBox(np.zeros_like(box.boxed), np.full_like(box.low, -np.inf), np.full_like(box.high, np.inf))

@@ -49,6 +49,7 @@ class ClipSolution(NamedTuple):
     gradients: FloatArray  # (F,) projected
     violations: FloatArray  # (F,) [rad] of limits by poses of a model
     is_held: BoolArray  # (F,) poses that went too far and were brought back on their way
+    history: FloatArray  # (H, 4) iterations of the last frame that dense steps solved
 
 
 @kernel
@@ -62,6 +63,7 @@ def max_joint_step(layout: IKLayout, pace: SpeedLimits, goals: Goals, f: int) ->
         return np.inf
     fastest = 0.0
     for b in range(targets.shape[1]):
+        # Goals that come or go may ask for anything
         if active[f, b] != active[f - 1, b]:
             return np.inf
         if not active[f, b]:
@@ -208,26 +210,27 @@ def solve_dense_clip(
     pose: PoseArrays,
     stop: StopRule,
     clip: ClipSolution,
-    history: FloatArray,
 ) -> None:
     """Solve frame after frame by dense steps, each from the answer before; ``pose`` ends as the last.
 
     Under ``bounds`` the weight of violations grows until none is left: a frame has as many stages as it needs. One
-    frame is a clip too; ``history`` holds the iterations of the last.
+    frame is a clip too.
     """
     last = PoseArrays(pose.root.copy(), pose.wxyz.copy(), pose.x.copy(), pose.errors.copy())
     for f in range(goals.targets.shape[0]):
         last.root[:], last.wxyz[:], last.x[:] = pose.root, pose.wxyz, pose.x
         frame, spent, tries = Goals(goals.targets[f], goals.active[f]), 0, 0
         status, cost, gradient, violation = STATIONARY, 0.0, 0.0, 0.0
+        # Ever stiffer penalties, until the pose is inside the limits
         for factor in PENALTY_FACTORS:
             way = DenseStep(dense.space, dense.method, dense.option, factor * dense.penalty, dense.metric)
             status, count, evaluations, cost, gradient, violation = solve_damped(
-                layout, bounds, None, way, frame, pose, stop, history[spent:]
+                layout, bounds, None, way, frame, pose, stop, clip.history[spent:]
             )
             spent, tries = spent + count, tries + evaluations
             if violation <= ALLOWED_RAD:
                 break
+        # A pose that jumps is brought back on its way
         is_held, held_cost, is_reached = limit_pose_step(layout, dense.space, pace, goals, f, last, pose)
         if is_held:
             status, cost, clip.is_held[f] = REACHED if is_reached else STATIONARY, held_cost, True
@@ -249,6 +252,7 @@ def limit_pose_step(
     most, turn = max_joint_step(layout, pace, goals, f), largest_joint_step(last, pose, pace.limb_m)
     if not turn > most:
         return False, 0.0, False
+    # All of the pose goes the same part of the way
     part = most / turn
     for c in range(3):
         pose.root[c] = last.root[c] + part * (pose.root[c] - last.root[c])

@@ -1,26 +1,31 @@
-"""Points whose weighted sum is the centre of mass, for the compiled solvers."""
+"""Tasks on a skeleton as arrays for the compiled solvers, kept from call to call; one call of a method as data."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.state import (
     COM,
     LOOK_AT,
+    NO_SPEED_LIMITS,
     ORIENTATION,
     POINT,
+    Goals,
     IKLayout,
     JointArrays,
     KinematicChains,
     MassPoints,
+    PoseArrays,
     PosePrior,
     RotationVectorBox,
+    SpeedLimits,
     TaskBlocks,
 )
 from marey.kinematics.ik.tasks import (
@@ -39,38 +44,18 @@ from marey.kinematics.limits.tables import Bounds, compile_bounds
 from marey.motion import mass_weights
 from marey.skeleton import NO_PARENT, Pose, Skeleton, role_map
 
-_TIPS: Final = {"crown": "head", "left_fingertip": "left_wrist", "right_fingertip": "right_wrist"}
-
-
-def list_mass_points(skeleton: Skeleton) -> tuple[list[int], FloatArray, FloatArray]:
-    """Joints ``(P,)``, points in their frames ``(P, 3)`` [m] and weights ``(P,)``, as in ``centre_of_mass``."""
-    roles = role_map(skeleton)
-    known = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}
-    for name, role in _TIPS.items():
-        joint = roles.get(role)
-        if joint is not None and (np.linalg.norm(skeleton.tips[joint]) > 1e-6 or name == "crown"):
-            known[name] = (joint, skeleton.tips[joint])
-    weights = mass_weights(frozenset(known))
-    if not weights:
-        joints = list(range(skeleton.num_joints))
-        return joints, np.zeros((len(joints), 3)), np.full(len(joints), 1.0 / len(joints))
-    joints = [known[name][0] for name in weights]
-    return joints, np.array([known[name][1] for name in weights]).reshape(-1, 3), np.array(list(weights.values()))
+TIP_JOINTS: Final = {"crown": "head", "left_fingertip": "left_wrist", "right_fingertip": "right_wrist"}
 
 
 Root = Literal["free", "turn", "fixed"]
 ROOTS: Final = ("free", "turn", "fixed")
-PRIORITY_FACTOR: Final = (
-    1e-4  # [-] weight of a level relative to the one above: 1 m missed below costs at most 0.1 mm above
-)
+PRIORITY_FACTOR: Final = 1e-4  # [-] weight of a level relative to the one above: 1 m below costs at most 0.1 mm above
 TINY_WEIGHT: Final = 1e-9  # [-] stands for a weight of zero along an axis
-ROOT_POSITION_MOBILITY, ROOT_ROTATION_MOBILITY = (
-    0.64,
-    0.3,
-)  # [-] mobility of the root, its place in mean bones: limbs move first
+ROOT_POSITION_MOBILITY, ROOT_ROTATION_MOBILITY = 0.64, 0.3  # [-] the place in mean bones: limbs move first
 MIN_BONE_LENGTH_M: Final = 1e-9  # [m] shorter bones are ignored
 SINGLE_JOINT_UNIT_M: Final = 0.2  # [m] unit of a body without bones
 CACHE_SIZE: Final = 64  # sets of tasks whose arrays are kept
+BLOCK_KINDS: Final = {PointTask: POINT, OrientationTask: ORIENTATION, LookAtTask: LOOK_AT, ComTask: COM}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +82,61 @@ class IKProblem:
         return replace(self, layout=layout, fields=split_layout(layout))
 
 
+@dataclass(slots=True)
+class Guess:
+    """A pose on its way, overwritten by the solvers."""
+
+    root: FloatArray  # (3,) [m]
+    wxyz: FloatArray  # (J, 4)
+    x: FloatArray  # (k,) coordinates of the model, if any
+
+    def copy(self) -> Guess:
+        """Return another guess of the same pose."""
+        return Guess(self.root.copy(), self.wxyz.copy(), self.x.copy())
+
+    def assign(self, other: Guess) -> None:
+        """Overwrite the pose by another."""
+        self.root[:], self.wxyz[:], self.x[:] = other.root, other.wxyz, other.x
+
+
+class SolverOutcome(NamedTuple):
+    """How a solver ended: 0 reached, 1 stationary, 2 out of iterations."""
+
+    stop: int
+    iterations: int
+    evaluations: int
+    objective: float
+    gradient: float
+    is_left: bool = False  # the pose is not one of the model: the model and the limits disagree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SolverInputs:
+    """One call of a method: everything but the guess."""
+
+    problem: IKProblem
+    targets: FloatArray  # (B, 4)
+    active: BoolArray  # (B,)
+    space: ModelSpace | None  # a pose model, or None in the full space
+    limits: JointLimits | None  # of a kind that only Python knows
+    max_iterations: int
+    variant: str | None
+    step: float | None
+    metric: FloatArray  # (n, n) of the reduced space, or empty
+    history: FloatArray  # (H, 4) written
+    errors: FloatArray  # (B, 3) written
+    pace: SpeedLimits = NO_SPEED_LIMITS  # of a clip
+
+    @property
+    def goals(self) -> Goals:
+        """Targets and flags of the blocks."""
+        return Goals(self.targets, self.active)
+
+    def pose_arrays(self, guess: Guess) -> PoseArrays:
+        """Return a guess and its errors as the kernels take them."""
+        return PoseArrays(guess.root, guess.wxyz, guess.x, self.errors)
+
+
 _CACHE: OrderedDict[tuple[object, ...], IKProblem] = OrderedDict()
 
 
@@ -111,71 +151,83 @@ def compile_problem(
 ) -> IKProblem:
     """Return the arrays of a set of tasks; only their targets may differ between calls that share them."""
     key = (id(skeleton), id(limits), is_reduced, root, tuple(frozen_joints), tolerances, *[task.key for task in tasks])
-    found = _CACHE.get(key)
-    if found is None:
-        found = _CACHE[key] = _build_problem(skeleton, tasks, limits, is_reduced, root, frozen_joints, tolerances)
-        if len(_CACHE) > CACHE_SIZE:
-            _CACHE.popitem(last=False)
-    return found
-
-
-def collect_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
-    """Targets ``(B, 4)`` of single-frame tasks."""
-    targets = np.zeros((len(problem.goals), 4))
-    for row, i in enumerate(problem.goals):
-        value = read_target(tasks[i])
-        if value.ndim != 1:
-            raise InputError(f"task {i} has targets for {len(value)} frames", "Use track() for whole clips")
-        targets[row, : value.size] = value
-    return targets
-
-
-def read_target(task: Task) -> FloatArray:
-    """Target of a goal: places ``(..., 3)`` or quaternions ``(..., 4)``."""
-    return task.goal
-
-
-def _build_problem(
-    skeleton: Skeleton,
-    tasks: Sequence[Task],
-    limits: JointLimits | None,
-    is_reduced: bool,
-    root: Root,
-    frozen_joints: Sequence[str | int],
-    tolerances: tuple[float, float],
-) -> IKProblem:
-    factors = _priority_factors(tasks)
-    goals = [i for i, task in enumerate(tasks) if not isinstance(task, PoseTask)]
-    blocks = _build_blocks(skeleton, tasks, goals, factors, tolerances)
+    known = _CACHE.get(key)
+    if known is not None:
+        return known
+    levels = sorted({task.priority for task in tasks})
+    factors = [PRIORITY_FACTOR ** levels.index(task.priority) for task in tasks]
+    goals = tuple(i for i, task in enumerate(tasks) if not isinstance(task, PoseTask))
+    blocks = _build_blocks(skeleton, [tasks[i] for i in goals], [factors[i] for i in goals], tolerances)
     chains = [_moving_chain(skeleton, task) for task in tasks if not isinstance(task, PoseTask)]
-    mass = _collect_mass(skeleton, any(isinstance(task, ComTask) for task in tasks))
-    springs, weight, pose = _build_prior(skeleton, tasks, factors, _joint_mobility(skeleton, root, frozen_joints))
+    # How easily the joints and, last, the root's place move
+    mobility = np.ones(skeleton.num_joints + 1)
+    mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_POSITION_MOBILITY * mean_bone_length(skeleton) ** 2
+    mobility[0] = 0.0 if root == "fixed" else ROOT_ROTATION_MOBILITY
+    for joint in frozen_joints:
+        mobility[joint_index(skeleton, joint)] = 0.0
+    springs, weight, pose = _build_prior(skeleton, tasks, factors, mobility)
     layout = IKLayout(
         JointArrays(skeleton.parents.copy(), skeleton.offsets.copy()),
         blocks,
         _list_chains(chains),
-        mass,
+        _list_mass_points(skeleton, any(isinstance(task, ComTask) for task in tasks)),
         springs,
         build_box(skeleton, limits if isinstance(limits, BoxLimits) and not is_reduced else None),
     )
     _check_movable(skeleton, tasks, goals, chains, layout)
-    angles = tuple(isinstance(tasks[i], OrientationTask | LookAtTask) for i in goals)
-    several = weight > 0.0 or len({tasks[i].priority for i in goals}) > 1
-    return IKProblem(
+    problem = _CACHE[key] = IKProblem(
         skeleton,
-        tuple(goals),
+        goals,
         layout,
         split_layout(layout),
-        angles,
+        tuple(isinstance(tasks[i], OrientationTask | LookAtTask) for i in goals),
         tuple(blocks.tolerances.tolist()),
         np.ones(len(goals), dtype=np.bool_),
-        several,
+        weight > 0.0 or len({tasks[i].priority for i in goals}) > 1,
         weight,
         pose,
         mean_bone_length(skeleton),
         compile_bounds(limits),
         (skeleton, limits, *tasks),
     )
+    if len(_CACHE) > CACHE_SIZE:
+        _CACHE.popitem(last=False)
+    return problem
+
+
+def _build_blocks(
+    skeleton: Skeleton, tasks: Sequence[Task], factors: Sequence[float], tolerances: tuple[float, float]
+) -> TaskBlocks:
+    """A block for each goal: where it acts, what it weighs, when it is reached."""
+    count = len(tasks)
+    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
+    reached_below, axes = np.zeros(count), np.ones((count, 3))
+    for row, (task, factor) in enumerate(zip(tasks, factors, strict=True)):
+        assert not isinstance(task, PoseTask)
+        kinds[row] = BLOCK_KINDS[type(task)]
+        weights[row] = factor * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
+        axes[row] = np.diag(weights[row]) > 2.0 * factor * TINY_WEIGHT
+        reached_below[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
+        if not isinstance(task, ComTask):
+            joints[row] = joint_index(skeleton, task.joint)
+        if isinstance(task, PointTask | LookAtTask):
+            points[row] = task.point
+        if isinstance(task, LookAtTask):
+            aims[row] = task.axis
+    softness = np.asarray(np.linalg.inv(weights), dtype=np.float64)
+    return TaskBlocks(kinds, joints, points, aims, axes, weights, softness, reached_below)
+
+
+def collect_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
+    """Targets ``(B, 4)`` of single-frame tasks."""
+    targets = np.zeros((len(problem.goals), 4))
+    for row, i in enumerate(problem.goals):
+        value = tasks[i].goal
+        if value.ndim != 1:
+            raise InputError(f"task {i} has targets for {len(value)} frames", "Use track() for whole clips")
+        targets[row, : value.size] = value
+    return targets
 
 
 def mean_bone_length(skeleton: Skeleton) -> float:
@@ -207,47 +259,6 @@ def split_layout(layout: IKLayout) -> tuple[tuple[Any, ...], ...]:
     return tuple(tuple(part) for part in layout)
 
 
-def _priority_factors(tasks: Sequence[Task]) -> list[float]:
-    levels = sorted({task.priority for task in tasks})
-    return [PRIORITY_FACTOR ** levels.index(task.priority) for task in tasks]
-
-
-def _build_blocks(
-    skeleton: Skeleton,
-    tasks: Sequence[Task],
-    goals: Sequence[int],
-    factors: Sequence[float],
-    tolerances: tuple[float, float],
-) -> TaskBlocks:
-    count = len(goals)
-    kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
-    limits, axes = np.zeros(count), np.ones((count, 3))
-    for row, i in enumerate(goals):
-        task = tasks[i]
-        assert not isinstance(task, PoseTask)
-        kinds[row] = _block_kind(task)
-        weights[row] = factors[i] * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
-        axes[row] = np.diag(weights[row]) > 2.0 * factors[i] * TINY_WEIGHT
-        limits[row] = tolerances[1 if isinstance(task, OrientationTask | LookAtTask) else 0]
-        if not isinstance(task, ComTask):
-            joints[row] = joint_index(skeleton, task.joint)
-        if isinstance(task, PointTask | LookAtTask):
-            points[row] = task.point
-        if isinstance(task, LookAtTask):
-            aims[row] = task.axis
-    return TaskBlocks(kinds, joints, points, aims, axes, weights, _invert_matrices(weights), limits)
-
-
-def _invert_matrices(matrices: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
-
-
-def _block_kind(task: GoalTask) -> int:
-    kinds = {PointTask: POINT, OrientationTask: ORIENTATION, LookAtTask: LOOK_AT, ComTask: COM}
-    return kinds[type(task)]
-
-
 def _moving_chain(skeleton: Skeleton, task: GoalTask) -> list[int]:
     """Joints that move a task, root first; a joint does not move its own origin."""
     if isinstance(task, ComTask):
@@ -263,6 +274,7 @@ def _moving_chain(skeleton: Skeleton, task: GoalTask) -> list[int]:
 
 
 def _list_chains(chains: Sequence[Sequence[int]]) -> KinematicChains:
+    """All chains one behind the other, and for each pair of blocks the rows of the joints they have in common."""
     starts = np.cumsum([0, *[len(chain) for chain in chains]])
     pair_start, first, second = [0], list[int](), list[int]()
     for e, long in enumerate(chains):
@@ -280,26 +292,30 @@ def _as_ints(values: Sequence[int] | IntArray) -> IntArray:
     return np.array(values, dtype=np.int64)
 
 
-def _collect_mass(skeleton: Skeleton, is_needed: bool) -> MassPoints:
+def _list_mass_points(skeleton: Skeleton, is_needed: bool) -> MassPoints:
+    """Points of joints whose weighted sum is the centre of mass, as in ``centre_of_mass``; none if not needed."""
     if not is_needed:
         return MassPoints(np.zeros(0, dtype=np.int64), np.zeros((0, 3)), np.zeros(0))
-    joints, points, weights = list_mass_points(skeleton)
-    return MassPoints(_as_ints(joints), points, weights)
-
-
-def _joint_mobility(skeleton: Skeleton, root: Root, frozen_joints: Sequence[str | int]) -> FloatArray:
-    mobility = np.ones(skeleton.num_joints + 1)
-    mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_POSITION_MOBILITY * mean_bone_length(skeleton) ** 2
-    mobility[0] = 0.0 if root == "fixed" else ROOT_ROTATION_MOBILITY
-    for joint in frozen_joints:
-        mobility[joint_index(skeleton, joint)] = 0.0
-    return mobility
+    roles = role_map(skeleton)
+    known = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}
+    for name, role in TIP_JOINTS.items():
+        joint = roles.get(role)
+        if joint is not None and (np.linalg.norm(skeleton.tips[joint]) > 1e-6 or name == "crown"):
+            known[name] = (joint, skeleton.tips[joint])
+    weights = mass_weights(frozenset(known))
+    if not weights:
+        # A body that is not known: every joint weighs the same
+        count = skeleton.num_joints
+        return MassPoints(np.arange(count, dtype=np.int64), np.zeros((count, 3)), np.full(count, 1.0 / count))
+    points = np.array([known[name][1] for name in weights]).reshape(-1, 3)
+    return MassPoints(_as_ints([known[name][0] for name in weights]), points, np.array(list(weights.values())))
 
 
 def _build_prior(
     skeleton: Skeleton, tasks: Sequence[Task], factors: Sequence[float], mobility: FloatArray
 ) -> tuple[PosePrior, float, Pose | None]:
     stiffness, rest = np.zeros(skeleton.num_joints + 1), Pose.rest(skeleton)
+    # At most one pose task; its level scales it
     wanted = [(task, factor) for task, factor in zip(tasks, factors, strict=True) if isinstance(task, PoseTask)]
     if not wanted:
         return PosePrior(mobility, stiffness, rest.rotations.wxyz.copy(), rest.root_position.copy()), 0.0, None
@@ -339,9 +355,8 @@ def _check_movable(
         place = rest[layout.blocks.joints[row]] + layout.blocks.points[row]
         has_lever = any(np.linalg.norm(place - rest[j]) > 1e-9 for j in free)
         if not free or (isinstance(task, PointTask) and not has_lever):
-            name = (
-                "the centre of mass" if isinstance(task, ComTask) else f"'{skeleton.names[layout.blocks.joints[row]]}'"
-            )
+            joint = skeleton.names[layout.blocks.joints[row]]
+            name = "the centre of mass" if isinstance(task, ComTask) else f"'{joint}'"
             raise InputError(
                 f"nothing can move task {i}, {name}: its chain has no length or no free joint",
                 "Free the root (root='free') or another joint above it, or give the task a point away from the joint",

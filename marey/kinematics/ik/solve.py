@@ -10,10 +10,18 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.kinematics.ik.calls import Guess, SolverInputs, SolverOutcome
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD
 from marey.kinematics.ik.methods import find_method, solve_projected_lm
-from marey.kinematics.ik.problem import ROOTS, IKProblem, Root, collect_targets, compile_problem
+from marey.kinematics.ik.problem import (
+    ROOTS,
+    Guess,
+    IKProblem,
+    Root,
+    SolverInputs,
+    SolverOutcome,
+    collect_targets,
+    compile_problem,
+)
 from marey.kinematics.ik.starts import (
     PosedBody,
     align_root,
@@ -24,7 +32,7 @@ from marey.kinematics.ik.starts import (
     match_body,
 )
 from marey.kinematics.ik.state import OUT_OF_ITERATIONS
-from marey.kinematics.ik.tasks import ComTask, PoseTask, Task
+from marey.kinematics.ik.tasks import Task
 from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.limits.tables import largest_violation
 from marey.lie import SO3
@@ -70,12 +78,11 @@ def advise(
     status: SolveStatus, missed: list[str], has_limits: bool, start_moved_rad: float, is_left: bool = False
 ) -> str:
     """One sentence on what happened and what helps."""
-    note = (
-        f" The start was outside the limits by {start_moved_rad:.3g} rad and was moved."
-        if start_moved_rad > 0.0
-        else ""
-    )
-    note += f" {MODEL_LIMITS_CONFLICT}" if is_left else ""
+    note = ""
+    if start_moved_rad > 0.0:
+        note += f" The start was outside the limits by {start_moved_rad:.3g} rad and was moved."
+    if is_left:
+        note += f" {MODEL_LIMITS_CONFLICT}"
     if status is SolveStatus.CONVERGED:
         return f"All goals are met.{note}"
     names = ", ".join(missed)
@@ -84,9 +91,8 @@ def advise(
         cure = "move the goals, free the root, or lower their weight"
         return f"Goals {cause}: {names}. This is the nearest pose; {cure}.{note}"
     if status is SolveStatus.STALLED:
-        return (
-            f"Goals missed: {names}. No step improves this pose; try another start, or the method 'projected-lm'.{note}"
-        )
+        cure = "try another start, or the method 'projected-lm'"
+        return f"Goals missed: {names}. No step improves this pose; {cure}.{note}"
     return f"Goals missed: {names}. Raise max_iterations or loosen the tolerances.{note}"
 
 
@@ -180,11 +186,13 @@ def solve_ik(
     run = build_solver_inputs(
         body, problem, collect_targets(problem, tasks), limits, count, variant, step, start, history
     )
+    # Where to begin, and how far limits move that
     guess = guess_from_pose(body, start)
     if body.model is not None and start is None:
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
     moved = 0.0 if limits is None else largest_pose_violation(problem, guess, limits)
     tries = (RESTARTS if start is None else 0) if restarts is None else require_int(restarts, "restarts", 0)
+    # The answer, and whether a missed goal is out of reach
     outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
     if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
         outcome = accept_nearest(run, guess, outcome)
@@ -226,21 +234,18 @@ def build_solver_inputs(
     history: FloatArray,
 ) -> SolverInputs:
     """Everything a solver needs but the guess."""
-    others = limits if problem.bounds is None else None
-    space, metric = build_space(body, problem), build_metric(body, start, variant)
-    errors = np.zeros((len(problem.goals), 3))
     return SolverInputs(
         problem,
         targets,
         problem.active,
-        space,
-        others,
+        build_space(body, problem),
+        limits if problem.bounds is None else None,
         max_iterations,
         variant,
         step,
-        metric,
+        build_metric(body, start, variant),
         history,
-        errors,
+        np.zeros((len(problem.goals), 3)),
     )
 
 
@@ -260,14 +265,15 @@ def solve_with_restarts(
 ) -> SolverOutcome:
     """Solve from the guess, which is overwritten, then from others while goals are missed; keep the best."""
     solver = find_method(method)[0]
-    best = _enforce_limits(run, guess, solver(run, guess), limits, method)
+    best = _enforce_limits(run, guess, solver(run, guess, method), limits, method)
     if best.stop == 0 or not restarts:
         return best
+    # Other starts, while goals are missed; the best answer is kept
     kept = guess.copy()
     errors = run.errors.copy()
     iterations, evaluations = best.iterations, best.evaluations
     for other in generate_restarts(run, body, limits, restarts):
-        tried = _enforce_limits(run, other, solver(run, other), limits, method)
+        tried = _enforce_limits(run, other, solver(run, other, method), limits, method)
         iterations, evaluations = iterations + tried.iterations, evaluations + tried.evaluations
         if tried.objective < best.objective or (tried.stop == 0 and best.stop != 0):
             best, kept, errors = tried, other, run.errors.copy()
@@ -299,7 +305,6 @@ def largest_pose_violation(problem: IKProblem, guess: Guess, limits: JointLimits
     """How far the furthest joint is outside the limits [rad]."""
     if problem.bounds is None:
         return float(limits.violations(SO3(guess.wxyz[None])).max())
-
     return largest_violation(problem.bounds, guess.wxyz)
 
 
@@ -331,16 +336,22 @@ def _build_result(
     body: PosedBody,
 ) -> IKResult:
     problem = run.problem
+    # How near each task came; pose tasks are always reached
     errors, reached = [0.0] * len(tasks), [True] * len(tasks)
-    worst = [0.0, 0.0]
+    worst, missed = [0.0, 0.0], list[str]()
     for i, (x, y, z), is_angle, tolerance in zip(
         problem.goals, run.errors.tolist(), problem.is_angle, problem.tolerances, strict=True
     ):
         errors[i] = size = sqrt(x * x + y * y + z * z)
         reached[i] = size <= tolerance
         worst[is_angle] = max(worst[is_angle], size)
+        if not reached[i]:
+            joint = getattr(tasks[i], "joint", None)
+            name = joint if joint is None or isinstance(joint, str) else body.skeleton.names[joint]
+            missed.append(f"task {i} (centre of mass)" if name is None else f"task {i} ('{name}')")
     status = read_status(all(reached), outcome.stop, outcome.objective, outcome.gradient)
-    missed = [_name_task(body.skeleton, tasks[i], i) for i, is_met in enumerate(reached) if not is_met]
+    start_moved_rad = moved if moved > HELD_RAD else 0.0
+    # The arrays of the guess become those of the pose
     for array in (guess.root, guess.wxyz):
         array.setflags(write=False)  # the pose may keep them as they are
     return IKResult(
@@ -354,15 +365,8 @@ def _build_result(
         outcome.objective,
         outcome.gradient,
         outcome.evaluations,
-        moved if moved > HELD_RAD else 0.0,
+        start_moved_rad,
         guess.x if body.model is not None else None,
         run.history[: outcome.iterations],
-        advise(status, missed, limits is not None, moved if moved > HELD_RAD else 0.0, outcome.is_left),
+        advise(status, missed, limits is not None, start_moved_rad, outcome.is_left),
     )
-
-
-def _name_task(skeleton: Skeleton, task: Task, index: int) -> str:
-    if isinstance(task, ComTask | PoseTask):
-        return f"task {index} (centre of mass)"
-    joint = task.joint if isinstance(task.joint, str) else skeleton.names[task.joint]
-    return f"task {index} ('{joint}')"

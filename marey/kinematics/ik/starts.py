@@ -13,16 +13,15 @@ from typing import Final, cast
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.kinematics.ik.calls import Guess, SolverInputs
 from marey.kinematics.ik.coordinates import ModelSpace
-from marey.kinematics.ik.problem import IKProblem
+from marey.kinematics.ik.problem import Guess, IKProblem, SolverInputs
 from marey.kinematics.ik.state import COM, POINT
 from marey.kinematics.jacobian import point_jacobian
 from marey.kinematics.limits.contract import JointLimits
 from marey.lie import SO3
 from marey.models import PoseModel
 from marey.motion import Motion
-from marey.skeleton import NO_PARENT, Pose, Skeleton, joint_positions
+from marey.skeleton import Pose, Skeleton, joint_positions
 
 MIN_ROD_M: Final = 0.05  # [m] bones shorter than this count as so long
 RADIUS_M: Final = 0.06  # [m] of the rods that stand for limbs
@@ -37,45 +36,34 @@ def compute_kinetic_metric(skeleton: Skeleton, model: PoseModel, guess: Guess) -
     One rod for each joint, from it to the mean of its children, its mass in proportion to its length. The step metric
     of [Tournier2011]_ §8.2.3: a hand moves by the arm, not by the whole body.
     """
-    pose = Pose(skeleton, guess.root, SO3(guess.wxyz))
-    turns, size = _rotation_columns(skeleton, model, guess), 6 + len(guess.x)
-    columns = model.jacobian(guess.x[None])[0]
+    pose, size = Pose(skeleton, guess.root, SO3(guess.wxyz)), 6 + len(guess.x)
+    local, columns = pose.rotations.matrix(), model.jacobian(guess.x[None])[0]
+    # J_omega of each joint, in its own frame
+    turns = np.zeros((skeleton.num_joints, 3, size))
+    turns[0, :, 3:6] = np.eye(3)
+    for j in range(1, skeleton.num_joints):
+        turns[j] = local[j].T @ turns[int(skeleton.parents[j])]
+        turns[j, :, 6:] += columns[j]
+    # Where each joint's rod ends [m] in its frame: the mean of its children, or its tip
+    ends = skeleton.tips.copy()
+    for j in range(skeleton.num_joints):
+        below = skeleton.children(j)
+        if len(below):
+            ends[j] = skeleton.offsets[below].mean(axis=0)
     metric = np.zeros((size, size))
-    for j, rod in enumerate(_find_rod_ends(skeleton)):
+    for j, rod in enumerate(ends):
         length = max(float(np.linalg.norm(rod)), MIN_ROD_M)
+        # J_v of the middle of the rod
         full = point_jacobian(pose, j, 0.5 * rod)
-        moves = np.concatenate(
-            [full[:, :6], np.einsum("rjc,jck->rk", full[:, 6:].reshape(3, -1, 3), columns[1:])], axis=1
-        )
+        inner = np.einsum("rjc,jck->rk", full[:, 6:].reshape(3, -1, 3), columns[1:])
+        moves = np.concatenate([full[:, :6], inner], axis=1)
+        # Inertia of a cylinder for a unit mass
         along = rod / max(float(np.linalg.norm(rod)), 1e-9)
         across = np.eye(3) - np.outer(along, along)
         inertia = across * (length**2 / 12.0 + RADIUS_M**2 / 4.0) + np.outer(along, along) * RADIUS_M**2 / 2.0
         metric += length * (moves.T @ moves + turns[j].T @ inertia @ turns[j])
     metric += FLOOR * np.trace(metric) / size * np.eye(size)
     return metric * (size / np.trace(metric))
-
-
-def _find_rod_ends(skeleton: Skeleton) -> FloatArray:
-    """Where each joint's rod ends ``(J, 3)`` [m] in its frame: the mean of its children, or its tip."""
-    ends = skeleton.tips.copy()
-    for j in range(skeleton.num_joints):
-        below = skeleton.children(j)
-        if len(below):
-            ends[j] = skeleton.offsets[below].mean(axis=0)
-    return ends
-
-
-def _rotation_columns(skeleton: Skeleton, model: PoseModel, guess: Guess) -> FloatArray:
-    """Angular velocity of each joint in its own frame for each coordinate: ``(J, 3, 6 + k)``."""
-    local, columns = SO3(guess.wxyz).matrix(), model.jacobian(guess.x[None])[0]
-    turns = np.zeros((skeleton.num_joints, 3, 6 + len(guess.x)))
-    turns[0, :, 3:6] = np.eye(3)
-    for j in range(1, skeleton.num_joints):
-        parent = int(skeleton.parents[j])
-        assert parent != NO_PARENT
-        turns[j] = local[j].T @ turns[parent]
-        turns[j, :, 6:] += columns[j]
-    return turns
 
 
 MIN_DEVIATION: Final = 1e-6  # [-] of the largest: coordinates that hardly varied are held this much harder at most
@@ -121,7 +109,6 @@ def build_space(body: PosedBody, problem: IKProblem) -> ModelSpace | None:
     """A pose model as the kernels take it, with springs on its coordinates if a pose task asks for them."""
     if body.model is None:
         return None
-
     arrays = body.model.arrays()
     deviations = np.asarray(body.model.deviations, dtype=np.float64)
     floor = MIN_DEVIATION * max(float(deviations.max(initial=0.0)), MIN_DEVIATION)
@@ -156,7 +143,6 @@ def build_metric(body: PosedBody, start: Pose | None, variant: str | None) -> Fl
     """Kinetic energy of a unit step ``(n, n)``, trace n, for ``variant="kinetic"`` in a reduced space; else empty."""
     if body.model is None or variant != "kinetic":
         return NO_METRIC
-
     return compute_kinetic_metric(body.skeleton, body.model, guess_from_pose(body, start))
 
 
@@ -171,19 +157,18 @@ def generate_restarts(run: SolverInputs, body: PosedBody, limits: JointLimits | 
     It is the rest pose, the mean of a model, or the middle of limits: at a bound, a straight knee say, a descent may
     stay where it is.
     """
-    rng = np.random.default_rng(SEED)
+    rng, mobility = np.random.default_rng(SEED), run.problem.layout.springs.mobility
     middle = None if limits is None or body.model is not None else limits.middle().wxyz
     for i in range(count):
+        # The first is the pose itself, the others are random around it
         guess = guess_from_pose(body, None)
         if middle is not None:
-            is_free = run.problem.layout.springs.mobility[1:-1] > 0.0
+            is_free = mobility[1:-1] > 0.0
             guess.wxyz[1:][is_free] = middle[1:][is_free]
         if i > 0 and len(guess.x):
             guess.x[:] = rng.normal(0.0, 1.0, len(guess.x)) * np.asarray(body.model.deviations if body.model else 1.0)
         elif i > 0:
-            turns = rng.normal(0.0, SPREAD_RAD, (len(guess.wxyz), 3)) * (
-                run.problem.layout.springs.mobility[:-1, None] > 0.0
-            )
+            turns = rng.normal(0.0, SPREAD_RAD, (len(guess.wxyz), 3)) * (mobility[:-1, None] > 0.0)
             guess.wxyz[:] = (SO3(guess.wxyz) @ SO3.exp(turns)).wxyz
         align_root(run, guess)
         yield guess
@@ -200,6 +185,7 @@ def align_root(run: SolverInputs, guess: Guess) -> None:
     goals = run.targets[rows, :3]
     middle, aim = places.mean(axis=0), goals.mean(axis=0)
     if layout.springs.mobility[0] > 0.0 and len(rows) >= 3:
+        # Kabsch: the rotation nearest to the correlation, with a pull towards no turn
         spread = (goals - aim).T @ (places - middle)
         size = float(np.linalg.norm(goals - aim) * np.linalg.norm(places - middle))
         u, _, vt = np.linalg.svd(spread + RESTART_SPRING * size * np.eye(3))

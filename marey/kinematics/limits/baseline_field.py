@@ -9,21 +9,11 @@ from typing import ClassVar, final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
-from marey.kinematics.limits.box import CheckArrays
-from marey.kinematics.limits.charts import split_inliers
-from marey.kinematics.limits.cones import check_joint_batch
-from marey.kinematics.limits.contract import (
-    Arrays,
-    JointLimits,
-    LimitCheck,
-    collect_clips,
-    compute_mean_rotation,
-    contiguous_wxyz,
-)
+from marey.kinematics.limits.charts import collect_joint_samples
+from marey.kinematics.limits.contract import ArrayLimits, CheckArrays, check_joint_batch
 from marey.lie import SO3
 from marey.lie.kernels import Vector, conjugate, multiply, quaternion_at, write_rotation
 from marey.motion import Motion
-from marey.skeleton import Skeleton
 
 BISECTIONS = 40  # of the way to the nearest sample: below a double's rounding of an angle
 
@@ -33,6 +23,7 @@ INSIDE_MARGIN = 1e-12  # [-] kept above the level, against rounding; samples lie
 @kernel
 def log_density(samples: FloatArray, first: int, last: int, p: Vector, width: float) -> tuple[float, Vector, int]:
     """Logarithm of the sum of bumps at a point, its gradient, and the nearest sample."""
+    # The nearest sample gives the largest term, which is taken out of the sum
     nearest, least = first, np.inf
     for n in range(first, last):
         d = (samples[n, 0] - p[0]) ** 2 + (samples[n, 1] - p[1]) ** 2 + (samples[n, 2] - p[2]) ** 2
@@ -62,18 +53,21 @@ def check_quaternion_field(
             continue
         centre = quaternion_at(centres, j)
         for f in range(frames):
+            # The vector part relative to the centre, of the quaternion with a positive scalar
             q = multiply(conjugate(centre), quaternion_at(wxyz[f], j))
             sign = -1.0 if q[0] < 0.0 else 1.0
             w, p = sign * q[0], (sign * q[1], sign * q[2], sign * q[3])
             value, slope, nearest = log_density(samples, first, last, p, width)
             if value >= level:
                 continue
+            # Violation and body gradient
             violation[f, j] = 2.0 * width * np.sqrt(2.0 * (level - value))
             k = -2.0 * width * width  # of half the squared violation, 4 width^2 (level - value), by half an angle
             g = (k * slope[0], k * slope[1], k * slope[2])
             gradient[f, j, 0] = w * g[0] + g[1] * p[2] - g[2] * p[1]
             gradient[f, j, 1] = w * g[1] + g[2] * p[0] - g[0] * p[2]
             gradient[f, j, 2] = w * g[2] + g[0] * p[1] - g[1] * p[0]
+            # Bisect the way to the nearest sample
             goal = (samples[nearest, 0], samples[nearest, 1], samples[nearest, 2])
             low, high = 0.0, 1.0
             for _ in range(BISECTIONS):
@@ -95,7 +89,7 @@ MIN_WIDTH = 0.02  # [-] half-width of a bump in quaternion units, about 2.3 degr
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class QuaternionFieldLimits(JointLimits):
+class QuaternionFieldLimits(ArrayLimits):
     r"""Set where a sum of kernels around sampled quaternions exceeds a level ("quaternion boundary field").
 
     .. math:: \log\sum_i \exp\Big(-\frac{\|u - u_i\|^2}{2 w^2}\Big) \ge l
@@ -106,8 +100,8 @@ class QuaternionFieldLimits(JointLimits):
     """
 
     kind: ClassVar[str] = "field"
+    kernel = check_quaternion_field
 
-    skeleton: Skeleton
     centres: SO3  # batch (J,)
     samples: FloatArray  # (N, 3) vector parts, joint after joint
     starts: IntArray  # (J + 1,) where each joint's samples begin; none is a free joint
@@ -127,51 +121,30 @@ class QuaternionFieldLimits(JointLimits):
     @classmethod
     def from_clips(cls, motions: Motion | Iterable[Motion], *, max_samples: int = MAX_SAMPLES) -> QuaternionFieldLimits:
         """Learn from clips of one skeleton; the root is free."""
-        skeleton, clips = collect_clips(motions)
+        skeleton, samples = collect_joint_samples(motions)
         joints = skeleton.num_joints
         centres, kept = SO3.identity(joints).wxyz.copy(), list[FloatArray]([np.zeros((0, 3))])
         widths, levels, starts = np.ones(joints), np.zeros(joints), np.zeros(joints + 1, dtype=np.int64)
-        for j in range(1, joints):
-            rotations = SO3.concatenate(split_inliers([clip[:, j] for clip in clips])[0])
-            centre = compute_mean_rotation(rotations)
+        for j, rotations, centre in samples:
             local = (centre.inverse() @ rotations).canonical().wxyz[:, 1:]
-            few, reach = _select_spread_points(local, max_samples)
-            widths[j], centres[j] = max(reach, MIN_WIDTH), centre.wxyz
+            # At most `max_samples` of the points, each as far as can be from those before
+            chosen = [0]
+            away = np.linalg.norm(local - local[0], axis=1)
+            while len(chosen) < min(max_samples, len(local)) and away.max() > 0.25 * MIN_WIDTH:
+                chosen.append(int(np.argmax(away)))
+                away = np.minimum(away, np.linalg.norm(local - local[chosen[-1]], axis=1))
+            few = np.ascontiguousarray(local[chosen])
+            widths[j], centres[j] = max(float(away.max()), MIN_WIDTH), centre.wxyz
+            # The level is the lowest density of the motion itself
             rows = [log_density(few, 0, len(few), (p[0], p[1], p[2]), widths[j])[0] for p in local.tolist()]
             levels[j] = min(rows) - 1e-9
             kept.append(few)
             starts[j + 1] = starts[j] + len(few)
         return cls(skeleton, SO3(centres), np.concatenate(kept), starts, widths, levels)
 
-    def check(self, rotations: SO3) -> LimitCheck:
-        """Sum the bumps; bisect the way to the nearest sample."""
-        out, violation, gradient = check_quaternion_field(contiguous_wxyz(rotations), *self.tables())
-        return LimitCheck(SO3(out), violation, gradient)
-
     def tables(self) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
         """What ``check_quaternion_field`` takes."""
         return self.centres.wxyz, self.samples, self.starts, self.widths, self.levels
 
-    def to_arrays(self) -> Arrays:
-        """Centres, samples, widths and levels."""
-        tables = {"samples": self.samples, "starts": self.starts, "widths": self.widths, "levels": self.levels}
-        return {"centres": self.centres.wxyz, **tables}
-
-    @classmethod
-    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> QuaternionFieldLimits:
-        """Undo :meth:`to_arrays`."""
-        tables = (arrays[name] for name in ("samples", "starts", "widths", "levels"))
-        return cls(skeleton, SO3(arrays["centres"]), *tables)
-
     def __repr__(self) -> str:
         return f"QuaternionFieldLimits({self.skeleton!r}, {len(self.samples)} samples)"
-
-
-def _select_spread_points(points: FloatArray, count: int) -> tuple[FloatArray, float]:
-    """At most ``count`` of the points, each as far as can be from those before; and how far the rest is from them."""
-    chosen = [0]
-    away = np.linalg.norm(points - points[0], axis=1)
-    while len(chosen) < min(count, len(points)) and away.max() > 0.25 * MIN_WIDTH:
-        chosen.append(int(np.argmax(away)))
-        away = np.minimum(away, np.linalg.norm(points - points[chosen[-1]], axis=1))
-    return np.ascontiguousarray(points[chosen]), float(away.max())

@@ -10,30 +10,36 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
 from marey.kinematics.limits.contract import (
+    ArrayLimits,
     Arrays,
+    CheckArrays,
     JointLimits,
     LimitCheck,
+    check_order,
     collect_clips,
     compute_mean_rotation,
-    contiguous_wxyz,
+    freeze_with_infinities,
+    run_check,
 )
 from marey.lie import SO3
 from marey.lie.kernels import (
-    Quaternion,
     Vector,
     conjugate,
+    dot,
     exp,
     left_jacobian_inverse_times,
     log,
     multiply,
+    norm,
+    put3,
     quaternion_at,
     rotate,
+    scale3,
+    subtract3,
     write_rotation,
 )
 from marey.motion import Motion
 from marey.skeleton import EulerLimits, Skeleton
-
-CheckArrays = tuple[FloatArray, FloatArray, FloatArray]
 
 TWO_PI = 2.0 * np.pi
 LOCK_COS = 1e-9  # [-] cosine of the middle Euler angle below which the gradient is capped: gimbal lock
@@ -54,13 +60,11 @@ def nearest_angle(angle: float, low: float, high: float) -> float:
 
 
 @kernel
-def _box_distance_squared(v: Vector, low: FloatArray, high: FloatArray) -> float:
-    """Squared distance of a vector to a box."""
-    total = 0.0
-    for i in range(3):
-        d = v[i] - clamp(v[i], low[i], high[i])
-        total += d * d
-    return total
+def _clamp_to_box(v: Vector, low: FloatArray, high: FloatArray) -> tuple[Vector, float]:
+    """Nearest vector of a box, and its squared distance."""
+    p = (clamp(v[0], low[0], high[0]), clamp(v[1], low[1], high[1]), clamp(v[2], low[2], high[2]))
+    d = subtract3(v, p)
+    return p, dot(d, d)
 
 
 @kernel
@@ -75,80 +79,38 @@ def check_box(wxyz: FloatArray, low: FloatArray, high: FloatArray) -> CheckArray
     for f in range(frames):
         for j in range(joints):
             v = log(quaternion_at(wxyz[f], j))
-            square = _box_distance_squared(v, low[j], high[j])
+            p, square = _clamp_to_box(v, low[j], high[j])
+            if square > 0.0 and norm(v) > 0.0:
+                # The same rotation the other way round
+                back = 1.0 - TWO_PI / norm(v)
+                other = scale3(back, v)
+                other_p, other_square = _clamp_to_box(other, low[j], high[j])
+                if other_square < square:
+                    v, p, square = other, other_p, other_square
             if square == 0.0:
                 continue
-            angle = np.sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2])
-            if angle > 0.0:
-                back = 1.0 - TWO_PI / angle
-                other = (back * v[0], back * v[1], back * v[2])
-                again = _box_distance_squared(other, low[j], high[j])
-                if again == 0.0:
-                    continue
-                if again < square:
-                    v, square = other, again
-            p = (
-                clamp(v[0], low[j, 0], high[j, 0]),
-                clamp(v[1], low[j, 1], high[j, 1]),
-                clamp(v[2], low[j, 2], high[j, 2]),
-            )
-            g = left_jacobian_inverse_times(v, (v[0] - p[0], v[1] - p[1], v[2] - p[2]))
+            g = left_jacobian_inverse_times(v, subtract3(v, p))
             write_rotation(out[f, j], exp(p))
             violation[f, j] = np.sqrt(square)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 
 @kernel
-def euler_angles(q: Quaternion) -> Vector:
-    """Angles ``(a, b, c)`` of ``R = R_z(c) R_y(b) R_x(a)``, with ``|b| <= pi/2``; sound at gimbal lock."""
-    w, x, y, z = q
-    a = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-    ca, sa = np.cos(a), np.sin(a)
-    sc = sa * 2.0 * (x * z + w * y) - ca * 2.0 * (x * y - w * z)
-    cc = ca * (1.0 - 2.0 * (x * x + z * z)) - sa * 2.0 * (y * z - w * x)
-    c = np.arctan2(sc, cc)
-    cb = np.cos(c) * (1.0 - 2.0 * (y * y + z * z)) + np.sin(c) * 2.0 * (x * y + w * z)
-    return a, np.arctan2(2.0 * (w * y - x * z), cb), c
-
-
-@kernel
-def quaternion_from_euler(v: Vector) -> Quaternion:
-    """Quaternion of ``R_z(c) R_y(b) R_x(a)``."""
-    rx = (np.cos(0.5 * v[0]), np.sin(0.5 * v[0]), 0.0, 0.0)
-    ry = (np.cos(0.5 * v[1]), 0.0, np.sin(0.5 * v[1]), 0.0)
-    rz = (np.cos(0.5 * v[2]), 0.0, 0.0, np.sin(0.5 * v[2]))
-    return multiply(rz, multiply(ry, rx))
-
-
-@kernel
-def _shift_to_intervals(v: Vector, low: FloatArray, high: FloatArray) -> Vector:
-    return (
+def _nearest_in_intervals(v: Vector, low: FloatArray, high: FloatArray) -> tuple[Vector, Vector, float]:
+    """Angles by whole turns nearest to their intervals, the nearest angles inside, and the squared distance."""
+    v = (
         nearest_angle(v[0], low[0], high[0]),
         nearest_angle(v[1], low[1], high[1]),
         nearest_angle(v[2], low[2], high[2]),
     )
-
-
-@kernel
-def _euler_gradient(v: Vector, g: Vector) -> Vector:
-    """Body gradient of a function of the Euler angles; capped where the lock makes it infinite."""
-    sa, ca, sb, cb = np.sin(v[0]), np.cos(v[0]), np.sin(v[1]), np.cos(v[1])
-    if abs(cb) < LOCK_COS:
-        cb = LOCK_COS if cb >= 0.0 else -LOCK_COS
-    third = (g[2] + g[0] * sb) / cb
-    return g[0], g[1] * ca + third * sa, -g[1] * sa + third * ca
-
-
-@kernel
-def _permute_axes(q: Quaternion, order: IntArray, sign: float) -> Quaternion:
-    """Rename the axes, so that those of ``order`` become x, y, z; an odd exchange reverses the angles."""
-    xyz = np.array([q[1], q[2], q[3]])
-    return q[0], sign * float(xyz[order[0]]), sign * float(xyz[order[1]]), sign * float(xyz[order[2]])
+    p, square = _clamp_to_box(v, low, high)
+    return v, p, square
 
 
 @kernel
 def _restore_axes(v: Vector, order: IntArray, sign: float) -> Vector:
+    """Give a vector whose axes were renamed by ``order`` its own axes back."""
     out = np.empty(3)
     for i in range(3):
         out[order[i]] = sign * v[i]
@@ -174,29 +136,43 @@ def check_euler_box(
     for j in range(joints):
         if np.isinf(low[j, 0]) and np.isinf(high[j, 0]):
             continue
-        frame = quaternion_at(frames_wxyz, j)
+        frame, order, sign = quaternion_at(frames_wxyz, j), orders[j], signs[j]
         for f in range(frames):
             q = multiply(conjugate(frame), multiply(quaternion_at(wxyz[f], j), frame))
-            first = euler_angles(_permute_axes(q, orders[j], signs[j]))
-            second = (first[0] + np.pi, np.pi - first[1], first[2] + np.pi)
-            v, other = _shift_to_intervals(first, low[j], high[j]), _shift_to_intervals(second, low[j], high[j])
-            square, again = _box_distance_squared(v, low[j], high[j]), _box_distance_squared(other, low[j], high[j])
-            if again < square:
-                v, square = other, again
+            # Rename the axes, so that those of `order` become x, y, z; an odd exchange reverses the angles
+            axes = np.array([q[1], q[2], q[3]])
+            w, x, y, z = q[0], sign * axes[order[0]], sign * axes[order[1]], sign * axes[order[2]]
+            # Angles (a, b, c) of R = R_z(c) R_y(b) R_x(a), |b| <= pi/2; sound at gimbal lock
+            a = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
+            ca, sa = np.cos(a), np.sin(a)
+            sc = sa * 2.0 * (x * z + w * y) - ca * 2.0 * (x * y - w * z)
+            cc = ca * (1.0 - 2.0 * (x * x + z * z)) - sa * 2.0 * (y * z - w * x)
+            c = np.arctan2(sc, cc)
+            cb = np.cos(c) * (1.0 - 2.0 * (y * y + z * z)) + np.sin(c) * 2.0 * (x * y + w * z)
+            b = np.arctan2(2.0 * (w * y - x * z), cb)
+            # Of the two triples that make this rotation, the one nearer to the box
+            v, p, square = _nearest_in_intervals((a, b, c), low[j], high[j])
+            other, other_p, other_square = _nearest_in_intervals((a + np.pi, np.pi - b, c + np.pi), low[j], high[j])
+            if other_square < square:
+                v, p, square = other, other_p, other_square
             if square == 0.0:
                 continue
-            p = (
-                clamp(v[0], low[j, 0], high[j, 0]),
-                clamp(v[1], low[j, 1], high[j, 1]),
-                clamp(v[2], low[j, 2], high[j, 2]),
-            )
-            g = _euler_gradient(v, (v[0] - p[0], v[1] - p[1], v[2] - p[2]))
-            g = rotate(frame, _restore_axes(g, orders[j], signs[j]))
-            r = quaternion_from_euler(p)
-            xyz = _restore_axes((r[1], r[2], r[3]), orders[j], signs[j])
-            write_rotation(out[f, j], multiply(frame, multiply((r[0], xyz[0], xyz[1], xyz[2]), conjugate(frame))))
+            # Body gradient of a function of the angles; capped where the lock makes it infinite
+            d = subtract3(v, p)
+            sa, ca, sb, cb = np.sin(v[0]), np.cos(v[0]), np.sin(v[1]), np.cos(v[1])
+            if abs(cb) < LOCK_COS:
+                cb = LOCK_COS if cb >= 0.0 else -LOCK_COS
+            third = (d[2] + d[0] * sb) / cb
+            g = rotate(frame, _restore_axes((d[0], d[1] * ca + third * sa, -d[1] * sa + third * ca), order, sign))
+            # Quaternion of R_z(c) R_y(b) R_x(a) at the nearest angles
+            rx = (np.cos(0.5 * p[0]), np.sin(0.5 * p[0]), 0.0, 0.0)
+            ry = (np.cos(0.5 * p[1]), 0.0, np.sin(0.5 * p[1]), 0.0)
+            rz = (np.cos(0.5 * p[2]), 0.0, 0.0, np.sin(0.5 * p[2]))
+            r = multiply(rz, multiply(ry, rx))
+            x, y, z = _restore_axes((r[1], r[2], r[3]), order, sign)
+            write_rotation(out[f, j], multiply(frame, multiply((r[0], x, y, z), conjugate(frame))))
             violation[f, j] = np.sqrt(square)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 
@@ -207,7 +183,7 @@ AXES = "xyz"
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BoxLimits(JointLimits):
+class BoxLimits(ArrayLimits):
     r"""A box around the rotation vector of each joint, :math:`l_j \le \log R_j \le u_j`. [Engell2012]_ §3.
 
     The box is one of rotations: a vector and the one that turns the other way round count as the same. Bounds may be
@@ -215,13 +191,14 @@ class BoxLimits(JointLimits):
     """
 
     kind: ClassVar[str] = "box"
+    kernel = check_box
 
-    skeleton: Skeleton
     low: FloatArray  # (J, 3) [rad]
     high: FloatArray  # (J, 3) [rad]
 
     def __post_init__(self) -> None:
-        low, high = (_freeze_bounds(self.skeleton, getattr(self, n), n) for n in ("low", "high"))
+        shape = (self.skeleton.num_joints, 3)
+        low, high = (freeze_with_infinities(getattr(self, n), shape, n) for n in ("low", "high"))
         check_order(self.skeleton, low, high)
         corner = np.maximum(*(np.where(np.isinf(b), 0.0, np.abs(b)) for b in (low, high)))
         if np.any(far := np.linalg.norm(corner, axis=1) > 2.0 * np.pi):
@@ -247,30 +224,34 @@ class BoxLimits(JointLimits):
             margin_rad: added on both sides.
             trim: share of frames, half at each end, that may lie outside: against glitches, 0.005 say.
         """
-        return fit_box(motions, margin_rad=margin_rad, trim=trim)
+        skeleton, clips = collect_clips(motions)
+        high = np.full((skeleton.num_joints, 3), np.inf)
+        low = -high
+        for j in range(1, skeleton.num_joints):
+            # Each rotation vector by the way round that is nearer to the mean
+            rotations = SO3.concatenate([clip[:, j] for clip in clips])
+            vectors, middle = rotations.log(), compute_mean_rotation(rotations).log()
+            angle = np.linalg.norm(vectors, axis=1, keepdims=True)
+            other = vectors - 2.0 * np.pi * vectors / np.maximum(angle, 1e-9)
+            nearer = np.linalg.norm(other - middle, axis=1) < np.linalg.norm(vectors - middle, axis=1)
+            vectors = np.where((nearer & (angle[:, 0] > 1e-6))[:, None], other, vectors)
+            low[j] = np.quantile(vectors, 0.5 * trim, axis=0) - margin_rad
+            high[j] = np.quantile(vectors, 1.0 - 0.5 * trim, axis=0) + margin_rad
+            if np.linalg.norm(np.maximum(np.abs(low[j]), np.abs(high[j]))) > 2.0 * np.pi:
+                low[j], high[j] = -np.inf, np.inf
+        return BoxLimits(skeleton, low, high)
 
     @classmethod
     def from_skeleton(cls, skeleton: Skeleton) -> EulerBoxLimits:
         """Limits that the skeleton's file gave (ASF), exactly; joints without any are free."""
         return EulerBoxLimits(skeleton, skeleton.limits)
 
-    def check(self, rotations: SO3) -> LimitCheck:
-        """Clamp the rotation vectors."""
-        out, violation, gradient = check_box(contiguous_wxyz(rotations), *self.tables())
-        return LimitCheck(SO3(out), violation, gradient)
-
     def tables(self) -> tuple[FloatArray, FloatArray]:
-        """What ``check_box`` takes."""
-        return replace_infinite_bounds(self.low, self.high)
-
-    def to_arrays(self) -> Arrays:
-        """The two bounds."""
-        return {"low": self.low, "high": self.high}
-
-    @classmethod
-    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> BoxLimits:
-        """Undo :meth:`to_arrays`."""
-        return cls(skeleton, arrays["low"], arrays["high"])
+        """What ``check_box`` takes: half a turn instead of no bound, more where the other side has none too."""
+        low, high = self.low, self.high
+        both = np.isinf(low) & np.isinf(high)
+        below, above = (np.where(both, 4.0 * np.pi, np.maximum(np.pi, np.abs(other))) for other in (high, low))
+        return np.where(np.isinf(low), -below, low), np.where(np.isinf(high), above, high)
 
     def __repr__(self) -> str:
         bounded = int(np.isfinite(self.low).any(axis=1).sum())
@@ -301,8 +282,7 @@ class EulerBoxLimits(JointLimits):
 
     def check(self, rotations: SO3) -> LimitCheck:
         """Clamp the angles."""
-        out, violation, gradient = check_euler_box(contiguous_wxyz(rotations), *self.tables())
-        return LimitCheck(SO3(out), violation, gradient)
+        return run_check(check_euler_box, rotations, *self.tables())
 
     def tables(self) -> tuple[FloatArray, IntArray, FloatArray, FloatArray, FloatArray]:
         """What ``check_euler_box`` takes."""
@@ -312,6 +292,7 @@ class EulerBoxLimits(JointLimits):
         low = -high
         for limit in self.limits:
             j = self.skeleton.index(limit.joint)
+            # An order that is not cyclic is mirrored: angles change their sign
             order = [AXES.index(letter) for letter in limit.order]
             order += [i for i in range(3) if i not in order]  # fixed axes act last, by nothing
             sign = 1.0 if (order[1] - order[0]) % 3 == 1 else -1.0
@@ -350,53 +331,6 @@ class EulerBoxLimits(JointLimits):
 
     def __repr__(self) -> str:
         return f"EulerBoxLimits({self.skeleton!r}, {len(self.limits)} joints bounded)"
-
-
-def replace_infinite_bounds(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bounds that the kernels can take: half a turn instead of no bound, more where the other side has none too."""
-    both = np.isinf(low) & np.isinf(high)
-    below, above = (np.where(both, 4.0 * np.pi, np.maximum(np.pi, np.abs(other))) for other in (high, low))
-    return np.where(np.isinf(low), -below, low), np.where(np.isinf(high), above, high)
-
-
-def check_order(skeleton: Skeleton, low: FloatArray, high: FloatArray) -> None:
-    """Refuse lower bounds above upper ones."""
-    if np.any(wrong := low > high):
-        joint = int(np.argwhere(wrong)[0][0])
-        name, row = skeleton.names[joint], f"{low[joint]} > {high[joint]}"
-        raise InputError(f"a lower limit of joint '{name}' is above the upper one ({row})", "Exchange them")
-
-
-def _freeze_bounds(skeleton: Skeleton, values: FloatArray, name: str) -> FloatArray:
-    """Read-only bounds ``(J, 3)``; infinite ones are welcome, NaN is not."""
-    bounds = np.array(values, dtype=np.float64)
-    finite = frozen(np.where(np.isinf(bounds), 0.0, bounds), skeleton.num_joints, 3, name=name)
-    result = np.where(np.isinf(bounds), bounds, finite)
-    result.setflags(write=False)
-    return result
-
-
-def fit_box(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, trim: float = 0.0) -> BoxLimits:
-    """See :meth:`BoxLimits.from_clips`."""
-    skeleton, clips = collect_clips(motions)
-    high = np.full((skeleton.num_joints, 3), np.inf)
-    low = -high
-    for j in range(1, skeleton.num_joints):
-        vectors = _nearest_vectors(SO3.concatenate([clip[:, j] for clip in clips]))
-        low[j] = np.quantile(vectors, 0.5 * trim, axis=0) - margin_rad
-        high[j] = np.quantile(vectors, 1.0 - 0.5 * trim, axis=0) + margin_rad
-        if np.linalg.norm(np.maximum(np.abs(low[j]), np.abs(high[j]))) > 2.0 * np.pi:
-            low[j], high[j] = -np.inf, np.inf
-    return BoxLimits(skeleton, low, high)
-
-
-def _nearest_vectors(rotations: SO3) -> FloatArray:
-    """Rotation vectors ``(N, 3)``, each by the way round that is nearer to that of the mean."""
-    vectors, middle = rotations.log(), compute_mean_rotation(rotations).log()
-    angle = np.linalg.norm(vectors, axis=1, keepdims=True)
-    other = vectors - 2.0 * np.pi * vectors / np.maximum(angle, 1e-9)
-    nearer = np.linalg.norm(other - middle, axis=1) < np.linalg.norm(vectors - middle, axis=1)
-    return np.where((nearer & (angle[:, 0] > 1e-6))[:, None], other, vectors)
 
 
 def circular_interval(angles: FloatArray, *, trim: float = 0.0, margin_rad: float = 0.0) -> tuple[float, float]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, kernel
-from marey.kinematics.limits.box import TWO_PI, CheckArrays, clamp
+from marey.kinematics.limits.box import TWO_PI, clamp
+from marey.kinematics.limits.contract import CheckArrays, collect_clips, compute_mean_rotation
 from marey.kinematics.limits.distance_field import find_nearest_points
 from marey.kinematics.limits.distance_grid import GridTables, field_value, project_on_field
 from marey.lie import SO3, geodesic_distance
@@ -21,11 +23,15 @@ from marey.lie.kernels import (
     left_jacobian_inverse_times,
     log,
     multiply,
+    put3,
     quaternion_at,
     rotate,
     write_rotation,
 )
+from marey.motion import Motion
+from marey.skeleton import Skeleton
 
+PROJECTION = (2, True, True)  # two steps, divided by the slope, then the way to a feasible node
 FREE, LOG, ZYZ = 0, 1, 2  # charts: no limit, rotation vector, Euler angles Z-Y-Z
 LOCK_SINE = 1e-8  # [-] sine of the middle Z-Y-Z angle below which the first angle takes the whole turn
 
@@ -67,23 +73,15 @@ def _zyz_gradient(v: Vector, g: Vector) -> Vector:
 
 
 @kernel
-def _nearest_grid_angle(angle: float, origin: float, step: float, count: int, periodic: bool) -> float:
-    """Same angle, by whole turns nearest to the middle of the grid."""
-    if periodic:
-        return angle
-    middle = origin + 0.5 * (count - 1) * step
-    return angle - TWO_PI * np.round((angle - middle) / TWO_PI)
-
-
-@kernel
 def nearest_zyz(v: Vector, grid: GridTables) -> Vector:
-    """Z-Y-Z angles by whole turns nearest to the grid."""
+    """Z-Y-Z angles by whole turns nearest to the middle of the grid; those of periodic axes stay."""
     shape, origin, spacing, periodic = grid
-    return (
-        _nearest_grid_angle(v[0], origin[0], spacing[0], shape[0], periodic[0]),
-        _nearest_grid_angle(v[1], origin[1], spacing[1], shape[1], periodic[1]),
-        _nearest_grid_angle(v[2], origin[2], spacing[2], shape[2], periodic[2]),
-    )
+    out = np.array(v)
+    for a in range(3):
+        if not periodic[a]:
+            middle = origin[a] + 0.5 * (shape[a] - 1) * spacing[a]
+            out[a] -= TWO_PI * np.round((out[a] - middle) / TWO_PI)
+    return out[0], out[1], out[2]
 
 
 @kernel
@@ -98,6 +96,23 @@ def _chart_point(chart: int, q: Quaternion, table: FloatArray, start: int, grid:
     return first
 
 
+class FieldTables(NamedTuple):
+    """The fields of all joints, one behind the other."""
+
+    charts: IntArray  # (J,) FREE, LOG or ZYZ
+    before: FloatArray  # (J, 4) the chart holds the coordinates of ``before R after``
+    after: FloatArray  # (J, 4)
+    table: FloatArray  # (N, 4) value and gradient at the nodes of all grids
+    nearest: IntArray  # (N,) feasible node nearest to each, counted from the start of its grid
+    starts: IntArray  # (J,) where the nodes of a joint begin
+    shapes: IntArray  # (J, 3)
+    origins: FloatArray  # (J, 3) [rad]
+    spacings: FloatArray  # (J, 3) [rad]
+    periodic: BoolArray  # (J, 3)
+    across: FloatArray  # (J, 2, 3) [rad] interval of coordinates without an axis
+    epsilons: FloatArray  # (J,) [rad] level up to which points are feasible
+
+
 @kernel
 def _interval_excess(x: float, count: int, low: float, high: float) -> float:
     """How far a coordinate that has no grid axis is outside its interval."""
@@ -105,37 +120,22 @@ def _interval_excess(x: float, count: int, low: float, high: float) -> float:
 
 
 @kernel
-def check_fields(
-    wxyz: FloatArray,
-    charts: IntArray,
-    before: FloatArray,
-    after: FloatArray,
-    table: FloatArray,
-    nearest: IntArray,
-    starts: IntArray,
-    shapes: IntArray,
-    origins: FloatArray,
-    spacings: FloatArray,
-    periodic: BoolArray,
-    across: FloatArray,
-    epsilons: FloatArray,
-    how: tuple[int, bool, bool],
-) -> CheckArrays:
-    """Project rotations ``(F, J, 4)`` on the feasible sets of one field a joint; see ``SdfLimits`` for the tables."""
+def check_fields(wxyz: FloatArray, fields: FieldTables) -> CheckArrays:
+    """Project rotations ``(F, J, 4)`` on the feasible sets of one field a joint."""
     frames, joints = wxyz.shape[0], wxyz.shape[1]
     out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
+    table, nearest = fields.table, fields.nearest
     for j in range(joints):
-        if charts[j] == FREE:
+        chart, start, eps = fields.charts[j], fields.starts[j], fields.epsilons[j]
+        if chart == FREE:
             continue
-        left, right, start, eps = quaternion_at(before, j), quaternion_at(after, j), starts[j], epsilons[j]
-        grid, n, (low, high) = (
-            (shapes[j], origins[j], spacings[j], periodic[j]),
-            shapes[j],
-            (across[j, 0], across[j, 1]),
-        )
+        left, right = quaternion_at(fields.before, j), quaternion_at(fields.after, j)
+        grid = (fields.shapes[j], fields.origins[j], fields.spacings[j], fields.periodic[j])
+        n, low, high = fields.shapes[j], fields.across[j, 0], fields.across[j, 1]
         for f in range(frames):
             q = multiply(left, multiply(quaternion_at(wxyz[f], j), right))
-            x = _chart_point(charts[j], q, table, start, grid)
+            # Distance to the set along the axes of the grid, and to the interval along the others
+            x = _chart_point(chart, q, table, start, grid)
             value, gx, gy, gz = field_value(table, start, grid, x)
             beyond = max(value - eps, 0.0)
             a = _interval_excess(x[0], n[0], low[0], high[0])
@@ -145,13 +145,14 @@ def check_fields(
             if square == 0.0:
                 continue
             g = (beyond * gx + a, beyond * gy + b, beyond * gz + c)
-            g = rotate(right, left_jacobian_inverse_times(x, g) if charts[j] == LOG else _zyz_gradient(x, g))
-            p = project_on_field(table, nearest, start, grid, x, eps, how) if beyond > 0.0 else x
+            g = rotate(right, left_jacobian_inverse_times(x, g) if chart == LOG else _zyz_gradient(x, g))
+            # The nearest point of both
+            p = project_on_field(table, nearest, start, grid, x, eps, PROJECTION) if beyond > 0.0 else x
             p = (p[0] - a, p[1] - b, p[2] - c)
-            r = exp(p) if charts[j] == LOG else quaternion_from_zyz(p)
+            r = exp(p) if chart == LOG else quaternion_from_zyz(p)
             write_rotation(out[f, j], multiply(conjugate(left), multiply(r, conjugate(right))))
             violation[f, j] = np.sqrt(square)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 
@@ -171,6 +172,7 @@ def unwrap_angles(angles: FloatArray) -> FloatArray:
     out = angles.copy()
     for n in range(1, angles.shape[0]):
         best = np.inf
+        # Both triples that make this rotation, each angle by whole turns nearest to the one before
         for cover in range(2):
             square = 0.0
             triple = np.empty(3)
@@ -194,7 +196,7 @@ LONG_BRIDGE_RAD = 0.5  # [rad] a guess from clip to clip that is worth a note
 class RotationChart:
     """Coordinates of rotations: the vector or the Z-Y-Z angles of ``before @ R @ after``."""
 
-    kind: int  # LOG or ZYZ of ``_sdf_kernels``
+    kind: int  # LOG or ZYZ
     before: SO3  # one rotation
     after: SO3  # one rotation
 
@@ -242,6 +244,15 @@ def split_inliers(clips: Sequence[SO3]) -> tuple[list[SO3], int]:
     return kept, jumps
 
 
+def collect_joint_samples(
+    motions: Motion | Iterable[Motion],
+) -> tuple[Skeleton, Iterator[tuple[int, SO3, SO3]]]:
+    """The skeleton of clips and, for each joint but the root, its number, its rotations without jumps, their mean."""
+    skeleton, clips = collect_clips(motions)
+    inliers = (SO3.concatenate(split_inliers([clip[:, j] for clip in clips])[0]) for j in range(1, skeleton.num_joints))
+    return skeleton, ((j, one, compute_mean_rotation(one)) for j, one in enumerate(inliers, start=1))
+
+
 def sample_motion(pieces: Sequence[SO3], chart: RotationChart, max_gap: float) -> MotionSamples:
     """Sample pieces of motion so that neighbours are at most ``max_gap`` [rad] apart in the chart.
 
@@ -251,11 +262,15 @@ def sample_motion(pieces: Sequence[SO3], chart: RotationChart, max_gap: float) -
     """
     if not pieces:
         raise InputError("no motion to sample", "Give at least one clip with two frames")
+    # The first piece, and then each further one with a bridge to it
     rotations, points, open_gaps = _refine_samples(pieces[0], chart, max_gap)
     flags, gaps, longest = np.zeros(len(points), dtype=bool), [_compute_gaps(points)], 0.0
     for piece in pieces[1:]:
         more, coordinates, missed = _refine_samples(piece, chart, max_gap)
-        a, b = _closest_pair(points, coordinates)
+        # Joined from the sample that is nearest to one of its own
+        distances, indices = find_nearest_points(points, coordinates)
+        b = int(np.argmin(distances))
+        a = int(indices[b])
         link, way, unclosed = _refine_samples(SO3.stack([rotations[a], more[b]]), chart, max_gap)
         longest = max(longest, float(geodesic_distance(rotations[a], more[b])))
         gaps += [_compute_gaps(coordinates), _compute_gaps(way)]
@@ -281,10 +296,3 @@ def _refine_samples(rotations: SO3, chart: RotationChart, max_gap: float) -> tup
 
 def _compute_gaps(points: FloatArray) -> FloatArray:
     return np.linalg.norm(np.diff(points, axis=0), axis=1)
-
-
-def _closest_pair(points: FloatArray, others: FloatArray) -> tuple[int, int]:
-    """Numbers of the two nearest samples of two sets."""
-    distances, indices = find_nearest_points(points, others)
-    best = int(np.argmin(distances))
-    return int(indices[best]), best

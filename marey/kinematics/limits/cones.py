@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -10,27 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
-from marey.kinematics.limits.box import (
-    MARGIN_RAD,
-    CheckArrays,
-    check_order,
-    circular_interval,
-    clamp,
-    nearest_angle,
-)
-from marey.kinematics.limits.charts import split_inliers
+from marey.kinematics.limits.box import MARGIN_RAD, circular_interval, clamp, nearest_angle
+from marey.kinematics.limits.charts import collect_joint_samples
 from marey.kinematics.limits.contract import (
-    Arrays,
-    JointLimits,
-    LimitCheck,
-    collect_clips,
-    compute_mean_rotation,
-    contiguous_wxyz,
+    ArrayLimits,
+    CheckArrays,
+    check_joint_batch,
+    check_order,
+    freeze_with_infinities,
 )
 from marey.lie import SO3
 from marey.lie.kernels import (
     Quaternion,
     Vector,
+    add3,
     conjugate,
     cross,
     dot,
@@ -39,10 +32,13 @@ from marey.lie.kernels import (
     log,
     multiply,
     norm,
+    put3,
     quaternion_at,
     rotate,
     row3,
+    scale3,
     unit,
+    unrotate,
     write_rotation,
 )
 from marey.motion import Motion
@@ -53,37 +49,36 @@ ROOT_TOL = 1e-14  # [-] of the ellipse equation
 
 
 @kernel
-def nearest_in_ellipse(y: float, z: float, a: float, b: float) -> tuple[float, float]:
-    r"""Nearest point of the ellipse :math:`(y/a)^2 + (z/b)^2 \le 1`; an infinite half-axis makes a strip.
+def nearest_in_ellipsoid(y: Vector, semi: Vector) -> Vector:
+    r"""Nearest point of :math:`\sum_i (y_i/s_i)^2 \le 1`.
 
-    On the boundary :math:`y' = a^2 y / (t + a^2)`, :math:`z' = b^2 z / (t + b^2)`; ``t`` is the root of the ellipse
-    equation, which falls for all :math:`t > 0` and is found by Newton steps from the left.
+    On the surface :math:`y_i' = y_i s_i^2/(t + s_i^2)`; ``t`` is the root of the equation of the ellipsoid, which falls
+    for all :math:`t > 0` and is found by Newton steps from the left.
     """
-    if np.isinf(a) or np.isinf(b):
-        return clamp(y, -a, a), clamp(z, -b, b)
-    if a == 0.0 or b == 0.0:
-        return clamp(y, -a, a), clamp(z, -b, b)
-    if (y / a) ** 2 + (z / b) ** 2 <= 1.0:
-        return y, z
-    if a == b:
-        scale = a / np.sqrt(y * y + z * z)
-        return scale * y, scale * z
-    t = max(0.0, a * abs(y) - a * a, b * abs(z) - b * b)
+    s = semi
+    if (y[0] / s[0]) ** 2 + (y[1] / s[1]) ** 2 + (y[2] / s[2]) ** 2 <= 1.0:
+        return y
+    a, b, c = s[0] * s[0], s[1] * s[1], s[2] * s[2]
+    t = max(0.0, s[0] * abs(y[0]) - a, s[1] * abs(y[1]) - b, s[2] * abs(y[2]) - c)
     for _ in range(ROOT_STEPS):
-        u, v = a * y / (t + a * a), b * z / (t + b * b)
-        excess = u * u + v * v - 1.0
+        u, v, w = s[0] * y[0] / (t + a), s[1] * y[1] / (t + b), s[2] * y[2] / (t + c)
+        excess = u * u + v * v + w * w - 1.0
         if excess <= ROOT_TOL:
             break
-        t += 0.5 * excess / (u * u / (t + a * a) + v * v / (t + b * b))
-    return a * a * y / (t + a * a), b * b * z / (t + b * b)
+        t += 0.5 * excess / (u * u / (t + a) + v * v / (t + b) + w * w / (t + c))
+    return a * y[0] / (t + a), b * y[1] / (t + b), c * y[2] / (t + c)
 
 
 @kernel
-def split_swing_twist(q: Quaternion) -> tuple[Quaternion, float]:
-    """Swing and twist angle about x of ``q = swing twist``."""
-    angle = 2.0 * np.arctan2(q[1], q[0])
-    back = (np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0)
-    return multiply(q, back), angle
+def nearest_in_ellipse(y: float, z: float, a: float, b: float) -> tuple[float, float]:
+    r"""Nearest point of the ellipse :math:`(y/a)^2 + (z/b)^2 \le 1`; an infinite half-axis makes a strip."""
+    if np.isinf(a) or np.isinf(b) or a == 0.0 or b == 0.0:
+        return clamp(y, -a, a), clamp(z, -b, b)
+    if a == b and (y / a) ** 2 + (z / b) ** 2 > 1.0:
+        scale = a / np.sqrt(y * y + z * z)
+        return scale * y, scale * z
+    nearest = nearest_in_ellipsoid((y, z, 0.0), (a, b, 1.0))
+    return nearest[0], nearest[1]
 
 
 @kernel
@@ -92,13 +87,6 @@ def twist_gradient(q: Quaternion) -> Vector:
     w, x, y, z = q
     square = max(w * w + x * x, 1e-30)
     return 1.0, (x * y - w * z) / square, (w * y + x * z) / square
-
-
-@kernel
-def swing_gradient(angle: float, twist: Vector, g: Vector) -> Vector:
-    """Body gradient of the whole rotation, from that of the swing, ``g``, in the frame of the swing."""
-    k = rotate((np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0), g)
-    return k[0] * (1.0 - twist[0]), k[1] - k[0] * twist[1], k[2] - k[0] * twist[2]
 
 
 @kernel
@@ -121,28 +109,26 @@ def check_cones(
         for f in range(frames):
             local = multiply(conjugate(centre), quaternion_at(wxyz[f], j))
             q = multiply(conjugate(frame), multiply(local, frame))
-            turned, angle = split_swing_twist(q)
-            s = log(turned)
+            # q = swing twist: the angle of the twist about x, and the rotation vector of the swing
+            angle = 2.0 * np.arctan2(q[1], q[0])
+            untwist = (np.cos(0.5 * angle), -np.sin(0.5 * angle), 0.0, 0.0)
+            s = log(multiply(q, untwist))
             y, z = nearest_in_ellipse(s[1], s[2], swing[j, 0], swing[j, 1])
             at = nearest_angle(angle, twist[j, 0], twist[j, 1])
             t = clamp(at, twist[j, 0], twist[j, 1])
             square = (s[1] - y) ** 2 + (s[2] - z) ** 2 + (at - t) ** 2
             if square == 0.0:
                 continue
+            # Body gradient of the swing, carried over the twist, and what the twist adds
             slope = twist_gradient(q)
-            g = swing_gradient(angle, slope, left_jacobian_inverse_times(s, (0.0, s[1] - y, s[2] - z)))
-            g = rotate(frame, (g[0] + (at - t) * slope[0], g[1] + (at - t) * slope[1], g[2] + (at - t) * slope[2]))
+            k = rotate(untwist, left_jacobian_inverse_times(s, (0.0, s[1] - y, s[2] - z)))
+            g = k[0] * (1.0 - slope[0]), k[1] - k[0] * slope[1], k[2] - k[0] * slope[2]
+            g = rotate(frame, add3(g, scale3(at - t, slope)))
             q = multiply(exp((0.0, y, z)), exp((t, 0.0, 0.0)))
             write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
             violation[f, j] = np.sqrt(square)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
-
-
-@kernel
-def angle_between(a: Vector, b: Vector) -> float:
-    """Angle of two unit vectors [rad], to a few ulp."""
-    return np.arctan2(norm(cross(a, b)), dot(a, b))
 
 
 @kernel
@@ -225,25 +211,27 @@ def check_reach_cones(
             p = nearest_in_polygon(d, corners[j], counts[j], row3(inner, j))
             at = nearest_angle(angle, twist[j, 0], twist[j, 1])
             t = clamp(at, twist[j, 0], twist[j, 1])
-            away = angle_between(d, p)
+            # The angle between the two directions, to a few ulp
+            away = np.arctan2(norm(cross(d, p)), dot(d, p))
             if away < 1e-15 and at == t:
                 continue
+            # Body gradient: across the direction, away from the polygon, and what the twist adds
             slope = twist_gradient(q)
             k = dot(d, p)
             side = unit((k * d[0] - p[0], k * d[1] - p[1], k * d[2] - p[2]))
-            g = rotate(conjugate(q), (away * side[0], away * side[1], away * side[2]))
+            g = unrotate(q, scale3(away, side))
             g = ((at - t) * slope[0], (at - t) * slope[1] - g[2], (at - t) * slope[2] + g[1])  # plus x cross g
             g = rotate(frame, g)
             q = multiply(shortest_swing(p), exp((t, 0.0, 0.0)))
             write_rotation(out[f, j], multiply(centre, multiply(frame, multiply(q, conjugate(frame)))))
             violation[f, j] = np.sqrt(away * away + (at - t) ** 2)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ConeLimits(JointLimits):
+class ConeLimits(ArrayLimits):
     r"""An elliptic cone of swing and an interval of twist for each joint ("sinus cone").
 
     .. math:: R_j = c_j\,F_j \exp(0, s_y, s_z) \exp(t, 0, 0)\,F_j^{-1}, \quad
@@ -254,8 +242,8 @@ class ConeLimits(JointLimits):
     """
 
     kind: ClassVar[str] = "cone"
+    kernel = check_cones
 
-    skeleton: Skeleton
     frames: SO3  # batch (J,): x is the axis of twist, usually the bone; y and z are the axes of the ellipse
     swing_rad: FloatArray  # (J, 2) [rad] half-angles of swing about y and about z; infinite is free
     twist_rad: FloatArray  # (J, 2) [rad] lowest and highest twist; infinite is free
@@ -297,27 +285,28 @@ class ConeLimits(JointLimits):
     @classmethod
     def from_clips(cls, motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
         """Smallest cones of this form around what the joints do in clips, plus a margin; the root is free."""
-        return fit_cones(motions, margin_rad=margin_rad)
-
-    def check(self, rotations: SO3) -> LimitCheck:
-        """Clamp swing and twist."""
-        out, violation, gradient = check_cones(contiguous_wxyz(rotations), *self.tables())
-        return LimitCheck(SO3(out), violation, gradient)
+        skeleton, samples = collect_joint_samples(motions)
+        joints, bones = skeleton.num_joints, compute_bone_frames(skeleton)
+        swing, twist = np.full((joints, 2), np.inf), np.tile([-np.inf, np.inf], (joints, 1))
+        frames, centres = bones.wxyz.copy(), SO3.identity(joints).wxyz.copy()
+        for j, rotations, centre in samples:
+            local = bones[j].inverse() @ (centre.inverse() @ rotations) @ bones[j]
+            # The axes of the ellipse are those in which the swing varies most
+            swings = local.swing_twist([1.0, 0.0, 0.0])[0].log()[:, 1:]
+            axes = np.linalg.eigh(swings.T @ swings)[1]
+            angle = float(np.arctan2(axes[1, 0], axes[0, 0]))
+            swings = swings @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            # The half-angles are the largest of each, grown until the ellipse holds all
+            half = np.maximum(np.abs(swings).max(axis=0), 1e-6)
+            half = half * max(1.0, float(np.sqrt(((swings / half) ** 2).sum(axis=1).max())))
+            low, high = circular_interval(local.twist_angle([1.0, 0.0, 0.0]))
+            centres[j], frames[j] = centre.wxyz, (bones[j] @ SO3.exp([angle, 0.0, 0.0])).wxyz
+            swing[j], twist[j] = half + margin_rad, (low - margin_rad, high + margin_rad)
+        return cls(skeleton, SO3(frames), swing, twist, SO3(centres))
 
     def tables(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """What ``check_cones`` takes."""
         return self.centres.wxyz, self.frames.wxyz, self.swing_rad, self.twist_rad
-
-    def to_arrays(self) -> Arrays:
-        """Frames, angles and centres."""
-        angles = {"swing_rad": self.swing_rad, "twist_rad": self.twist_rad}
-        return {"frames": self.frames.wxyz, "centres": self.centres.wxyz, **angles}
-
-    @classmethod
-    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> ConeLimits:
-        """Undo :meth:`to_arrays`."""
-        frames, centres = SO3(arrays["frames"]), SO3(arrays["centres"])
-        return cls(skeleton, frames, arrays["swing_rad"], arrays["twist_rad"], centres)
 
     def __repr__(self) -> str:
         return f"ConeLimits({self.skeleton!r}, {int(np.isfinite(self.swing_rad).any(axis=1).sum())} joints bounded)"
@@ -325,7 +314,7 @@ class ConeLimits(JointLimits):
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ReachConeLimits(JointLimits):
+class ReachConeLimits(ArrayLimits):
     """A polygon on the sphere of bone directions and an interval of twist for each joint ("reach cone").
 
     The polygon may bend inwards, as long as all of it is seen from its inner point; it has no holes. Its sides are
@@ -333,8 +322,8 @@ class ReachConeLimits(JointLimits):
     """
 
     kind: ClassVar[str] = "reach"
+    kernel = check_reach_cones
 
-    skeleton: Skeleton
     frames: SO3  # batch (J,): x is the axis of twist, usually the bone
     corners: FloatArray  # (J, M, 3) unit vectors in the frame, anticlockwise seen from outside the sphere
     counts: IntArray  # (J,) how many corners are in use; none leaves the swing free
@@ -351,7 +340,14 @@ class ReachConeLimits(JointLimits):
         twist = freeze_with_infinities(self.twist_rad, (joints, 2), "twist_rad")
         check_order(self.skeleton, twist[:, :1], twist[:, 1:])
         for j in np.flatnonzero(counts):
-            _check_polygon(self.skeleton.names[int(j)], corners[j, : counts[j]], inner[j])
+            # All sides must be seen from the inner point, in one sense and once around
+            polygon = corners[j, : counts[j]]
+            following = np.roll(polygon, -1, axis=0)
+            sides = np.cross(polygon, following)
+            wedges = np.einsum("ij,ij->i", np.cross(inner[j], polygon), following)
+            if len(polygon) < 3 or np.any(sides @ inner[j] <= 0.0) or np.any(wedges <= 0.0):
+                what = f"the polygon of '{self.skeleton.names[int(j)]}' is not all seen from its inner point"
+                raise InputError(what, "Move that point, or cut the polygon")
         for name, value in (("corners", corners), ("counts", counts), ("inner", inner), ("twist_rad", twist)):
             object.__setattr__(self, name, value)
 
@@ -378,11 +374,20 @@ class ReachConeLimits(JointLimits):
         twist = np.tile([-np.inf, np.inf], (joints, 1))
         for name, polygon in polygons.items():
             j = skeleton.index(name)
-            local = frames[j].inverse() @ normalise_rows(polygon, name)
-            middle = local.mean(axis=0) if name not in (inner or {}) else _inner_direction(frames[j], inner, name)
+            rows = frozen(polygon, None, 3, name=f"polygon of '{name}'")
+            length = np.linalg.norm(rows, axis=1, keepdims=True)
+            if len(rows) < 3 or np.any(length == 0.0):
+                what = f"the polygon of '{name}' has {len(rows)} corners, or one without direction"
+                raise InputError(what, "Give 3 or more")
+            local = frames[j].inverse() @ (rows / length)
+            middle = local.mean(axis=0)
+            if inner is not None and name in inner:
+                middle = frames[j].inverse() @ frozen(inner[name], 3, name=f"inner point of '{name}'")
             centre[j] = middle / np.linalg.norm(middle)
+            # Anticlockwise seen from outside
+            is_left_turn = np.sum(np.cross(local, np.roll(local, -1, axis=0)) @ centre[j]) > 0.0
             counts[j] = len(local)
-            corners[j, : len(local)] = local if _is_left_turn(local, centre[j]) else local[::-1]
+            corners[j, : len(local)] = local if is_left_turn else local[::-1]
         for name, interval in (twists or {}).items():
             twist[skeleton.index(name)] = interval
         return cls(skeleton, frames, corners, counts, centre, twist, SO3.identity(joints))
@@ -392,27 +397,35 @@ class ReachConeLimits(JointLimits):
         cls, motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, num_corners: int = 16
     ) -> ReachConeLimits:
         """Star-shaped polygons around the directions that the bones take in clips, plus a margin; the root is free."""
-        return fit_reach_cones(motions, margin_rad=margin_rad, num_corners=num_corners)
-
-    def check(self, rotations: SO3) -> LimitCheck:
-        """Search the nearest side, clamp the twist."""
-        out, violation, gradient = check_reach_cones(contiguous_wxyz(rotations), *self.tables())
-        return LimitCheck(SO3(out), violation, gradient)
+        if num_corners < 3:
+            raise InputError(f"polygons of {num_corners} corners", "Give at least three")
+        skeleton, samples = collect_joint_samples(motions)
+        joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
+        corners, counts = np.zeros((joints, num_corners, 3)), np.full(joints, num_corners, dtype=np.int64)
+        inner, twist = np.tile([1.0, 0.0, 0.0], (joints, 1)), np.tile([-np.inf, np.inf], (joints, 1))
+        centres = SO3.identity(joints).wxyz.copy()
+        counts[0] = 0
+        azimuths = 2.0 * np.pi * np.arange(num_corners) / num_corners
+        ring = np.stack([np.zeros(num_corners), np.cos(azimuths), np.sin(azimuths)], axis=1)
+        for j, rotations, centre in samples:
+            local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
+            # A star about x: each corner as far out as the directions in the two wedges beside it
+            directions = local @ np.array([1.0, 0.0, 0.0])
+            azimuth = np.arctan2(directions[:, 2], directions[:, 1])
+            radius = np.arccos(np.clip(directions[:, 0], -1.0, 1.0)) + margin_rad
+            away = np.abs(np.mod(azimuth[:, None] - azimuths + np.pi, 2.0 * np.pi) - np.pi)
+            reach = np.where(away <= 2.0 * np.pi / num_corners, radius[:, None], margin_rad).max(axis=0)
+            # Farther, so that the sides stay outside too
+            chord = np.arctan2(np.sin(reach), np.cos(reach) * np.cos(np.pi / num_corners))
+            chord = np.clip(chord, margin_rad, np.pi - 0.05)
+            corners[j] = np.cos(chord)[:, None] * np.array([1.0, 0.0, 0.0]) + np.sin(chord)[:, None] * ring
+            low, high = circular_interval(local.twist_angle([1.0, 0.0, 0.0]))
+            centres[j], twist[j] = centre.wxyz, (low - margin_rad, high + margin_rad)
+        return cls(skeleton, frames, corners, counts, inner, twist, SO3(centres))
 
     def tables(self) -> tuple[FloatArray, FloatArray, FloatArray, IntArray, FloatArray, FloatArray]:
-        """What ``check_reach`` takes."""
+        """What ``check_reach_cones`` takes."""
         return self.centres.wxyz, self.frames.wxyz, self.corners, self.counts, self.inner, self.twist_rad
-
-    def to_arrays(self) -> Arrays:
-        """Frames, polygons, twists and centres."""
-        polygons = {"corners": self.corners, "counts": self.counts, "inner": self.inner}
-        return {"frames": self.frames.wxyz, "centres": self.centres.wxyz, "twist_rad": self.twist_rad, **polygons}
-
-    @classmethod
-    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> ReachConeLimits:
-        """Undo :meth:`to_arrays`."""
-        polygons = (arrays["corners"], arrays["counts"], arrays["inner"])
-        return cls(skeleton, SO3(arrays["frames"]), *polygons, arrays["twist_rad"], SO3(arrays["centres"]))
 
     def __repr__(self) -> str:
         return f"ReachConeLimits({self.skeleton!r}, {np.count_nonzero(self.counts)} joints bounded)"
@@ -427,119 +440,3 @@ def compute_bone_frames(skeleton: Skeleton) -> SO3:
         if np.linalg.norm(axis) > 1e-6:  # [m] shorter bones have no direction
             axes[j] = axis
     return SO3.from_two_vectors([1.0, 0.0, 0.0], axes)
-
-
-def check_joint_batch(joints: int, **batches: SO3) -> None:
-    """Refuse rotations that are not one a joint."""
-    for name, rotations in batches.items():
-        if rotations.shape != (joints,):
-            raise InputError(f"{name} has batch {rotations.shape}, expected ({joints},)")
-
-
-def freeze_with_infinities(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
-    """Read-only copy of numbers that may be infinite but not NaN."""
-    array = np.array(values, dtype=np.float64)
-    frozen(np.where(np.isinf(array), 0.0, array), *shape, name=name)
-    array.setflags(write=False)
-    return array
-
-
-def normalise_rows(directions: ArrayLike, joint: str) -> FloatArray:
-    """Directions ``(M, 3)`` made one long."""
-    rows = frozen(directions, None, 3, name=f"polygon of '{joint}'")
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    if len(rows) < 3 or np.any(length == 0.0):
-        raise InputError(
-            f"the polygon of '{joint}' has {len(rows)} corners, or one without direction", "Give 3 or more"
-        )
-    return rows / length
-
-
-def _inner_direction(frame: SO3, inner: Mapping[str, ArrayLike] | None, name: str) -> FloatArray:
-    return frame.inverse() @ frozen((inner or {})[name], 3, name=f"inner point of '{name}'")
-
-
-def _is_left_turn(corners: FloatArray, inner: FloatArray) -> bool:
-    return bool(np.sum(np.cross(corners, np.roll(corners, -1, axis=0)) @ inner) > 0.0)
-
-
-def _check_polygon(joint: str, corners: FloatArray, inner: FloatArray) -> None:
-    """All sides must be seen from the inner point, in one sense and once around."""
-    following = np.roll(corners, -1, axis=0)
-    sides = np.cross(corners, following)
-    wedges = np.einsum("ij,ij->i", np.cross(inner, corners), following)
-    if len(corners) < 3 or np.any(sides @ inner <= 0.0) or np.any(wedges <= 0.0):
-        raise InputError(
-            f"the polygon of '{joint}' is not all seen from its inner point", "Move that point, or cut the polygon"
-        )
-
-
-def fit_cones(motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD) -> ConeLimits:
-    """See :meth:`ConeLimits.from_clips`."""
-    skeleton, clips = collect_clips(motions)
-    joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
-    swing, twist = np.full((joints, 2), np.inf), np.tile([-np.inf, np.inf], (joints, 1))
-    turned, centres = frames.wxyz.copy(), SO3.identity(joints).wxyz.copy()
-    for j in range(1, joints):
-        rotations = _inlier_rotations(clips, j)
-        centre = compute_mean_rotation(rotations)
-        local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
-        tilt, half, interval = _fit_cone(local)
-        centres[j], turned[j] = centre.wxyz, (frames[j] @ tilt).wxyz
-        swing[j], twist[j] = half + margin_rad, (interval[0] - margin_rad, interval[1] + margin_rad)
-    return ConeLimits(skeleton, SO3(turned), swing, twist, SO3(centres))
-
-
-def fit_reach_cones(
-    motions: Motion | Iterable[Motion], *, margin_rad: float = MARGIN_RAD, num_corners: int = 16
-) -> ReachConeLimits:
-    """See :meth:`ReachConeLimits.from_clips`."""
-    if num_corners < 3:
-        raise InputError(f"polygons of {num_corners} corners", "Give at least three")
-    skeleton, clips = collect_clips(motions)
-    joints, frames = skeleton.num_joints, compute_bone_frames(skeleton)
-    corners, counts = np.zeros((joints, num_corners, 3)), np.full(joints, num_corners, dtype=np.int64)
-    inner, twist = np.tile([1.0, 0.0, 0.0], (joints, 1)), np.tile([-np.inf, np.inf], (joints, 1))
-    centres = SO3.identity(joints).wxyz.copy()
-    counts[0] = 0
-    for j in range(1, joints):
-        rotations = _inlier_rotations(clips, j)
-        centre = compute_mean_rotation(rotations)
-        local = frames[j].inverse() @ (centre.inverse() @ rotations) @ frames[j]
-        corners[j] = _fit_polygon(local @ np.array([1.0, 0.0, 0.0]), num_corners, margin_rad)
-        low, high = _twist_interval(local)
-        centres[j], twist[j] = centre.wxyz, (low - margin_rad, high + margin_rad)
-    return ReachConeLimits(skeleton, frames, corners, counts, inner, twist, SO3(centres))
-
-
-def _inlier_rotations(clips: Sequence[SO3], joint: int) -> SO3:
-    return SO3.concatenate(split_inliers([clip[:, joint] for clip in clips])[0])
-
-
-def _fit_cone(local: SO3) -> tuple[SO3, FloatArray, tuple[float, float]]:
-    """Turn of the frame about x, half-angles ``(2,)`` and twist interval of the smallest cone of this form."""
-    swing = local.swing_twist([1.0, 0.0, 0.0])[0].log()[:, 1:]
-    axes = np.linalg.eigh(swing.T @ swing)[1]
-    angle = float(np.arctan2(axes[1, 0], axes[0, 0]))
-    turned = swing @ np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    half = np.maximum(np.abs(turned).max(axis=0), 1e-6)
-    half = half * max(1.0, float(np.sqrt(((turned / half) ** 2).sum(axis=1).max())))
-    return SO3.exp([angle, 0.0, 0.0]), half, _twist_interval(local)
-
-
-def _twist_interval(local: SO3) -> tuple[float, float]:
-    return circular_interval(local.twist_angle([1.0, 0.0, 0.0]))
-
-
-def _fit_polygon(directions: FloatArray, count: int, margin_rad: float) -> FloatArray:
-    """Corners ``(M, 3)`` of a star about x that holds directions ``(N, 3)``, with a margin."""
-    azimuth = np.arctan2(directions[:, 2], directions[:, 1])
-    radius = np.arccos(np.clip(directions[:, 0], -1.0, 1.0)) + margin_rad
-    at = 2.0 * np.pi * np.arange(count) / count
-    away = np.abs(np.mod(azimuth[:, None] - at + np.pi, 2.0 * np.pi) - np.pi)
-    near = away <= 2.0 * np.pi / count
-    reach = np.where(near, radius[:, None], margin_rad).max(axis=0)
-    chord = np.arctan2(np.sin(reach), np.cos(reach) * np.cos(np.pi / count))  # so that the sides stay outside too
-    chord = np.clip(chord, margin_rad, np.pi - 0.05)
-    ring = np.stack([np.zeros(count), np.cos(at), np.sin(at)], axis=1)
-    return np.cos(chord)[:, None] * np.array([1.0, 0.0, 0.0]) + np.sin(chord)[:, None] * ring

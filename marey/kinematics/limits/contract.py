@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from marey.base import ConvergenceError, FloatArray, InputError, TensorFormat
+from marey.base import ConvergenceError, FloatArray, InputError, TensorFormat, frozen
 from marey.lie import SO3, frechet_mean
 from marey.motion import Motion
 from marey.skeleton import Pose, Skeleton
 
 FEASIBLE_TOL = 1e-9  # [rad] six decades above the rounding of an angle, far below what an eye or a solver sees
-SAMPLE_RADIUS_RAD, NUM_MIDDLE_SAMPLES, MIDDLE_SEED = (
-    0.9,
-    64,
-    20110317,
-)  # [rad] spread, and how many, of turns that find the middle
-MIDDLE_STEPS = 4
+SAMPLE_RADIUS_RAD = 0.9  # [rad] spread of the turns that find the middle
+NUM_MIDDLE_SAMPLES, MIDDLE_STEPS, MIDDLE_SEED = 64, 4, 20110317
 
 SKELETON_ARRAYS: Final = ("parents", "offsets", "tips")
 LIMITS_FILE: Final = TensorFormat(
@@ -34,6 +30,7 @@ LIMITS_FILE: Final = TensorFormat(
 )
 
 Arrays = dict[str, NDArray[Any]]
+CheckArrays = tuple[FloatArray, FloatArray, FloatArray]  # projected quaternions, violations, gradients
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +79,9 @@ class JointLimits(ABC):
 
     def middle(self) -> SO3:
         """Rotations ``(J,)`` well inside the limits: around them, as much is projected back from all sides."""
-        turns = SO3.exp(np.repeat(_sample_around()[:, None], self.skeleton.num_joints, axis=1))
+        # Turns with their opposites, so that joints without limits stay as they are
+        half = np.random.default_rng(MIDDLE_SEED).normal(0.0, SAMPLE_RADIUS_RAD, (NUM_MIDDLE_SAMPLES // 2, 3))
+        turns = SO3.exp(np.repeat(np.concatenate([half, -half])[:, None], self.skeleton.num_joints, axis=1))
         here = self.project_rotations(SO3.identity(1, self.skeleton.num_joints))
         for _ in range(MIDDLE_STEPS):
             found = self.project_rotations(here @ turns)
@@ -103,7 +102,11 @@ class JointLimits(ABC):
 
     def save(self, path: str | Path) -> None:
         """Write to a ``.safetensors`` file, with the skeleton and a version; :func:`load_limits` reads it."""
-        save_limits(self, path)
+        skeleton = self.skeleton
+        arrays = {f"skeleton.{name}": getattr(skeleton, name) for name in SKELETON_ARRAYS}
+        arrays |= {f"limits.{name}": array for name, array in self.to_arrays().items()}
+        facts = {"kind": self.kind, "skeleton": skeleton.name, "joints": list(skeleton.names)}
+        LIMITS_FILE.write(path, arrays, facts)
 
     def _check_pose(self, pose: Pose) -> LimitCheck:
         if pose.skeleton.names != self.skeleton.names:
@@ -119,10 +122,51 @@ class JointLimits(ABC):
         return rotations
 
 
-def _sample_around() -> FloatArray:
-    """Rotation vectors ``(N, 3)`` [rad] with their opposites, so that joints without limits stay as they are."""
-    half = np.random.default_rng(MIDDLE_SEED).normal(0.0, SAMPLE_RADIUS_RAD, (NUM_MIDDLE_SAMPLES // 2, 3))
-    return np.concatenate([half, -half])
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ArrayLimits(JointLimits):
+    """Limits that one compiled check reads as arrays; a file holds the fields of the class, under their names."""
+
+    kernel: ClassVar[Callable[..., CheckArrays]]
+    skeleton: Skeleton
+
+    @abstractmethod
+    def tables(self) -> tuple[NDArray[Any], ...]:
+        """What the compiled check takes after the rotations."""
+
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Project a batch ``(F, J)`` by the compiled check."""
+        return run_check(type(self).kernel, rotations, *self.tables())
+
+    def to_arrays(self) -> Arrays:
+        """The fields: rotations as quaternions, sentences as bytes."""
+        arrays: Arrays = {}
+        for one in fields(self)[1:]:
+            value: Any = getattr(self, one.name)
+            if isinstance(value, SO3):
+                value = value.wxyz
+            arrays[one.name] = encode_sentences(value) if one.name == "notes" else value
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> Self:
+        """Undo :meth:`to_arrays`."""
+        values: list[Any] = [skeleton]
+        for one in fields(cls)[1:]:
+            array = arrays[one.name]
+            value = SO3(array) if one.type == "SO3" else array
+            values.append(decode_sentences(array) if one.name == "notes" else value)
+        return cls(*values)
+
+
+def encode_sentences(sentences: tuple[str, ...]) -> NDArray[Any]:
+    """Sentences as the bytes of their lines."""
+    return np.frombuffer("\n".join(sentences).encode(), dtype=np.uint8)
+
+
+def decode_sentences(lines: NDArray[Any]) -> tuple[str, ...]:
+    """Undo :func:`encode_sentences`."""
+    text = lines.tobytes().decode()
+    return tuple(text.split("\n")) if text else ()
 
 
 def contiguous_wxyz(rotations: SO3) -> FloatArray:
@@ -132,13 +176,10 @@ def contiguous_wxyz(rotations: SO3) -> FloatArray:
     return wxyz
 
 
-def save_limits(limits: JointLimits, path: str | Path) -> None:
-    """Write limits that :func:`load_limits` gives back; the same limits make the same bytes."""
-    skeleton = limits.skeleton
-    arrays = {f"skeleton.{name}": getattr(skeleton, name) for name in SKELETON_ARRAYS}
-    arrays |= {f"limits.{name}": array for name, array in limits.to_arrays().items()}
-    facts = {"kind": limits.kind, "skeleton": skeleton.name, "joints": list(skeleton.names)}
-    LIMITS_FILE.write(path, arrays, facts)
+def run_check(kernel: Callable[..., CheckArrays], rotations: SO3, *tables: Any) -> LimitCheck:
+    """Check a batch ``(F, J)`` by a kernel."""
+    out, violation, gradient = kernel(contiguous_wxyz(rotations), *tables)
+    return LimitCheck(SO3(out), violation, gradient)
 
 
 def collect_clips(motions: Motion | Iterable[Motion]) -> tuple[Skeleton, list[SO3]]:
@@ -164,3 +205,26 @@ def compute_mean_rotation(rotations: SO3) -> SO3:
     except ConvergenceError:
         moments = rotations.wxyz.T @ rotations.wxyz
         return SO3(np.linalg.eigh(moments)[1][:, -1])
+
+
+def check_joint_batch(joints: int, **batches: SO3) -> None:
+    """Refuse rotations that are not one a joint."""
+    for name, rotations in batches.items():
+        if rotations.shape != (joints,):
+            raise InputError(f"{name} has batch {rotations.shape}, expected ({joints},)")
+
+
+def check_order(skeleton: Skeleton, low: FloatArray, high: FloatArray) -> None:
+    """Refuse lower bounds above upper ones."""
+    if np.any(wrong := low > high):
+        joint = int(np.argwhere(wrong)[0][0])
+        name, row = skeleton.names[joint], f"{low[joint]} > {high[joint]}"
+        raise InputError(f"a lower limit of joint '{name}' is above the upper one ({row})", "Exchange them")
+
+
+def freeze_with_infinities(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
+    """Read-only copy of numbers that may be infinite but not NaN."""
+    array = np.array(values, dtype=np.float64)
+    frozen(np.where(np.isinf(array), 0.0, array), *shape, name=name)
+    array.setflags(write=False)
+    return array

@@ -28,6 +28,7 @@ def compute_unsigned_distance(grid: GridTables, samples: FloatArray) -> FloatArr
     period = spacing * shape
     n = 0
     dx2, dxy2 = np.empty(samples.shape[0]), np.empty(samples.shape[0])
+    # Squared distances along x, then along y, are shared by all nodes behind
     for i in range(shape[0]):
         _axis_distances_squared(dx2, xs, origin[0] + i * spacing[0], period[0], shape[0], periodic[0])
         for j in range(shape[1]):
@@ -35,9 +36,21 @@ def compute_unsigned_distance(grid: GridTables, samples: FloatArray) -> FloatArr
             for s in range(dxy2.size):
                 dxy2[s] += dx2[s]
             for k in range(shape[2]):
-                out[n] = np.sqrt(
-                    _least_distance_squared(dxy2, zs, origin[2] + k * spacing[2], period[2], shape[2], periodic[2])
-                )
+                # The innermost loop: one for each kind of axis, without a branch inside
+                z, best = origin[2] + k * spacing[2], np.inf
+                if shape[2] == 1:
+                    for s in range(zs.size):
+                        best = min(best, dxy2[s])
+                elif periodic[2]:
+                    for s in range(zs.size):
+                        d = zs[s] - z
+                        d -= period[2] * np.floor(d / period[2] + 0.5)
+                        best = min(best, dxy2[s] + d * d)
+                else:
+                    for s in range(zs.size):
+                        d = zs[s] - z
+                        best = min(best, dxy2[s] + d * d)
+                out[n] = np.sqrt(best)
                 n += 1
     return out
 
@@ -54,30 +67,11 @@ def _axis_distances_squared(
 
 
 @kernel
-def _least_distance_squared(
-    base: FloatArray, zs: FloatArray, z: float, period: float, count: int, periodic: bool
-) -> float:
-    best = np.inf
-    if count == 1:
-        for s in range(zs.size):
-            best = min(best, base[s])
-    elif periodic:
-        for s in range(zs.size):
-            d = zs[s] - z
-            d -= period * np.floor(d / period + 0.5)
-            best = min(best, base[s] + d * d)
-    else:
-        for s in range(zs.size):
-            d = zs[s] - z
-            best = min(best, base[s] + d * d)
-    return best
-
-
-@kernel
 def flood_from_border(wall: BoolArray, shape: IntArray, periodic: BoolArray) -> BoolArray:
     """Nodes that can be reached from the border without stepping on the wall, over faces and across the seams."""
     reached, stack = np.zeros(wall.size, dtype=np.bool_), np.empty(wall.size, dtype=np.int64)
     count = 0
+    # The border of axes that do not close
     for n in range(wall.size):
         at = (n // (shape[1] * shape[2]), n // shape[2] % shape[1], n % shape[2])
         is_border = False
@@ -85,6 +79,7 @@ def flood_from_border(wall: BoolArray, shape: IntArray, periodic: BoolArray) -> 
             is_border |= shape[a] > 1 and not periodic[a] and (at[a] == 0 or at[a] == shape[a] - 1)
         if is_border and not wall[n]:
             reached[n], stack[count], count = True, n, count + 1
+    # Over faces, and across the seams of periodic axes
     while count:
         count -= 1
         n = stack[count]
@@ -104,63 +99,52 @@ def flood_from_border(wall: BoolArray, shape: IntArray, periodic: BoolArray) -> 
 
 
 @kernel
-def _update_nearest(
-    n: int, i: int, j: int, k: int, source: IntArray, best: FloatArray, weight: FloatArray, grid: GridTables, sense: int
-) -> None:
-    """Take over the source of a neighbour already visited, if it is nearer than the own one."""
-    shape, _, spacing, periodic = grid
-    for a in range(-1, 2):
-        for b in range(-1, 2):
-            for c in range(-1, 2):
-                if (a * 3 + b) * 3 + c >= 0:
-                    continue  # not before this node, or itself
-                p, q, r = i + sense * a, j + sense * b, k + sense * c
-                if p < 0 or p >= shape[0]:
-                    if not periodic[0]:
-                        continue
-                    p %= shape[0]
-                if q < 0 or q >= shape[1]:
-                    if not periodic[1]:
-                        continue
-                    q %= shape[1]
-                if r < 0 or r >= shape[2]:
-                    if not periodic[2]:
-                        continue
-                    r %= shape[2]
-                s = source[(p * shape[1] + q) * shape[2] + r]
-                if s < 0 or s == source[n]:
-                    continue
-                di, dj, dk = i - s // (shape[1] * shape[2]), j - s // shape[2] % shape[1], k - s % shape[2]
-                if periodic[0]:
-                    di -= shape[0] * int(np.floor(di / shape[0] + 0.5))
-                if periodic[1]:
-                    dj -= shape[1] * int(np.floor(dj / shape[1] + 0.5))
-                if periodic[2]:
-                    dk -= shape[2] * int(np.floor(dk / shape[2] + 0.5))
-                d = np.sqrt((di * spacing[0]) ** 2 + (dj * spacing[1]) ** 2 + (dk * spacing[2]) ** 2) - weight[s]
-                if d < best[n]:
-                    best[n], source[n] = d, s
-
-
-@kernel
 def find_nearest_sources(is_source: BoolArray, weight: FloatArray, grid: GridTables) -> tuple[IntArray, FloatArray]:
     r"""For every node, the source ``b`` with the least :math:`\|p - b\| - w(b)`, and that number.
 
     Sources are their own. Each pass hands sources on from node to node, as vector distance transforms do.
     """
-    shape = grid[0]
+    shape, _, spacing, periodic = grid
     size = is_source.size
     source, best = np.full(size, -1, dtype=np.int64), np.full(size, np.inf)
     for n in range(size):
         if is_source[n]:
             source[n], best[n] = n, -np.inf
+    at, to = np.empty(3, dtype=np.int64), np.empty(3, dtype=np.int64)
+    # A pass down and a pass up, each handing sources to the nodes after it
     for turn in range(2 * SWEEPS):
         sense = 1 if turn % 2 == 0 else -1
         for m in range(size):
             n = m if sense == 1 else size - 1 - m
-            if not is_source[n]:
-                i, j, k = n // (shape[1] * shape[2]), n // shape[2] % shape[1], n % shape[2]
-                _update_nearest(n, i, j, k, source, best, weight, grid, sense)
+            if is_source[n]:
+                continue
+            at[0], at[1], at[2] = n // (shape[1] * shape[2]), n // shape[2] % shape[1], n % shape[2]
+            # Take over the source of a neighbour that this pass has visited, if it is nearer than the own one
+            for k in range(13):
+                to[0], to[1], to[2] = (
+                    at[0] + sense * (k // 9 - 1),
+                    at[1] + sense * (k // 3 % 3 - 1),
+                    at[2] + sense * (k % 3 - 1),
+                )
+                is_inside = True
+                for a in range(3):
+                    if to[a] < 0 or to[a] >= shape[a]:
+                        is_inside = is_inside and periodic[a]
+                        to[a] %= shape[a]
+                s = source[(to[0] * shape[1] + to[1]) * shape[2] + to[2]]
+                if not is_inside or s < 0 or s == source[n]:
+                    continue
+                to[0], to[1], to[2] = s // (shape[1] * shape[2]), s // shape[2] % shape[1], s % shape[2]
+                # The way to that source, the nearer way round on periodic axes
+                square = 0.0
+                for a in range(3):
+                    steps = at[a] - to[a]
+                    if periodic[a]:
+                        steps -= shape[a] * int(np.floor(steps / shape[a] + 0.5))
+                    square += (steps * spacing[a]) ** 2
+                d = np.sqrt(square) - weight[s]
+                if d < best[n]:
+                    best[n], source[n] = d, s
     return source, best
 
 
@@ -289,11 +273,13 @@ def make_grid(
         if np.any(high - low > 2.0 * np.pi + 1e-9) or np.any(high <= low):
             raise InputError(f"a domain from {low} to {high}", "It must be wider than nothing and at most a turn")
         return FieldGrid(shape, low, (high - low) / np.maximum(shape - 1, 1), np.array(periodic))
+    # Cells at the border, at most a quarter of a coarse axis
     border = np.minimum(BORDER_CELLS, (shape - 1) / 4.0)
     low, high = samples.min(axis=0) - margin, samples.max(axis=0) + margin
     spacing = np.maximum(high - low, 1e-3) / np.maximum(shape - 1 - 2.0 * border, 1.0)
     spacing = np.maximum(spacing, spacing[shape > 1].max(initial=0.0) / 8.0)  # flat cells make poor gradients
     origin = 0.5 * (low + high) - 0.5 * (shape - 1) * spacing
+    # Periodic axes span a turn, from zero
     turn = np.array(periodic) & (shape > 1)
     spacing = np.where(turn, 2.0 * np.pi / shape, spacing)
     return FieldGrid(shape, np.where(turn, 0.0, origin), np.where(shape > 1, spacing, 1.0), turn)
@@ -306,7 +292,12 @@ def compute_unsigned_field(grid: FieldGrid, samples: FloatArray) -> FloatArray:
     used = grid.is_axis
     if not used.any():
         return np.zeros(grid.shape)  # a joint that does not move: every sample is at the only node
-    return find_nearest_points(_periodic_copies(grid, samples)[:, used], grid.nodes()[:, used])[0].reshape(grid.shape)
+    # Samples and, on periodic axes, their copies a turn before and after
+    for axis in np.flatnonzero(grid.periodic):
+        shift = np.zeros(3)
+        shift[axis] = grid.spacing[axis] * grid.shape[axis]
+        samples = np.concatenate([samples, samples - shift, samples + shift])
+    return find_nearest_points(samples[:, used], grid.nodes()[:, used])[0].reshape(grid.shape)
 
 
 def build_field(
@@ -330,6 +321,7 @@ def build_field(
     points = frozen(samples, None, 3, name="samples")
     if len(points) < 2:
         raise InputError(f"a field from {len(points)} samples", "Give at least two")
+    # eq. 64: the distance to the samples; the tube around them is the wall of the flood
     unsigned = compute_unsigned_field(grid, points)
     radius = max(margin, grid.half_diagonal)
     if mode == "unsigned":
@@ -337,7 +329,10 @@ def build_field(
         return complete_field(grid, unsigned, level, is_closed=False)
     level = FEASIBLE_CELLS * grid.largest_spacing if epsilon is None else epsilon
     wall = unsigned <= radius
-    inside = _find_voids(grid, wall) if mode == "filled" else np.zeros_like(wall)
+    inside = np.zeros_like(wall)
+    if mode == "filled":
+        inside = ~wall & ~flood_from_border(wall.ravel(), grid.shape, grid.periodic).reshape(wall.shape)
+    # The distance to tube and voids together, negative inside
     values = compute_signed_distance(grid, unsigned - radius, wall | inside)
     return complete_field(grid, values, level, is_closed=bool(inside.any()))
 
@@ -363,11 +358,6 @@ def compute_signed_distance(grid: FieldGrid, outside: FloatArray, feasible: Bool
     return np.where(feasible, np.minimum(-depth, np.minimum(outside, 0.0)), outside)
 
 
-def _find_voids(grid: FieldGrid, wall: BoolArray) -> BoolArray:
-
-    return ~wall & ~flood_from_border(wall.ravel(), grid.shape, grid.periodic).reshape(wall.shape)
-
-
 def complete_field(grid: FieldGrid, values: FloatArray, epsilon: float, *, is_closed: bool) -> DistanceField:
     """Field from its values ``(I, J, K)``: finds the gradients and the nearest feasible nodes."""
     feasible = values <= epsilon
@@ -375,36 +365,18 @@ def complete_field(grid: FieldGrid, values: FloatArray, epsilon: float, *, is_cl
         feasible = values <= values.min()  # a grid too coarse to hold the set still has a best node
     nearest, _ = find_nearest_sources(feasible.ravel(), np.zeros(feasible.size), grid.tables())
     values = frozen(values, name="values")
-    return DistanceField(
-        grid, values, nearest.reshape(values.shape), epsilon, is_closed, build_node_table(grid, values)
-    )
-
-
-def build_node_table(grid: FieldGrid, values: FloatArray) -> FloatArray:
-    """Value and gradient ``(I J K, 4)`` at the nodes: central differences, one-sided at a border (eq. 68)."""
+    # Value and gradient at the nodes: central differences, one-sided at a border (eq. 68)
     table = np.zeros((values.size, 4))
     table[:, 0] = values.ravel()
     for axis in np.flatnonzero(grid.is_axis):
-        table[:, 1 + axis] = _central_difference(
-            values, int(axis), float(grid.spacing[axis]), bool(grid.periodic[axis])
-        ).ravel()
+        step = float(grid.spacing[axis])
+        if grid.periodic[axis]:
+            slope = (np.roll(values, -1, axis) - np.roll(values, 1, axis)) / (2.0 * step)
+        else:
+            slope = np.gradient(values, step, axis=int(axis))
+        table[:, 1 + axis] = slope.ravel()
     table.setflags(write=False)
-    return table
-
-
-def _central_difference(values: FloatArray, axis: int, step: float, periodic: bool) -> FloatArray:
-    if periodic:
-        return (np.roll(values, -1, axis) - np.roll(values, 1, axis)) / (2.0 * step)
-    return np.gradient(values, step, axis=axis)
-
-
-def _periodic_copies(grid: FieldGrid, samples: FloatArray) -> FloatArray:
-    """Samples and, on periodic axes, their copies a turn before and after."""
-    for axis in np.flatnonzero(grid.periodic):
-        shift = np.zeros(3)
-        shift[axis] = grid.spacing[axis] * grid.shape[axis]
-        samples = np.concatenate([samples, samples - shift, samples + shift])
-    return samples
+    return DistanceField(grid, values, nearest.reshape(values.shape), epsilon, is_closed, table)
 
 
 def find_nearest_points(points: FloatArray, queries: FloatArray) -> tuple[FloatArray, IntArray]:

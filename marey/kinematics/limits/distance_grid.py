@@ -11,10 +11,9 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.kinematics.limits.box import clamp
-from marey.lie.kernels import Quaternion, Vector
+from marey.lie.kernels import Vector
 
 GridTables = tuple[IntArray, FloatArray, FloatArray, BoolArray]
-Cell = tuple[int, int, int, int, int, int]  # first and last node on each axis
 
 MIN_SLOPE = 0.1  # [-] squared gradient below which a Newton step is shortened, near the medial axis
 DETOUR_CELLS = 0.1  # of the spacing: steps that went so much farther than the value are doubted
@@ -37,31 +36,24 @@ def _locate(x: float, origin: float, step: float, count: int, periodic: bool) ->
 
 
 @kernel
-def _interpolate_cell(table: FloatArray, start: int, shape: IntArray, at: Cell, fraction: Vector) -> Quaternion:
-    """Trilinear value and its three slopes per unit of the cell."""
-    i0, i1, j0, j1, k0, k1 = at
-    nj, nk = shape[1], shape[2]
-    s, t, u = fraction
-    a000, a001 = table[start + (i0 * nj + j0) * nk + k0, 0], table[start + (i0 * nj + j0) * nk + k1, 0]
-    a010, a011 = table[start + (i0 * nj + j1) * nk + k0, 0], table[start + (i0 * nj + j1) * nk + k1, 0]
-    a100, a101 = table[start + (i1 * nj + j0) * nk + k0, 0], table[start + (i1 * nj + j0) * nk + k1, 0]
-    a110, a111 = table[start + (i1 * nj + j1) * nk + k0, 0], table[start + (i1 * nj + j1) * nk + k1, 0]
-    b00, b01 = a000 + s * (a100 - a000), a001 + s * (a101 - a001)
-    b10, b11 = a010 + s * (a110 - a010), a011 + s * (a111 - a011)
-    d0, d1 = (1.0 - t) * (a100 - a000) + t * (a110 - a010), (1.0 - t) * (a101 - a001) + t * (a111 - a011)
-    c0, c1 = b00 + t * (b10 - b00), b01 + t * (b11 - b01)
-    e = (1.0 - u) * (b10 - b00) + u * (b11 - b01)
-    return c0 + u * (c1 - c0), (1.0 - u) * d0 + u * d1, e, c1 - c0
-
-
-@kernel
 def field_value(table: FloatArray, start: int, grid: GridTables, x: Vector) -> tuple[float, float, float, float]:
     """Value at a point and its exact gradient; off the grid, the value at the border plus the way to it."""
     shape, origin, spacing, periodic = grid
     i0, i1, s, a = _locate(x[0], origin[0], spacing[0], shape[0], periodic[0])
     j0, j1, t, b = _locate(x[1], origin[1], spacing[1], shape[1], periodic[1])
     k0, k1, u, c = _locate(x[2], origin[2], spacing[2], shape[2], periodic[2])
-    value, gx, gy, gz = _interpolate_cell(table, start, shape, (i0, i1, j0, j1, k0, k1), (s, t, u))
+    # Values at the corners of the cell, blended along x, then y, then z, with the three slopes per unit of the cell
+    nj, nk = shape[1], shape[2]
+    row00, row01 = start + (i0 * nj + j0) * nk, start + (i0 * nj + j1) * nk
+    row10, row11 = start + (i1 * nj + j0) * nk, start + (i1 * nj + j1) * nk
+    a000, a001, a010, a011 = table[row00 + k0, 0], table[row00 + k1, 0], table[row01 + k0, 0], table[row01 + k1, 0]
+    a100, a101, a110, a111 = table[row10 + k0, 0], table[row10 + k1, 0], table[row11 + k0, 0], table[row11 + k1, 0]
+    b00, b01 = a000 + s * (a100 - a000), a001 + s * (a101 - a001)
+    b10, b11 = a010 + s * (a110 - a010), a011 + s * (a111 - a011)
+    d0, d1 = (1.0 - t) * (a100 - a000) + t * (a110 - a010), (1.0 - t) * (a101 - a001) + t * (a111 - a011)
+    c0, c1 = b00 + t * (b10 - b00), b01 + t * (b11 - b01)
+    value, gx = c0 + u * (c1 - c0), (1.0 - u) * d0 + u * d1
+    gy, gz = (1.0 - u) * (b10 - b00) + u * (b11 - b01), c1 - c0
     away = np.sqrt(a * a + b * b + c * c)
     gx, gy, gz = gx / spacing[0], gy / spacing[1], gz / spacing[2]
     if away > 0.0:
@@ -79,6 +71,7 @@ def blend_node_gradients(
     j0, j1, t, b = _locate(x[1], origin[1], spacing[1], shape[1], periodic[1])
     k0, k1, u, c = _locate(x[2], origin[2], spacing[2], shape[2], periodic[2])
     value = gx = gy = gz = 0.0
+    # Eight corners of the cell, each with its trilinear weight
     for corner in range(8):
         i, wi = (i1, s) if corner & 1 else (i0, 1.0 - s)
         j, wj = (j1, t) if corner & 2 else (j0, 1.0 - t)
@@ -89,31 +82,6 @@ def blend_node_gradients(
         gy += weight * table[row, 2]
         gz += weight * table[row, 3]
     return value + np.sqrt(a * a + b * b + c * c), gx, gy, gz
-
-
-@kernel
-def _clamp_to_axis(x: float, origin: float, step: float, count: int, periodic: bool) -> float:
-    """Nearest coordinate of the grid."""
-    return x if periodic or count == 1 else clamp(x, origin, origin + (count - 1) * step)
-
-
-@kernel
-def _nearest_feasible_node(nearest: IntArray, start: int, grid: GridTables, x: Vector) -> Vector:
-    """Coordinates of the feasible node that is nearest to the node at a point; on periodic axes, the nearer copy."""
-    shape, origin, spacing, periodic = grid
-    node = np.empty(3, dtype=np.int64)
-    for a in range(3):
-        u = int(np.floor((x[a] - origin[a]) / spacing[a] + 0.5))
-        node[a] = 0 if shape[a] == 1 else u % shape[a] if periodic[a] else min(max(u, 0), shape[a] - 1)
-    flat = nearest[start + (node[0] * shape[1] + node[1]) * shape[2] + node[2]]
-    node[0], node[1], node[2] = flat // (shape[1] * shape[2]), flat // shape[2] % shape[1], flat % shape[2]
-    out = np.empty(3)
-    for a in range(3):
-        out[a] = x[a] if shape[a] == 1 else origin[a] + spacing[a] * node[a]
-        if periodic[a]:
-            period = spacing[a] * shape[a]
-            out[a] += period * np.round((x[a] - out[a]) / period)
-    return out[0], out[1], out[2]
 
 
 @kernel
@@ -137,6 +105,7 @@ def _descend(
     for _ in range(steps):
         if value <= epsilon:
             break
+        # eq. 69: against the gradient by the value, or by a Newton step
         scale = value
         if newton:  # to the middle of the band between the surface and the level
             scale = (value - 0.5 * epsilon) / max(gx * gx + gy * gy + gz * gz, MIN_SLOPE)
@@ -152,25 +121,30 @@ def _descend(
 
 
 @kernel
-def _largest_spacing(spacing: FloatArray, shape: IntArray) -> float:
-    """Largest spacing of the axes that count."""
-    found = 0.0
-    for a in range(3):
-        if shape[a] > 1:
-            found = max(found, spacing[a])
-    return found
-
-
-@kernel
 def _find_foot_point(
     table: FloatArray, nearest: IntArray, start: int, grid: GridTables, x: Vector, epsilon: float
 ) -> Vector:
     """Feasible point towards the nearest feasible node, or the foot of the perpendicular if that is nearer."""
-    goal = _nearest_feasible_node(nearest, start, grid, x)
+    # The feasible node nearest to the node at the point; on periodic axes, its nearer copy
+    shape, origin, spacing, periodic = grid
+    node = np.empty(3, dtype=np.int64)
+    for a in range(3):
+        u = int(np.floor((x[a] - origin[a]) / spacing[a] + 0.5))
+        node[a] = 0 if shape[a] == 1 else u % shape[a] if periodic[a] else min(max(u, 0), shape[a] - 1)
+    flat = nearest[start + (node[0] * shape[1] + node[1]) * shape[2] + node[2]]
+    node[0], node[1], node[2] = flat // (shape[1] * shape[2]), flat // shape[2] % shape[1], flat % shape[2]
+    out = np.empty(3)
+    for a in range(3):
+        out[a] = x[a] if shape[a] == 1 else origin[a] + spacing[a] * node[a]
+        if periodic[a]:
+            period = spacing[a] * shape[a]
+            out[a] += period * np.round((x[a] - out[a]) / period)
+    goal = out[0], out[1], out[2]
+    # Where the way to it enters the set: regula falsi, now and then a bisection
     low, high = 0.0, 1.0
     above, below = field_value(table, start, grid, x)[0], field_value(table, start, grid, goal)[0]
     for n in range(CROSSING_STEPS):
-        part = (above - 0.5 * epsilon) / max(above - below, 1e-300) if n % 4 < 3 else 0.5  # now and then a bisection
+        part = (above - 0.5 * epsilon) / max(above - below, 1e-300) if n % 4 < 3 else 0.5
         t = low + part * (high - low)
         value = field_value(table, start, grid, _interpolate(x, goal, t))[0]
         if value <= epsilon:
@@ -180,6 +154,7 @@ def _find_foot_point(
         else:
             low, above = t, value
     y = _interpolate(x, goal, high)
+    # The foot of the perpendicular on the surface there, if it is feasible and nearer
     _, gx, gy, gz = blend_node_gradients(table, start, grid, y)
     away = ((x[0] - y[0]) * gx + (x[1] - y[1]) * gy + (x[2] - y[2]) * gz) / max(gx * gx + gy * gy + gz * gz, MIN_SLOPE)
     z = (x[0] - away * gx, x[1] - away * gy, x[2] - away * gz)
@@ -212,13 +187,19 @@ def project_on_field(
     """
     steps, newton, fallback = how
     shape, origin, spacing, periodic = grid
-    p = (
-        _clamp_to_axis(x[0], origin[0], spacing[0], shape[0], periodic[0]),
-        _clamp_to_axis(x[1], origin[1], spacing[1], shape[1], periodic[1]),
-        _clamp_to_axis(x[2], origin[2], spacing[2], shape[2], periodic[2]),
-    )
+    # Points off the grid start at its border
+    inside = np.array(x)
+    for a in range(3):
+        if shape[a] > 1 and not periodic[a]:
+            inside[a] = clamp(x[a], origin[a], origin[a] + (shape[a] - 1) * spacing[a])
+    p = (inside[0], inside[1], inside[2])
     found, value, began = _descend(table, start, grid, p, epsilon, steps, newton)
-    direct = max(began, 0.0) + DETOUR_CELLS * _largest_spacing(spacing, shape)
+    # Steps that went much farther than the value of the field are doubted
+    widest = 0.0
+    for a in range(3):
+        if shape[a] > 1:
+            widest = max(widest, spacing[a])
+    direct = max(began, 0.0) + DETOUR_CELLS * widest
     if not fallback or (value <= epsilon and _distance_squared(p, found) <= direct * direct):
         return found
     foot = _find_foot_point(table, nearest, start, grid, p, epsilon)

@@ -3,52 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, kernel
-from marey.kinematics.limits.box import CheckArrays
 from marey.kinematics.limits.charts import split_inliers
-from marey.kinematics.limits.cones import check_joint_batch, freeze_with_infinities
+from marey.kinematics.limits.cones import nearest_in_ellipsoid
 from marey.kinematics.limits.contract import (
-    Arrays,
-    JointLimits,
-    LimitCheck,
+    ArrayLimits,
+    CheckArrays,
+    check_joint_batch,
     collect_clips,
     compute_mean_rotation,
     contiguous_wxyz,
+    freeze_with_infinities,
 )
 from marey.kinematics.limits.sdf import MAX_SPREAD_RAD
 from marey.lie import SO3
 from marey.lie.kernels import (
-    Vector,
     conjugate,
+    dot,
     exp,
     left_jacobian_inverse_times,
     log,
     multiply,
+    put3,
     quaternion_at,
     rotate,
+    row3,
+    subtract3,
     write_rotation,
 )
 from marey.motion import Motion
-from marey.skeleton import Skeleton
 
 REFRESH = 100  # iterations after which rounding is swept out and inner points are dropped
-ROOT_STEPS = 60  # most Newton steps, from the left on a falling convex function: they never overshoot; six are usual
-ROOT_TOL = 1e-14  # [-] of the level
-
-
-@kernel
-def _quadratic_form(rows: FloatArray, i: int, matrix: FloatArray) -> float:
-    """Quadratic form of a row."""
-    total = 0.0
-    for a in range(matrix.shape[0]):
-        for b in range(matrix.shape[0]):
-            total += rows[i, a] * matrix[a, b] * rows[i, b]
-    return float(total)
 
 
 @kernel
@@ -62,8 +53,13 @@ def _recompute_moments(rows: FloatArray, u: FloatArray, g: FloatArray, count: in
                 moments[a, b] += u[i] * rows[i, a] * rows[i, b]
     inverse = np.zeros((size, size))
     inverse[:, :] = np.linalg.inv(moments)
+    # The sensitivity of each point is its quadratic form
     for i in range(count):
-        g[i] = _quadratic_form(rows, i, inverse)
+        total = 0.0
+        for a in range(size):
+            for b in range(size):
+                total += rows[i, a] * inverse[a, b] * rows[i, b]
+        g[i] = total
     return inverse
 
 
@@ -105,12 +101,14 @@ def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_itera
     inverse, along = np.eye(size), np.empty(size)
     used = max_iterations
     for iteration in range(max_iterations):
+        # Rounding is swept out, and points that cannot touch are dropped
         if iteration % REFRESH == 0:
             inverse = _recompute_moments(rows, u, g, count)
             left = _drop_inner_points(rows, which, u, g, count)
             if left < count:
                 count = left
                 inverse = _recompute_moments(rows, u, g, count)
+        # The point farthest out, and the one farthest in that has weight
         top, low = 0, -1
         for i in range(count):
             if g[i] > g[top]:
@@ -121,6 +119,7 @@ def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_itera
         if max(gain, loss) < tolerance:
             used = iteration
             break
+        # The step along its weight that raises the determinant most; an away step stops at no weight
         j = top if gain >= loss else low
         step = (g[j] - size) / (size * (g[j] - 1.0)) if g[j] > 1.0 else -np.inf
         drop = gain < loss and step <= -u[j] / (1.0 - u[j])
@@ -129,6 +128,7 @@ def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_itera
         for i in range(count):
             u[i] *= 1.0 - step
         u[j] = 0.0 if drop else u[j] + step  # exactly nothing, or a rest too small to matter would be taken forever
+        # Sherman-Morrison: the inverse moments and all sensitivities after the change of one weight
         share = step / (1.0 - step + step * g[j])
         for a in range(size):
             along[a] = 0.0
@@ -149,23 +149,6 @@ def solve_minimum_volume_weights(points: FloatArray, tolerance: float, max_itera
 
 
 @kernel
-def nearest_in_ellipsoid(y: Vector, s: FloatArray) -> Vector:
-    r"""Nearest point of :math:`\sum_i (y_i/s_i)^2 \le 1`: :math:`y_i s_i^2/(t + s_i^2)` with ``t`` by Newton steps."""
-    level = (y[0] / s[0]) ** 2 + (y[1] / s[1]) ** 2 + (y[2] / s[2]) ** 2
-    if level <= 1.0:
-        return y
-    a, b, c = s[0] * s[0], s[1] * s[1], s[2] * s[2]
-    t = max(0.0, s[0] * abs(y[0]) - a, s[1] * abs(y[1]) - b, s[2] * abs(y[2]) - c)
-    for _ in range(ROOT_STEPS):
-        u, v, w = s[0] * y[0] / (t + a), s[1] * y[1] / (t + b), s[2] * y[2] / (t + c)
-        excess = u * u + v * v + w * w - 1.0
-        if excess <= ROOT_TOL:
-            break
-        t += 0.5 * excess / (u * u / (t + a) + v * v / (t + b) + w * w / (t + c))
-    return a * y[0] / (t + a), b * y[1] / (t + b), c * y[2] / (t + c)
-
-
-@kernel
 def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, semi: FloatArray) -> CheckArrays:
     """Project rotations ``(F, J, 4)`` on ellipsoids of rotation vectors about centres; infinite ones are free.
 
@@ -182,16 +165,17 @@ def check_ellipsoids(wxyz: FloatArray, centres: FloatArray, axes: FloatArray, se
             continue
         centre, frame = quaternion_at(centres, j), quaternion_at(axes, j)
         for f in range(frames):
+            # The rotation vector about the centre, along the axes of the ellipsoid
             y = rotate(conjugate(frame), log(multiply(conjugate(centre), quaternion_at(wxyz[f], j))))
-            p = nearest_in_ellipsoid(y, semi[j])
-            d = (y[0] - p[0], y[1] - p[1], y[2] - p[2])
-            square = d[0] * d[0] + d[1] * d[1] + d[2] * d[2]
+            p = nearest_in_ellipsoid(y, row3(semi, j))
+            d = subtract3(y, p)
+            square = dot(d, d)
             if square == 0.0:
                 continue
             g = rotate(frame, left_jacobian_inverse_times(y, d))
             write_rotation(out[f, j], multiply(centre, exp(rotate(frame, p))))
             violation[f, j] = np.sqrt(square)
-            gradient[f, j, 0], gradient[f, j, 1], gradient[f, j, 2] = g
+            put3(gradient[f], j, g)
     return out, violation, gradient
 
 
@@ -244,15 +228,15 @@ class Ellipsoid:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class EllipsoidLimits(JointLimits):
+class EllipsoidLimits(ArrayLimits):
     """An ellipsoid of rotation vectors about a centre for each joint. [Tournier2011]_ §12.
 
     The violation is the distance of the rotation vector to the ellipsoid.
     """
 
     kind: ClassVar[str] = "ellipsoid"
+    kernel = check_ellipsoids
 
-    skeleton: Skeleton
     centres: SO3  # batch (J,)
     frames: SO3  # batch (J,): axes of the ellipsoids
     semi_axes: FloatArray  # (J, 3) [rad] infinite is free
@@ -280,11 +264,6 @@ class EllipsoidLimits(JointLimits):
                 notes.append(f"{skeleton.names[j]}: left free, as its rotations are not localised")
         return cls(skeleton, SO3(centres), SO3(frames), semi, tuple(notes))
 
-    def check(self, rotations: SO3) -> LimitCheck:
-        """Nearest points of the ellipsoids."""
-        out, violation, gradient = check_ellipsoids(contiguous_wxyz(rotations), *self.tables())
-        return LimitCheck(SO3(out), violation, gradient)
-
     def levels(self, rotations: SO3) -> tuple[FloatArray, FloatArray]:
         r"""Level :math:`f_\varepsilon` ``(F, J)``, one on the surface, and its body gradient ``(F, J, 3)``.
 
@@ -298,19 +277,6 @@ class EllipsoidLimits(JointLimits):
     def tables(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What ``check_ellipsoids`` takes."""
         return self.centres.wxyz, self.frames.wxyz, self.semi_axes
-
-    def to_arrays(self) -> Arrays:
-        """Centres, axes and half axes."""
-        notes = np.frombuffer("\n".join(self.notes).encode(), dtype=np.uint8)
-        names = ("centres", "frames", "semi_axes")
-        return dict(zip(names, self.tables(), strict=True)) | {"notes": notes}
-
-    @classmethod
-    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> EllipsoidLimits:
-        """Undo :meth:`to_arrays`."""
-        notes = arrays["notes"].tobytes().decode()
-        axes = (SO3(arrays["centres"]), SO3(arrays["frames"]), arrays["semi_axes"])
-        return cls(skeleton, *axes, tuple(notes.split("\n")) if notes else ())
 
     def __repr__(self) -> str:
         return f"EllipsoidLimits({self.skeleton!r}, {int(np.isfinite(self.semi_axes[:, 0]).sum())} joints bounded)"
@@ -330,6 +296,7 @@ def fit_ellipsoid(clips: Sequence[SO3], *, reject_outliers: bool = True) -> Elli
         reject_outliers: cut out what lies between two jumps of more than 1 rad.
     """
     rotations = SO3.concatenate(split_inliers(clips)[0] if reject_outliers else list(clips))
+    # The centre moves to that of the smallest ellipsoid around the logarithms, until it settles
     centre, iteration = compute_mean_rotation(rotations), 0
     step = np.full(3, np.inf)
     vectors = (centre.inverse() @ rotations).log()
@@ -338,6 +305,7 @@ def fit_ellipsoid(clips: Sequence[SO3], *, reject_outliers: bool = True) -> Elli
         centre = centre @ SO3.exp(step)
         vectors = (centre.inverse() @ rotations).log()
         iteration += 1
+    # The ellipsoid about that centre which just holds all samples
     _, matrix, rank = _fit_smallest(vectors)
     matrix = matrix / max(float(np.einsum("ni,ij,nj->n", vectors, matrix, vectors).max()), 1e-300) if rank else matrix
     inverse_squares, axes = np.linalg.eigh(matrix)
@@ -352,7 +320,10 @@ def _fit_smallest(vectors: FloatArray) -> tuple[FloatArray, FloatArray, int]:
     """Centre ``(3,)``, matrix ``(3, 3)`` and rank of the smallest ellipsoid, thin in directions that are not used."""
     mean = vectors.mean(axis=0)
     _, spread, axes = np.linalg.svd(vectors - mean, full_matrices=False)
-    spread, axes = _complete_axes(spread, axes)
+    if len(spread) < 3:
+        # Fewer samples than axes: singular vectors are completed to three
+        full = np.linalg.svd(axes, full_matrices=True)[2]
+        spread, axes = np.append(spread, np.zeros(3 - len(spread))), np.concatenate([axes, full[len(axes) :]])
     rank = int(np.count_nonzero(spread / np.sqrt(len(vectors)) > RANK_RMS_RAD))
     local = vectors @ axes.T
     centre = 0.5 * (local.min(axis=0) + local.max(axis=0))
@@ -369,28 +340,27 @@ def fit_enclosing_ellipsoid(points: FloatArray) -> tuple[FloatArray, FloatArray]
         low, high = points.min(), points.max()
         return np.array([0.5 * (low + high)]), np.array([[4.0 / (high - low) ** 2]])
 
-    thin = _hull_corners(points)
+    from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
+    from scipy.spatial import ConvexHull, QhullError
+
+    # Only corners of the convex hull can touch; where there is no proper hull, all points stay
+    thin = points
+    if len(points) > HULL_SIZE:
+        with suppress(QhullError):
+            thin = points[cast(Any, ConvexHull(points)).vertices]
     scaled = np.ascontiguousarray(thin / thin.std(axis=0))
-    u = _refine_weights(
-        scaled, _reduce_weights(scaled, solve_minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0])
-    )
+    # A first-order ascent comes near
+    weights = solve_minimum_volume_weights(scaled, COARSE_TOL, MAX_COARSE)[0]
+    # The same moments on as few points as Carathéodory grants, six in a plane and ten in space
+    products = _outer_products(_homogeneous_points(scaled)).T
+    few = np.asarray(nnls(products, products @ weights)[0], dtype=np.float64)
+    # Newton steps end it
+    u = _refine_weights(scaled, few / few.sum())
     centre = thin.T @ u
     moments = (thin.T * u) @ thin - np.outer(centre, centre)
     matrix = np.linalg.inv(moments) / dimension
     away = points - centre
     return centre, matrix / float(np.einsum("ni,ij,nj->n", away, matrix, away).max())
-
-
-def _reduce_weights(points: FloatArray, u: FloatArray) -> FloatArray:
-    """Weights of the same moments on as few points as Carathéodory grants, six in a plane and ten in space.
-
-    Points that all lie on one ellipsoid, as those of a sine do, could share the weights in many ways.
-    """
-    from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
-
-    products = _outer_products(_homogeneous_points(points)).T
-    few = np.asarray(nnls(products, products @ u)[0], dtype=np.float64)
-    return few / few.sum()
 
 
 def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
@@ -407,12 +377,27 @@ def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
         return float(np.linalg.slogdet((rows.T * weights) @ rows)[1]) - size * float(weights.sum())
 
     for _ in range(MAX_NEWTON):
+        # Optimal where every point with weight is on the surface and no point is outside
         factor = np.asarray(np.linalg.cholesky((rows.T * u) @ rows), dtype=np.float64)
         white = np.asarray(np.linalg.solve(factor, rows.T).T, dtype=np.float64)
         excess = (white**2).sum(axis=1) / size - 1.0
         if excess.max() < INNER_TOL and -excess[u > 0.0].min() < INNER_TOL:
             break
-        step = _newton_step(white, factor, excess, u)
+        # Step of the weights that have some, and of the point farthest out; the others stay at nothing
+        products = _outer_products(white)
+        goal = _outer_products(np.eye(size)).sum(axis=0) - size * _outer_products(factor[-1:])[0]
+        is_free = u > 0.0
+        is_free[np.argmax(excess)] |= excess.max() > INNER_TOL
+        free = np.flatnonzero(is_free)
+        while True:
+            found = np.asarray(np.linalg.lstsq(products[free].T, goal, rcond=1e-13)[0], dtype=np.float64)
+            stuck = (u[free] == 0.0) & (found < 0.0)
+            if not stuck.any():
+                break
+            free = free[~stuck]
+        step = np.zeros_like(u)
+        step[free] = found
+        # No weight becomes negative, and the value does not fall
         shrinking = step < 0.0
         part = min(1.0, float((u[shrinking] / -step[shrinking]).min())) if shrinking.any() else 1.0
         before = value(u)
@@ -424,30 +409,6 @@ def _refine_weights(points: FloatArray, u: FloatArray) -> FloatArray:
     return u
 
 
-def _newton_step(white: FloatArray, factor: FloatArray, excess: FloatArray, u: FloatArray) -> FloatArray:
-    r"""Step of the weights that have some, and of the point farthest out; the others stay at nothing.
-
-    With :math:`\phi_i = Q_i Q_i^T` in white coordinates the slope is :math:`\phi_i : (I - d\,a a^T)` with ``a`` the
-    last row of the factor, as :math:`a^T Q_i = 1`. So the step is a least-squares solution, of the condition of
-    :math:`\phi` rather than of its square.
-    """
-    size = white.shape[1]
-    products = _outer_products(white)
-    goal = _outer_products(np.eye(size)).sum(axis=0) - size * _outer_products(factor[-1:])[0]
-    is_free = u > 0.0
-    is_free[np.argmax(excess)] |= excess.max() > INNER_TOL
-    free = np.flatnonzero(is_free)
-    while True:
-        found = np.asarray(np.linalg.lstsq(products[free].T, goal, rcond=1e-13)[0], dtype=np.float64)
-        stuck = (u[free] == 0.0) & (found < 0.0)
-        if not stuck.any():
-            break
-        free = free[~stuck]
-    step = np.zeros_like(u)
-    step[free] = found
-    return step
-
-
 def _homogeneous_points(points: FloatArray) -> FloatArray:
     """Points ``(N, D + 1)`` with a last one."""
     return np.column_stack([points, np.ones(len(points))])
@@ -457,24 +418,3 @@ def _outer_products(rows: FloatArray) -> FloatArray:
     r"""Matrices :math:`Q_i Q_i^T` as rows ``(N, d(d+1)/2)`` whose dot products are those of the matrices."""
     first, second = np.triu_indices(rows.shape[1])
     return rows[:, first] * rows[:, second] * np.where(first == second, 1.0, np.sqrt(2.0))
-
-
-def _hull_corners(points: FloatArray) -> FloatArray:
-    """Corners of the convex hull of many points; all points where there is no proper hull."""
-    if len(points) <= HULL_SIZE:
-        return points
-    from scipy.spatial import ConvexHull, QhullError
-
-    try:
-        corners: Any = ConvexHull(points).vertices
-    except QhullError:
-        return points
-    return points[corners]
-
-
-def _complete_axes(spread: FloatArray, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Singular values and vectors, completed to three where there are fewer samples."""
-    if len(spread) == 3:
-        return spread, axes
-    full = np.linalg.svd(axes, full_matrices=True)[2]
-    return np.concatenate([spread, np.zeros(3 - len(spread))]), np.concatenate([axes, full[len(axes) :]])

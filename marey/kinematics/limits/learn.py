@@ -20,6 +20,7 @@ from marey.kinematics.limits.box import BoxLimits, EulerBoxLimits, circular_inte
 from marey.kinematics.limits.charts import ZYZ, chart_coordinates, unwrap_angles
 from marey.kinematics.limits.cones import ConeLimits, ReachConeLimits
 from marey.kinematics.limits.contract import (
+    FEASIBLE_TOL,
     LIMITS_FILE,
     SKELETON_ARRAYS,
     JointLimits,
@@ -31,6 +32,12 @@ from marey.kinematics.limits.sdf import SdfLimits
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import Skeleton
+
+_FITTED: Final[dict[str, Any]] = {
+    kind.kind: kind
+    for kind in (BoxLimits, ConeLimits, ReachConeLimits, EllipsoidLimits, SdfLimits, QuaternionFieldLimits)
+}
+KINDS: Final = tuple(_FITTED)  # that can be learnt from clips
 
 
 def load_limits(path: str | Path) -> JointLimits:
@@ -45,29 +52,15 @@ def load_limits(path: str | Path) -> JointLimits:
         parents, offsets, tips = (arrays[f"skeleton.{name}"] for name in SKELETON_ARRAYS)
         skeleton = Skeleton(tuple(described["joints"]), parents, offsets, tips, name=str(described["skeleton"]))
         own = {name.removeprefix("limits."): a for name, a in arrays.items() if name.startswith("limits.")}
-        return _find_kind(str(described["kind"])).from_arrays(skeleton, own)
+        kinds: dict[str, type[JointLimits]] = {**_FITTED, EulerBoxLimits.kind: EulerBoxLimits}
+        return kinds[str(described["kind"])].from_arrays(skeleton, own)
     except (MareyError, KeyError, ValueError, TypeError, IndexError) as error:
         raise LIMITS_FILE.damaged(path, error) from error
 
 
-def _find_kind(name: str) -> type[JointLimits]:
-    kinds: tuple[type[JointLimits], ...] = (
-        BoxLimits,
-        EulerBoxLimits,
-        ConeLimits,
-        ReachConeLimits,
-        EllipsoidLimits,
-        SdfLimits,
-        QuaternionFieldLimits,
-    )
-    return {kind.kind: kind for kind in kinds}[name]
-
-
 NUM_SAMPLES = 100  # rotations from which the type of a joint is estimated ([Engell2012]_ §13)
 FREEDOM_EIGENVALUE = 1e-4  # [-] variance of a quaternion component below which it is fixed: about 1.1 degrees
-TRIM = 0.005  # share of the samples that a robust interval leaves out
 
-KINDS = ("box", "cone", "reach", "ellipsoid", "sdf", "field")
 JointKind = Literal["fixed", "hinge", "ball"]
 
 
@@ -89,17 +82,9 @@ def fit_limits(motions: Motion | Iterable[Motion], kind: str = "sdf", **options:
 
     Options go to the ``from_clips`` of the class.
     """
-    makers: dict[str, Any] = {
-        "box": BoxLimits,
-        "cone": ConeLimits,
-        "reach": ReachConeLimits,
-        "ellipsoid": EllipsoidLimits,
-        "sdf": SdfLimits,
-        "field": QuaternionFieldLimits,
-    }
-    if kind not in makers:
-        raise UnknownNameError("kind of limits", kind, "marey", makers)
-    return makers[kind].from_clips(motions, **options)
+    if kind not in KINDS:
+        raise UnknownNameError("kind of limits", kind, "marey", KINDS)
+    return _FITTED[kind].from_clips(motions, **options)
 
 
 def estimate_joints(
@@ -122,7 +107,11 @@ def _estimate_joint(joint: str, rotations: SO3, trim: float, margin_rad: float) 
         constant = rotations.log()[0]
         return JointEstimate(joint, "fixed", zero, constant, constant, "fewer than two frames")
     few = rotations[np.linspace(0, len(rotations) - 1, min(NUM_SAMPLES, len(rotations))).round().astype(int)]
-    values, vectors = np.linalg.eigh(np.cov(_align_quaternions(few).T))
+    # Principal axes of the vector parts of the quaternions, all taken on the side of their mean
+    wxyz = few.wxyz
+    mean = np.linalg.eigh(wxyz.T @ wxyz)[1][:, -1]
+    signs = np.where(wxyz @ mean < 0.0, -1.0, 1.0)
+    values, vectors = np.linalg.eigh(np.cov((wxyz[:, 1:] * signs[:, None]).T))
     freedoms = int(np.count_nonzero(np.abs(values) > FREEDOM_EIGENVALUE))
     if freedoms == 0:
         constant = compute_mean_rotation(rotations).log()
@@ -132,16 +121,10 @@ def _estimate_joint(joint: str, rotations: SO3, trim: float, margin_rad: float) 
         low, high = circular_interval(rotations.twist_angle(axis), trim=trim, margin_rad=margin_rad)
         return JointEstimate(joint, "hinge", axis, np.array([low, 0.0, 0.0]), np.array([high, 0.0, 0.0]))
 
+    # A ball: intervals of Z-Y-Z angles
     angles = unwrap_angles(chart_coordinates(rotations.wxyz, ZYZ))
     bounds = [circular_interval(angles[:, i], trim=trim, margin_rad=margin_rad) for i in range(3)]
     return JointEstimate(joint, "ball", zero, np.array([b[0] for b in bounds]), np.array([b[1] for b in bounds]))
-
-
-def _align_quaternions(rotations: SO3) -> FloatArray:
-    """Vector parts ``(N, 3)`` of the quaternions, all on the side of their mean."""
-    wxyz = rotations.wxyz
-    mean = np.linalg.eigh(wxyz.T @ wxyz)[1][:, -1]
-    return wxyz[:, 1:] * np.where(wxyz @ mean < 0.0, -1.0, 1.0)[:, None]
 
 
 @final
@@ -211,41 +194,29 @@ def compare_limits(
         raise InputError("no joint to score", "Name at least one")
     every = SO3.concatenate(clips)
     unseen = None if held_out is None else SO3.concatenate(collect_clips(held_out)[1])
+    # Rotations drawn from the box around the motion measure how tight a kind is
     box = BoxLimits.from_clips(motions)
     low, high = (np.clip(b, -np.pi, np.pi) for b in (box.low, box.high))
     drawn = SO3.exp(rng.uniform(low, high, (num_points, skeleton.num_joints, 3)))
-    models = {model.kind: model for model in LIMIT_MODELS}
-    return tuple(
-        _score_model(models[kind], fit_limits(motions, kind), every, unseen, drawn, chosen, margin_rad)
-        for kind in kinds
-    )
-
-
-def _score_model(
-    model: LimitModel,
-    limits: JointLimits,
-    every: SO3,
-    unseen: SO3 | None,
-    drawn: SO3,
-    chosen: Sequence[int],
-    margin_rad: float,
-) -> LimitScore:
-    limits.project_rotations(drawn[:2])  # compiles
-    began = perf_counter()
-    outside = _chosen_violations(limits, drawn, chosen)
-    seconds = perf_counter() - began
-    new = None if unseen is None else _chosen_violations(limits, unseen, chosen)
-    return LimitScore(
-        model,
-        float(np.mean(_chosen_violations(limits, every, chosen) <= 1e-9)),
-        None if new is None else float(np.mean(new <= 1e-9)),
-        None if new is None else float(np.mean(new <= margin_rad)),
-        float(np.mean(outside <= 1e-9)),
-        1e9 * seconds / (drawn.shape[0] * drawn.shape[1]),
-        sum(array.nbytes for array in limits.to_arrays().values()),
-    )
-
-
-def _chosen_violations(limits: JointLimits, rotations: SO3, chosen: Sequence[int]) -> FloatArray:
-    picked: Any = list(chosen)
-    return limits.violations(rotations)[:, picked]
+    # Each kind is fitted to the same clips and asked about the same rotations
+    scores: list[LimitScore] = []
+    for kind in kinds:
+        limits = fit_limits(motions, kind)
+        limits.project_rotations(drawn[:2])  # compiles
+        began = perf_counter()
+        outside = limits.violations(drawn)[:, chosen]
+        seconds = perf_counter() - began
+        seen = limits.violations(every)[:, chosen]
+        new = None if unseen is None else limits.violations(unseen)[:, chosen]
+        scores.append(
+            LimitScore(
+                next(model for model in LIMIT_MODELS if model.kind == kind),
+                float(np.mean(seen <= FEASIBLE_TOL)),
+                None if new is None else float(np.mean(new <= FEASIBLE_TOL)),
+                None if new is None else float(np.mean(new <= margin_rad)),
+                float(np.mean(outside <= FEASIBLE_TOL)),
+                1e9 * seconds / (drawn.shape[0] * drawn.shape[1]),
+                sum(array.nbytes for array in limits.to_arrays().values()),
+            )
+        )
+    return tuple(scores)

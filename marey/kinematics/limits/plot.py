@@ -24,7 +24,7 @@ SURFACE_RAD = 0.03  # [rad] violation at which the surface is drawn: a hair outs
 MARGIN_RAD = 0.35  # [rad] drawn around the set
 LATITUDES, LONGITUDES = 90, 180  # of the sphere of directions
 TWISTS, HALVINGS = 24, 6  # twists tried for a direction, and how often the step is halved around the best
-SET_COLOUR, EDGE_COLOUR, TRACK_COLOUR = "#5b8fc7", "#2f4d6e", "#c2571a"
+SET_COLOUR, TRACK_COLOUR = "#5b8fc7", "#c2571a"
 SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
 
 
@@ -50,17 +50,21 @@ def plot_limits(
 
     if not joints:
         raise InputError("no joint to draw", "Name at least one")
+    if path is not None and Path(path).suffix.lower() not in SUFFIXES:
+        raise InputError(f"'{Path(path).name}' has no suffix that can be written", f"Use one of {', '.join(SUFFIXES)}")
+    if path is not None and not Path(path).parent.is_dir():
+        raise MissingFileError(str(Path(path).parent), "Make the folder first.")
     numbers = [limits.skeleton.index(name) for name in joints]
     figure = Figure(figsize=(9.0, 4.2 * len(numbers)), dpi=120, layout="constrained")
     for row, (name, joint) in enumerate(zip(joints, numbers, strict=True)):
         left, right = (cast(Any, figure.add_subplot(len(numbers), 2, 2 * row + i, projection="3d")) for i in (1, 2))
         track = None if motion is None else motion.rotations[:, motion.skeleton.index(name)]
         _draw_set(left, limits, joint, track)
-        _draw_sphere(right, limits, joint, track)
+        _draw_directions(right, limits, joint, track)
         left.set_title(f"{name}: {limits.kind}, rotation vector [°]", fontsize=9)
         right.set_title(f"{name}: bone direction\nyellow feasible, dark to light 0 to 60° away", fontsize=9)
     if path is not None:
-        _save(figure, Path(path))
+        cast(Any, figure).savefig(Path(path))
     return figure
 
 
@@ -72,9 +76,19 @@ def joint_violations(limits: JointLimits, joint: int, rotations: SO3) -> FloatAr
 
 
 def _draw_set(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> None:
+    """Draw the feasible rotation vectors [deg] as a surface, and a track through them."""
+    from matplotlib.colors import to_rgb
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    low, high = _find_extent(limits, joint)
+    # The box around the feasible rotation vectors, found on a coarse grid
+    side = np.linspace(-np.pi, np.pi, 33)
+    coarse = np.stack(np.meshgrid(side, side, side, indexing="ij"), axis=-1).reshape(-1, 3)
+    coarse = coarse[np.linalg.norm(coarse, axis=1) <= np.pi]
+    violation = joint_violations(limits, joint, SO3.exp(coarse))
+    inside = coarse[violation <= max(0.15, float(violation.min()) + 0.05)]
+    low = np.maximum(inside.min(axis=0) - MARGIN_RAD, -np.pi)
+    high = np.minimum(inside.max(axis=0) + MARGIN_RAD, np.pi)
+    # The surface of the set in that box
     spacing = (high - low) / (NODES - 1)
     index = np.stack(np.meshgrid(*(np.arange(NODES),) * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     vectors = low + spacing * index
@@ -82,13 +96,50 @@ def _draw_set(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> 
     values = np.where(beyond, 1.0, joint_violations(limits, joint, SO3.exp(vectors))).reshape((NODES,) * 3)
     mesh = iso_mesh(np.pad(values, 1, constant_values=1.0), low - spacing, spacing, SURFACE_RAD)
     corners = np.rad2deg(mesh.vertices)[mesh.faces]
-    axes.add_collection3d(Poly3DCollection(corners, facecolors=_shade_faces(corners), alpha=0.35 if track else 0.9))
+    # Faces are lit from above
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    length = np.maximum(np.linalg.norm(normal, axis=1), 1e-12)
+    light = 0.55 + 0.45 * (normal @ np.array([0.3, -0.5, 0.8])) / (length * np.linalg.norm([0.3, -0.5, 0.8]))
+    colours = np.clip(np.clip(light, 0.2, 1.0)[:, None] * np.array(to_rgb(SET_COLOUR)) * 1.25, 0.0, 1.0)
+    axes.add_collection3d(Poly3DCollection(corners, facecolors=colours, alpha=0.35 if track else 0.9))
     if track is not None:
-        points = np.rad2deg(track.log())
-        axes.plot(*points.T, color=TRACK_COLOUR, linewidth=1.2)
+        axes.plot(*np.rad2deg(track.log()).T, color=TRACK_COLOUR, linewidth=1.2)
     for set_limits, a, b in zip((axes.set_xlim, axes.set_ylim, axes.set_zlim), *np.rad2deg([low, high]), strict=True):
         set_limits(a, b)
     axes.set_box_aspect(high - low)
+    _label(axes)
+
+
+def _draw_directions(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> None:
+    """Draw the sphere of bone directions, coloured by how far the nearest feasible twist is away."""
+    from matplotlib import colormaps
+
+    theta, phi = np.linspace(0.0, np.pi, LATITUDES), np.linspace(0.0, 2.0 * np.pi, LONGITUDES)
+    rows = [np.outer(np.sin(theta), np.cos(phi)), np.outer(np.sin(theta), np.sin(phi))]
+    sphere = np.stack([*rows, np.outer(np.cos(theta), np.ones_like(phi))], axis=-1)
+    axis = compute_bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
+    # The least violation over twists: tried all around, then with steps halved around the best
+    swing = SO3.from_two_vectors(axis, sphere.reshape(-1, 3))
+    best, twist, step = np.full(len(swing), np.inf), np.zeros(len(swing)), 2.0 * np.pi / TWISTS
+    for shifts in [step * np.arange(TWISTS), *([-d, d] for d in 0.5 ** np.arange(1, HALVINGS) * step)]:
+        start = twist.copy()
+        for shift in shifts:
+            tried = joint_violations(limits, joint, swing @ SO3.exp((start + shift)[:, None] * axis))
+            twist, best = np.where(tried < best, start + shift, twist), np.minimum(best, tried)
+    away = np.rad2deg(best).reshape(sphere.shape[:2])
+    colours = cast(Any, colormaps["YlGnBu_r"])(np.clip(away / 60.0, 0.0, 1.0))
+    colours[away <= np.rad2deg(SURFACE_RAD)] = (0.98, 0.83, 0.35, 1.0)
+    axes.plot_surface(*np.moveaxis(sphere, -1, 0), facecolors=colours, rcount=LATITUDES, ccount=LONGITUDES, shade=False)
+    if track is not None:
+        axes.computed_zorder = False  # or the sphere is drawn over the path
+        axes.plot(*(1.02 * (track @ axis)).T, color=TRACK_COLOUR, linewidth=1.2, zorder=5)
+    # Seen from the side of the feasible directions
+    seen = sphere[away <= float(away.min()) + np.rad2deg(SURFACE_RAD)].mean(axis=0)
+    axes.view_init(
+        elev=float(np.rad2deg(np.arctan2(seen[2], np.hypot(seen[0], seen[1])))) + 12.0,
+        azim=float(np.rad2deg(np.arctan2(seen[1], seen[0]))) + 15.0,
+    )
+    axes.set_box_aspect((1, 1, 1))
     _label(axes)
 
 
@@ -99,80 +150,3 @@ def _label(axes: Any) -> None:
         axis.set_major_locator(MaxNLocator(4))
         axis.set_label_text(name, fontsize=8)
     axes.tick_params(labelsize=7)
-
-
-def _find_extent(limits: JointLimits, joint: int) -> tuple[FloatArray, FloatArray]:
-    """Box ``(3,)`` to ``(3,)`` [rad] around the feasible rotation vectors, found on a coarse grid."""
-    side = np.linspace(-np.pi, np.pi, 33)
-    vectors = np.stack(np.meshgrid(side, side, side, indexing="ij"), axis=-1).reshape(-1, 3)
-    vectors = vectors[np.linalg.norm(vectors, axis=1) <= np.pi]
-    near = SO3.exp(vectors)
-    violation = joint_violations(limits, joint, near)
-    inside = vectors[violation <= max(0.15, float(violation.min()) + 0.05)]
-    return np.maximum(inside.min(axis=0) - MARGIN_RAD, -np.pi), np.minimum(inside.max(axis=0) + MARGIN_RAD, np.pi)
-
-
-def _shade_faces(corners: FloatArray) -> FloatArray:
-    """Colours ``(F, 3)`` of faces lit from above."""
-    from matplotlib.colors import to_rgb
-
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    length = np.maximum(np.linalg.norm(normal, axis=1), 1e-12)
-    light = 0.55 + 0.45 * (normal @ np.array([0.3, -0.5, 0.8])) / (length * np.linalg.norm([0.3, -0.5, 0.8]))
-    return np.clip(np.clip(light, 0.2, 1.0)[:, None] * np.array(to_rgb(SET_COLOUR)) * 1.25, 0.0, 1.0)
-
-
-def _draw_sphere(axes: Any, limits: JointLimits, joint: int, track: SO3 | None) -> None:
-    from matplotlib import colormaps
-
-    theta, phi = np.linspace(0.0, np.pi, LATITUDES), np.linspace(0.0, 2.0 * np.pi, LONGITUDES)
-    sphere = np.stack(
-        [
-            np.outer(np.sin(theta), np.cos(phi)),
-            np.outer(np.sin(theta), np.sin(phi)),
-            np.outer(np.cos(theta), np.ones_like(phi)),
-        ],
-        axis=-1,
-    )
-    away = np.rad2deg(_direction_violation(limits, joint, sphere.reshape(-1, 3))).reshape(sphere.shape[:2])
-    colours = cast(Any, colormaps["YlGnBu_r"])(np.clip(away / 60.0, 0.0, 1.0))
-    colours[away <= np.rad2deg(SURFACE_RAD)] = (0.98, 0.83, 0.35, 1.0)
-    axes.plot_surface(*np.moveaxis(sphere, -1, 0), facecolors=colours, rcount=LATITUDES, ccount=LONGITUDES, shade=False)
-    axis = compute_bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
-    if track is not None:
-        axes.computed_zorder = False  # or the sphere is drawn over the path
-        axes.plot(*(1.02 * (track @ axis)).T, color=TRACK_COLOUR, linewidth=1.2, zorder=5)
-    _aim_camera(axes, sphere, away)
-    axes.set_box_aspect((1, 1, 1))
-    _label(axes)
-
-
-def _direction_violation(limits: JointLimits, joint: int, directions: FloatArray) -> FloatArray:
-    """Least violation ``(N,)`` [rad] over twists, for each direction of the bone."""
-    axis = compute_bone_frames(limits.skeleton)[joint] @ np.array([1.0, 0.0, 0.0])
-    swing = SO3.from_two_vectors(axis, directions)
-    best, twist, step = np.full(len(directions), np.inf), np.zeros(len(directions)), 2.0 * np.pi / TWISTS
-    rounds = [step * np.arange(TWISTS), *([-d, d] for d in 0.5 ** np.arange(1, HALVINGS) * step)]
-    for shifts in rounds:
-        start = twist.copy()
-        for shift in shifts:
-            tried = joint_violations(limits, joint, swing @ SO3.exp((start + shift)[:, None] * axis))
-            twist, best = np.where(tried < best, start + shift, twist), np.minimum(best, tried)
-    return best
-
-
-def _aim_camera(axes: Any, sphere: FloatArray, away: FloatArray) -> None:
-    """Look at the sphere from the side of the feasible directions."""
-    seen = sphere[away <= float(away.min()) + np.rad2deg(SURFACE_RAD)].mean(axis=0)
-    axes.view_init(
-        elev=float(np.rad2deg(np.arctan2(seen[2], np.hypot(seen[0], seen[1])))) + 12.0,
-        azim=float(np.rad2deg(np.arctan2(seen[1], seen[0]))) + 15.0,
-    )
-
-
-def _save(figure: Figure, path: Path) -> None:
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"'{path.name}' has no suffix that can be written", f"Use one of {', '.join(SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise MissingFileError(str(path.parent), "Make the folder first.")
-    cast(Any, figure).savefig(path)

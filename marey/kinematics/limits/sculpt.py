@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, FormatError, InputError, IntArray, MissingFileError, frozen, frozen_ints, kernel
 from marey.kinematics.limits.distance_field import DistanceField, FieldGrid, field_from_function
 from marey.kinematics.limits.sdf import JointField
-from marey.lie.kernels import Vector, dot, subtract3
+from marey.lie.kernels import Vector, cross, dot, norm, row3, subtract3
 
 # Six tetrahedra of a cube about its long diagonal (corners by bits x, y, z): neighbours split shared faces alike, so
 # the surface has no cracks.
@@ -23,22 +23,17 @@ TETRAHEDRA = np.array(
 
 
 @kernel
-def _edge_number(a: int, b: int, size: int) -> int:
-    return a * size + b if a < b else b * size + a
-
-
-@kernel
 def iso_triangles(values: FloatArray, level: float) -> IntArray:
     """Triangles ``(T, 3)`` of the surface where a field ``(I, J, K)`` crosses a level, as numbers of grid edges.
 
     Corners are numbered anticlockwise seen from where the field is higher.
     """
     ni, nj, nk = values.shape
-    size = values.size
     flat = values.ravel()
     out = np.empty((12 * (ni - 1) * (nj - 1) * (nk - 1), 3), dtype=np.int64)
     count = 0
     corner = np.empty(4, dtype=np.int64)
+    # Every cell is cut into six tetrahedra
     for i in range(ni - 1):
         for j in range(nj - 1):
             for k in range(nk - 1):
@@ -48,60 +43,49 @@ def iso_triangles(values: FloatArray, level: float) -> IntArray:
                         bits = TETRAHEDRA[t, v]
                         corner[v] = ((i + (bits & 1)) * nj + j + (bits >> 1 & 1)) * nk + k + (bits >> 2 & 1)
                         inside += flat[corner[v]] < level
-                    if inside == 0 or inside == 4:
-                        continue
-                    count = _cut_tetrahedron(corner, flat, level, int(inside), out, count, size)
+                    if inside != 0 and inside != 4:
+                        count = _cut_tetrahedron(corner, flat, level, int(inside), out, count)
     return out[:count]
 
 
 @kernel
-def _cut_tetrahedron(
-    corner: IntArray, flat: FloatArray, level: float, inside: int, out: IntArray, count: int, size: int
-) -> int:
-    """Triangles of one tetrahedron: one around a lone corner, two between two pairs."""
+def _cut_tetrahedron(corner: IntArray, flat: FloatArray, level: float, inside: int, out: IntArray, count: int) -> int:
+    """Write the triangles of one tetrahedron: one around a lone corner, two between two pairs; return their count."""
+    # Inner corners first, as an even rearrangement
     order = np.empty(4, dtype=np.int64)
     n = 0
-    for below in (True, False):  # inner corners first, as an even rearrangement
+    for below in (True, False):
         for v in range(4):
             if (flat[corner[v]] < level) == below:
                 order[n] = v
                 n += 1
     swaps = 0
-    for a in range(4):
-        for b in range(a + 1, 4):
-            swaps += order[a] > order[b]
+    for i in range(4):
+        for j in range(i + 1, 4):
+            swaps += order[i] > order[j]
     if swaps % 2:
         if inside == 3:
             order[0], order[1] = order[1], order[0]
         else:
             order[2], order[3] = order[3], order[2]
-    a, b = int(corner[order[0]]), int(corner[order[1]])
-    c, d = int(corner[order[2]]), int(corner[order[3]])
+    # Edges between inner and outer corners, in the order in which their triangles go round
+    a, b, c, d = corner[order[0]], corner[order[1]], corner[order[2]], corner[order[3]]
     if inside == 1:
-        out[count, 0], out[count, 1], out[count, 2] = (
-            _edge_number(a, b, size),
-            _edge_number(a, c, size),
-            _edge_number(a, d, size),
-        )
-        return count + 1
+        return _write_triangle(out, count, flat.size, (a, b), (a, c), (a, d))
     if inside == 3:
-        out[count, 0], out[count, 1], out[count, 2] = (
-            _edge_number(a, d, size),
-            _edge_number(b, d, size),
-            _edge_number(c, d, size),
-        )
-        return count + 1
-    out[count, 0], out[count, 1], out[count, 2] = (
-        _edge_number(a, c, size),
-        _edge_number(a, d, size),
-        _edge_number(b, d, size),
-    )
-    out[count + 1, 0], out[count + 1, 1], out[count + 1, 2] = (
-        _edge_number(a, c, size),
-        _edge_number(b, d, size),
-        _edge_number(b, c, size),
-    )
-    return count + 2
+        return _write_triangle(out, count, flat.size, (a, d), (b, d), (c, d))
+    count = _write_triangle(out, count, flat.size, (a, c), (a, d), (b, d))
+    return _write_triangle(out, count, flat.size, (a, c), (b, d), (b, c))
+
+
+@kernel
+def _write_triangle(
+    out: IntArray, count: int, size: int, first: tuple[int, int], second: tuple[int, int], third: tuple[int, int]
+) -> int:
+    """Write three edges as numbers: smaller node times ``size`` plus the larger one."""
+    for i, (a, b) in enumerate((first, second, third)):
+        out[count, i] = min(a, b) * size + max(a, b)
+    return count + 1
 
 
 @kernel
@@ -126,6 +110,7 @@ def _triangle_distance_squared(p: Vector, a: Vector, b: Vector, c: Vector) -> fl
     d5, d6 = dot(ab, cp), dot(ac, cp)
     if d6 >= 0.0 and d5 <= d6:
         return dot(cp, cp)
+    # The nearest point is on an edge, or inside
     vc, vb, va = d1 * d4 - d3 * d2, d5 * d2 - d1 * d6, d3 * d6 - d5 * d4
     if vc <= 0.0 and d1 >= 0.0 and d3 <= 0.0:
         return _squared_offset(ap, d1 / (d1 - d3), ab)
@@ -133,7 +118,7 @@ def _triangle_distance_squared(p: Vector, a: Vector, b: Vector, c: Vector) -> fl
         return _squared_offset(ap, d2 / (d2 - d6), ac)
     if va <= 0.0 and d4 - d3 >= 0.0 and d5 - d6 >= 0.0:
         return _squared_offset(bp, (d4 - d3) / ((d4 - d3) + (d5 - d6)), subtract3(c, b))
-    n = (ab[1] * ac[2] - ab[2] * ac[1], ab[2] * ac[0] - ab[0] * ac[2], ab[0] * ac[1] - ab[1] * ac[0])
+    n = cross(ab, ac)
     return dot(n, ap) ** 2 / dot(n, n)
 
 
@@ -146,40 +131,32 @@ def mesh_distance(points: FloatArray, vertices: FloatArray, faces: IntArray) -> 
     out, nearest = np.empty(points.shape[0]), np.empty(points.shape[0], dtype=np.int64)
     for n in range(points.shape[0]):
         best, angle = np.inf, 0.0
-        p = (points[n, 0], points[n, 1], points[n, 2])
+        p = row3(points, n)
         for f in range(faces.shape[0]):
-            i, j, k = faces[f, 0], faces[f, 1], faces[f, 2]
-            a = (vertices[i, 0], vertices[i, 1], vertices[i, 2])
-            b = (vertices[j, 0], vertices[j, 1], vertices[j, 2])
-            c = (vertices[k, 0], vertices[k, 1], vertices[k, 2])
+            a, b, c = row3(vertices, faces[f, 0]), row3(vertices, faces[f, 1]), row3(vertices, faces[f, 2])
             d = _triangle_distance_squared(p, a, b, c)
             if d < best:
                 best, nearest[n] = d, f
+            # Solid angle of the face seen from the point (van Oosterom and Strackee)
             u, v, w = subtract3(a, p), subtract3(b, p), subtract3(c, p)
-            lu, lv, lw = np.sqrt(dot(u, u)), np.sqrt(dot(v, v)), np.sqrt(dot(w, w))
-            volume = (
-                u[0] * (v[1] * w[2] - v[2] * w[1])
-                + u[1] * (v[2] * w[0] - v[0] * w[2])
-                + u[2] * (v[0] * w[1] - v[1] * w[0])
-            )
+            lu, lv, lw = norm(u), norm(v), norm(w)
             below = lu * lv * lw + dot(u, v) * lw + dot(v, w) * lu + dot(w, u) * lv
-            angle += 2.0 * np.arctan2(volume, below)
+            angle += 2.0 * np.arctan2(dot(u, cross(v, w)), below)
         out[n] = -np.sqrt(best) if angle > 2.0 * np.pi else np.sqrt(best)
     return out, nearest
 
 
 @kernel
-def _is_piercing(p: FloatArray, q: FloatArray, a: FloatArray, b: FloatArray, c: FloatArray) -> bool:
-    """Whether a segment passes through the inside of a triangle."""
-    d, e1, e2 = q - p, b - a, c - a
-    h = np.array([d[1] * e2[2] - d[2] * e2[1], d[2] * e2[0] - d[0] * e2[2], d[0] * e2[1] - d[1] * e2[0]])
-    det = np.dot(e1, h)
+def _is_piercing(p: Vector, q: Vector, a: Vector, b: Vector, c: Vector) -> bool:
+    """Whether a segment passes through the inside of a triangle (Moeller and Trumbore)."""
+    d, e1, e2 = subtract3(q, p), subtract3(b, a), subtract3(c, a)
+    h = cross(d, e2)
+    det = dot(e1, h)
     if abs(det) < 1e-14:
         return False
-    s = p - a
-    u = np.dot(s, h) / det
-    g = np.array([s[1] * e1[2] - s[2] * e1[1], s[2] * e1[0] - s[0] * e1[2], s[0] * e1[1] - s[1] * e1[0]])
-    v, t = np.dot(d, g) / det, np.dot(e2, g) / det
+    s = subtract3(p, a)
+    u, g = dot(s, h) / det, cross(s, e1)
+    v, t = dot(d, g) / det, dot(e2, g) / det
     tiny = 1e-9
     return u > tiny and v > tiny and u + v < 1.0 - tiny and tiny < t < 1.0 - tiny
 
@@ -188,6 +165,7 @@ def _is_piercing(p: FloatArray, q: FloatArray, a: FloatArray, b: FloatArray, c: 
 def find_crossing_faces(vertices: FloatArray, faces: IntArray) -> IntArray:
     """Numbers of faces that are pierced by an edge of a face with which they share no corner."""
     count = faces.shape[0]
+    # Boxes around the faces rule out most pairs
     low, high = np.empty((count, 3)), np.empty((count, 3))
     for f in range(count):
         for i in range(3):
@@ -207,9 +185,10 @@ def find_crossing_faces(vertices: FloatArray, faces: IntArray) -> IntArray:
                     shared |= faces[f, i] == faces[g, j]
             if shared:
                 continue
-            a, b, c = vertices[faces[f, 0]], vertices[faces[f, 1]], vertices[faces[f, 2]]
+            a, b, c = row3(vertices, faces[f, 0]), row3(vertices, faces[f, 1]), row3(vertices, faces[f, 2])
             for i in range(3):
-                if _is_piercing(vertices[faces[g, i]], vertices[faces[g, (i + 1) % 3]], a, b, c):
+                p, q = row3(vertices, faces[g, i]), row3(vertices, faces[g, (i + 1) % 3])
+                if _is_piercing(p, q, a, b, c):
                     is_bad[f] = is_bad[g] = True
     return np.flatnonzero(is_bad)
 
@@ -325,13 +304,18 @@ def iso_mesh(values: FloatArray, origin: FloatArray, spacing: FloatArray, level:
 
 def icosphere(subdivisions: int = 3) -> LimitMesh:
     """Sphere of radius one from an icosahedron, every face cut in four so many times: 642 vertices for three."""
+    # The twelve corners of an icosahedron, its faces seen from outside
     g = 0.5 * (1.0 + np.sqrt(5.0))
     corners = np.array([[0, s, t * g] for s in (-1, 1) for t in (-1, 1)])
     vertices = np.concatenate([np.roll(corners, i, axis=1) for i in range(3)])
     from scipy.spatial import ConvexHull
 
-    faces = _orient_outward(vertices, np.asarray(ConvexHull(vertices).simplices, dtype=np.int64))
+    faces = np.asarray(ConvexHull(vertices).simplices, dtype=np.int64)
+    a, b, c = (vertices[faces[:, i]] for i in range(3))
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), a) < 0.0
+    faces = np.where(inward[:, None], faces[:, ::-1], faces)
     for _ in range(subdivisions):
+        # Every edge gets a vertex in its middle, every face becomes four
         pairs = np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=-1).reshape(-1, 2)
         edges, ids = np.unique(pairs, axis=0, return_inverse=True)
         middle = ids.reshape(-1, 3) + len(vertices)
@@ -360,14 +344,43 @@ def shrink_wrap(field: DistanceField, samples: ArrayLike, *, smoothing: int = 10
     points = frozen(samples, None, 3, name="samples")
     centre = np.concatenate([inside, points]).mean(axis=0)
     sphere = icosphere(subdivisions)
-    radii = _cast_rays(field, centre, sphere.vertices, float(np.linalg.norm(inside - centre, axis=1).max()))
-    neighbours = _neighbour_average(sphere.faces, len(radii))
-    least = float(radii.min())
+    # The radius at which each ray, coming from outside, meets the set
+    reach = float(np.linalg.norm(inside - centre, axis=1).max())
+    radii = np.full(len(sphere.vertices), 0.02 * reach)
+    waiting = np.ones(len(radii), dtype=bool)
+    for r in np.linspace(1.2 * reach, 0.0, 200):
+        hit = waiting & (field.value(centre + r * sphere.vertices) <= field.epsilon)
+        radii[hit], waiting = max(r, 0.02 * reach), waiting & ~hit
+    # Taubin's smoothing: each radius towards the mean of its neighbours, and a little more back
+    least, pairs = float(radii.min()), _list_edges(sphere.faces)
+    ends = np.concatenate([pairs, pairs[:, ::-1]])
+    degree = np.bincount(ends[:, 0], minlength=len(radii))
     for _ in range(smoothing):
         for share in SMOOTHING_FACTORS:
-            radii = radii + share * (neighbours(radii) - radii)
-    room = ROOM_CELLS * field.grid.largest_spacing
-    return _push_out(sphere, centre, np.maximum(radii, least), points, room)
+            mean = np.bincount(ends[:, 0], weights=radii[ends[:, 1]], minlength=len(radii)) / degree
+            radii = radii + share * (mean - radii)
+    radii = np.maximum(radii, least)
+    # The face through which the ray of each sample leaves the sphere, and its weights over the corners
+    away = np.linalg.norm(points - centre, axis=1)
+    rays = (points - centre) / np.maximum(away, 1e-12)[:, None]
+    away = away + ROOM_CELLS * field.grid.largest_spacing
+    inverse = np.linalg.inv(np.swapaxes(sphere.vertices[sphere.faces], 1, 2))
+    found, weights = np.zeros(len(rays), dtype=np.int64), np.zeros((len(rays), 3))
+    for start in range(0, len(rays), 1000):  # some rays at a time, against memory
+        shares = np.einsum("fij,nj->nfi", inverse, rays[start : start + 1000])
+        best = np.argmax(shares.min(axis=2), axis=1)
+        found[start : start + 1000] = best
+        weights[start : start + 1000] = shares[np.arange(len(best)), best]
+    # Corners are pushed out along their rays until the surface holds the samples with some room
+    corners = sphere.faces[found]
+    for _ in range(MAX_PUSHES):
+        excess = away * np.sum(weights / radii[corners], axis=1)
+        if np.mean(excess > 1.0) <= 0.2 * (1.0 - CONTAINED_FRACTION):
+            break
+        grown = radii.copy()
+        np.maximum.at(grown, corners, radii[corners] * np.maximum(excess, 1.0)[:, None] * (1.0 + 1e-6))
+        radii = grown
+    return LimitMesh(centre + radii[:, None] * sphere.vertices, sphere.faces)
 
 
 def field_from_mesh(mesh: LimitMesh, grid: FieldGrid) -> DistanceField:
@@ -385,61 +398,6 @@ def resculpt_joint(joint: JointField, mesh: LimitMesh, *, resolution: int | None
     return replace(joint, field=field_from_mesh(mesh, grid))
 
 
-def _cast_rays(field: DistanceField, centre: FloatArray, rays: FloatArray, reach: float) -> FloatArray:
-    """Distance from the centre at which each ray, coming from outside, meets the set."""
-    steps = np.linspace(1.2 * reach, 0.0, 200)
-    radii = np.full(len(rays), 0.02 * reach)
-    waiting = np.ones(len(rays), dtype=bool)
-    for r in steps:
-        hit = waiting & (field.value(centre + r * rays) <= field.epsilon)
-        radii[hit], waiting = max(r, 0.02 * reach), waiting & ~hit
-    return radii
-
-
-def _neighbour_average(faces: IntArray, count: int) -> Callable[[FloatArray], FloatArray]:
-    """Mean of a value over the neighbours of each vertex."""
-    pairs = _list_edges(faces)
-    ends = np.concatenate([pairs, pairs[:, ::-1]])
-    degree = np.bincount(ends[:, 0], minlength=count)
-    return lambda values: np.bincount(ends[:, 0], weights=values[ends[:, 1]], minlength=count) / degree
-
-
-def _push_out(sphere: LimitMesh, centre: FloatArray, radii: FloatArray, points: FloatArray, room: float) -> LimitMesh:
-    r"""Move vertices out along their rays until the surface holds the samples with some room.
-
-    A ray :math:`d = \sum_i w_i v_i` over the corners of its face meets the surface at :math:`1/\sum_i (w_i/r_i)`.
-    """
-    away = np.linalg.norm(points - centre, axis=1)
-    rays = (points - centre) / np.maximum(away, 1e-12)[:, None]
-    away = away + room
-    faces, weights = _intersect_rays(sphere, rays)
-    for _ in range(MAX_PUSHES):
-        excess = away * np.sum(weights / radii[faces], axis=1)
-        if np.mean(excess > 1.0) <= 0.2 * (1.0 - CONTAINED_FRACTION):
-            break
-        grown = radii.copy()
-        np.maximum.at(grown, faces, radii[faces] * np.maximum(excess, 1.0)[:, None] * (1.0 + 1e-6))
-        radii = grown
-    return LimitMesh(centre + radii[:, None] * sphere.vertices, sphere.faces)
-
-
-def _intersect_rays(sphere: LimitMesh, rays: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Corners ``(N, 3)`` of the face that each ray leaves a sphere through, and its weights ``(N, 3)`` over them."""
-    inverse = np.linalg.inv(np.swapaxes(sphere.vertices[sphere.faces], 1, 2))
-    found, weights = np.zeros(len(rays), dtype=np.int64), np.zeros((len(rays), 3))
-    for start in range(0, len(rays), 1000):  # some rays at a time, against memory
-        shares = np.einsum("fij,nj->nfi", inverse, rays[start : start + 1000])
-        best = np.argmax(shares.min(axis=2), axis=1)
-        found[start : start + 1000] = best
-        weights[start : start + 1000] = shares[np.arange(len(best)), best]
-    return sphere.faces[found], weights
-
-
 def _list_edges(faces: IntArray) -> IntArray:
+    """Pairs of corners ``(E, 2)``, the smaller number first."""
     return np.unique(np.sort(faces[:, [[0, 1], [1, 2], [2, 0]]], axis=-1).reshape(-1, 2), axis=0)
-
-
-def _orient_outward(vertices: FloatArray, faces: IntArray) -> IntArray:
-    a, b, c = (vertices[faces[:, i]] for i in range(3))
-    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), a) < 0.0
-    return np.where(inward[:, None], faces[:, ::-1], faces)

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import FloatArray, InputError
 from marey.kinematics.limits.charts import (
     LOG,
     LONG_BRIDGE_RAD,
     ZYZ,
+    FieldTables,
     RotationChart,
     check_fields,
     sample_motion,
@@ -24,7 +25,9 @@ from marey.kinematics.limits.contract import (
     LimitCheck,
     collect_clips,
     compute_mean_rotation,
-    contiguous_wxyz,
+    decode_sentences,
+    encode_sentences,
+    run_check,
 )
 from marey.kinematics.limits.distance_field import (
     DistanceField,
@@ -71,7 +74,7 @@ class SdfLimits(JointLimits):
     joints: tuple[JointField | None, ...]  # (J,) None is a free joint
     metric: Metric = "so3"
     notes: tuple[str, ...] = ()  # what the fit noticed, a sentence each
-    _tables: tuple[Any, ...] = field(init=False)
+    _tables: FieldTables = field(init=False)
 
     def __post_init__(self) -> None:
         if len(self.joints) != self.skeleton.num_joints:
@@ -104,6 +107,7 @@ class SdfLimits(JointLimits):
             epsilon_rad: level up to which points are feasible.
         """
         skeleton, clips = collect_clips(motions)
+        # The root stays free
         joints: list[JointField | None] = [None]
         notes: list[str] = []
         for j in range(1, skeleton.num_joints):
@@ -121,11 +125,9 @@ class SdfLimits(JointLimits):
 
     def check(self, rotations: SO3) -> LimitCheck:
         """Look up the fields; step along their gradients."""
-        check: Any = check_fields
-        out, violation, gradient = check(contiguous_wxyz(rotations), *self._tables, (2, True, True))
-        return LimitCheck(SO3(out), violation, gradient)
+        return run_check(check_fields, rotations, self._tables)
 
-    def tables(self) -> tuple[Any, ...]:
+    def tables(self) -> FieldTables:
         """What ``check_fields`` takes."""
         return self._tables
 
@@ -152,24 +154,15 @@ class SdfLimits(JointLimits):
 
     def to_arrays(self) -> Arrays:
         """Charts, grids and values; gradients and nearest nodes are made again on reading."""
-        charts, before, after, table, _, starts, shapes, origins, spacings, periodic, across, epsilons = self._tables
+        arrays: Arrays = self._tables._asdict()
+        del arrays["nearest"]
+        arrays["values"] = np.ascontiguousarray(arrays.pop("table")[:, 0])
         present = [joint for joint in self.joints if joint is not None]
-        return {
-            "charts": charts,
-            "before": before,
-            "after": after,
-            "values": np.ascontiguousarray(table[:, 0]),
-            "starts": starts,
-            "shapes": shapes,
-            "origins": origins,
-            "spacings": spacings,
-            "periodic": periodic,
-            "across": across,
-            "epsilons": epsilons,
+        return arrays | {
             "closed": np.array([joint.field.is_closed for joint in present], dtype=bool),
             "counts": np.array([joint.num_samples for joint in present], dtype=np.int64),
             "metric": np.frombuffer(self.metric.encode(), dtype=np.uint8),
-            "notes": np.frombuffer("\n".join(self.notes).encode(), dtype=np.uint8),
+            "notes": encode_sentences(self.notes),
         }
 
     @classmethod
@@ -181,17 +174,16 @@ class SdfLimits(JointLimits):
             if kind == 0:
                 joints.append(None)
                 continue
-            rows = (arrays[name][j] for name in ("shapes", "origins", "spacings", "periodic"))
-            grid = FieldGrid(*rows)
+            grid = FieldGrid(*(arrays[name][j] for name in ("shapes", "origins", "spacings", "periodic")))
             first = int(arrays["starts"][j])
             values = arrays["values"][first : first + int(np.prod(grid.shape))].reshape(grid.shape)
             chart = RotationChart(int(kind), SO3(arrays["before"][j]), SO3(arrays["after"][j]))
-            made = restore_field(grid, values, float(arrays["epsilons"][j]), bool(arrays["closed"][present]))
+            epsilon, is_closed = float(arrays["epsilons"][j]), bool(arrays["closed"][present])
+            made = complete_field(grid, np.asarray(values, dtype=np.float64), epsilon, is_closed=is_closed)
             joints.append(JointField(chart, made, arrays["across"][j], int(arrays["counts"][present])))
             present += 1
         metric: Any = arrays["metric"].tobytes().decode()
-        notes = arrays["notes"].tobytes().decode()
-        return cls(skeleton, tuple(joints), metric, tuple(notes.split("\n")) if notes else ())
+        return cls(skeleton, tuple(joints), metric, decode_sentences(arrays["notes"]))
 
     def __repr__(self) -> str:
         bounded = sum(joint is not None for joint in self.joints)
@@ -213,16 +205,31 @@ def fit_joint_field(
     every = SO3.concatenate(pieces)
     if len(every) < 2:
         raise InputError(f"limits from {len(every)} frames", "Give at least two")
-    vectors, centre, frame = principal_vectors(every)
+    # Rotation vectors about the mean, along the axes in which they vary most
+    centre = compute_mean_rotation(every)
+    logs = (centre.inverse() @ every).log()
+    centred = logs - logs.mean(axis=0)
+    if len(logs) < 4:
+        axes = np.linalg.svd(centred, full_matrices=True)[2]
+    else:
+        axes = np.linalg.eigh(centred.T @ centred)[1].T[::-1].copy()
+    axes[2] *= np.sign(np.linalg.det(axes))
+    vectors, frame = logs @ axes.T, SO3.from_matrix(axes.T)
     if np.linalg.norm(vectors, axis=1).max() > MAX_SPREAD_RAD:
         return None, [*remarks, "left free, as its rotations go all the way round"]
-    chart, grid_axes = _choose_chart(vectors, centre, frame, metric)
-    nodes = np.where(np.arange(3) < grid_axes, np.broadcast_to(np.asarray(resolution), 3), 1)
-    points = chart.coordinates(every)
-    periodic = (metric == "euler_periodic" and grid_axes == 3,) * 2
+    # The chart: joints with fewer than three freedoms use rotation vectors
+    freedoms = int(np.count_nonzero(vectors.std(axis=0) > AXIS_STD_RAD))
+    if metric == "so3" or freedoms < 3:
+        chart = RotationChart(LOG, frame.inverse() @ centre.inverse(), frame)
+    else:
+        chart = RotationChart(ZYZ, SO3.exp([0.0, 0.5 * np.pi, 0.0]) @ centre.inverse(), SO3.identity())
+    # The grid over those coordinates that vary
+    nodes = np.where(np.arange(3) < freedoms, np.broadcast_to(np.asarray(resolution), 3), 1)
+    is_periodic = metric == "euler_periodic" and freedoms == 3
     shape = (int(nodes[0]), int(nodes[1]), int(nodes[2]))
-    grid = make_grid(points, shape, margin=margin_rad, periodic=(periodic[0], False, periodic[1]))
-    sampled = sample_motion(pieces, chart, 0.5 * grid.largest_spacing if grid_axes else np.inf)
+    points = chart.coordinates(every)
+    grid = make_grid(points, shape, margin=margin_rad, periodic=(is_periodic, False, is_periodic))
+    sampled = sample_motion(pieces, chart, 0.5 * grid.largest_spacing if freedoms else np.inf)
     if sampled.num_discontinuities:
         remarks.append(f"{sampled.num_discontinuities} gaps could not be closed")
     if sampled.longest_bridge_rad > LONG_BRIDGE_RAD:
@@ -233,54 +240,23 @@ def fit_joint_field(
     return JointField(chart, made, across, len(sampled.points)), remarks
 
 
-def principal_vectors(rotations: SO3) -> tuple[FloatArray, SO3, SO3]:
-    """Rotation vectors ``(N, 3)`` about the mean along their principal axes; the mean and the frame of the axes."""
-    centre = compute_mean_rotation(rotations)
-    logs = (centre.inverse() @ rotations).log()
-    axes = np.linalg.svd(logs - logs.mean(axis=0), full_matrices=True)[2] if len(logs) < 4 else _principal_axes(logs)
-    axes[2] *= np.sign(np.linalg.det(axes))
-    return logs @ axes.T, centre, SO3.from_matrix(axes.T)
-
-
-def restore_field(grid: FieldGrid, values: FloatArray, epsilon: float, is_closed: bool) -> DistanceField:
-    """Field from stored values."""
-    return complete_field(grid, np.asarray(values, dtype=np.float64), epsilon, is_closed=is_closed)
-
-
-def _principal_axes(logs: FloatArray) -> FloatArray:
-    centred = logs - logs.mean(axis=0)
-    return np.linalg.eigh(centred.T @ centred)[1].T[::-1].copy()
-
-
-def _choose_chart(vectors: FloatArray, centre: SO3, frame: SO3, metric: Metric) -> tuple[RotationChart, int]:
-    """Chart of a joint and how many axes its grid has; joints with fewer than three freedoms use rotation vectors."""
-    freedoms = int(np.count_nonzero(vectors.std(axis=0) > AXIS_STD_RAD))
-    if metric == "so3" or freedoms < 3:
-        return RotationChart(LOG, frame.inverse() @ centre.inverse(), frame), freedoms
-    quarter = SO3.exp([0.0, 0.5 * np.pi, 0.0])
-    return RotationChart(ZYZ, quarter @ centre.inverse(), SO3.identity()), 3
-
-
-def _pack_fields(joints: Sequence[JointField | None]) -> tuple[Any, ...]:
-    """All fields one behind the other, as ``check_fields`` takes them."""
+def _pack_fields(joints: Sequence[JointField | None]) -> FieldTables:
+    """All fields one behind the other; free joints have none."""
     count = len(joints)
-    charts, starts = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    charts, starts, shapes = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), np.ones((count, 3), int)
     before, after = SO3.identity(count).wxyz.copy(), SO3.identity(count).wxyz.copy()
-    shapes, periodic = np.ones((count, 3), dtype=np.int64), np.zeros((count, 3), dtype=bool)
-    origins, spacings, across = np.zeros((count, 3)), np.ones((count, 3)), np.zeros((count, 2, 3))
-    epsilons = np.zeros(count)
-    tables: list[FloatArray] = [np.zeros((0, 4))]
-    nearest: list[IntArray] = [np.zeros(0, dtype=np.int64)]
-    flags: BoolArray = periodic
+    origins, spacings, periodic = np.zeros((count, 3)), np.ones((count, 3)), np.zeros((count, 3), dtype=bool)
+    across, epsilons = np.zeros((count, 2, 3)), np.zeros(count)
+    table, nearest = [np.zeros((0, 4))], [np.zeros(0, dtype=np.int64)]
     for j, joint in enumerate(joints):
         if joint is None:
             continue
-        made, grid = joint.field, joint.field.grid
-        charts[j], before[j], after[j] = joint.chart.kind, joint.chart.before.wxyz, joint.chart.after.wxyz
-        starts[j] = sum(len(t) for t in tables)
-        shapes[j], origins[j], spacings[j], flags[j] = grid.tables()
+        made, chart = joint.field, joint.chart
+        charts[j], before[j], after[j] = chart.kind, chart.before.wxyz, chart.after.wxyz
+        starts[j] = sum(len(rows) for rows in table)
+        shapes[j], origins[j], spacings[j], periodic[j] = made.grid.tables()
         across[j], epsilons[j] = joint.across, made.epsilon
-        tables.append(made.table)
+        table.append(made.table)
         nearest.append(made.nearest.ravel())
-    packed = (np.concatenate(tables), np.concatenate(nearest))
-    return (charts, before, after, *packed, starts, shapes, origins, spacings, flags, across, epsilons)
+    places = (starts, shapes, origins, spacings, periodic, across, epsilons)
+    return FieldTables(charts, before, after, np.concatenate(table), np.concatenate(nearest), *places)

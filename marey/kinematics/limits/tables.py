@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from marey.base import FloatArray, IntArray, kernel
+from marey.base import FloatArray, kernel
 from marey.kinematics.limits.baseline_field import QuaternionFieldLimits, check_quaternion_field
-from marey.kinematics.limits.box import BoxLimits, CheckArrays, EulerBoxLimits, check_box, check_euler_box
-from marey.kinematics.limits.charts import check_fields
+from marey.kinematics.limits.box import BoxLimits, EulerBoxLimits, check_box, check_euler_box
+from marey.kinematics.limits.charts import FieldTables, check_fields
 from marey.kinematics.limits.cones import ConeLimits, ReachConeLimits, check_cones, check_reach_cones
-from marey.kinematics.limits.contract import JointLimits
+from marey.kinematics.limits.contract import CheckArrays, JointLimits
 from marey.kinematics.limits.ellipsoids import EllipsoidLimits, check_ellipsoids
 from marey.kinematics.limits.sdf import SdfLimits
 
@@ -20,7 +21,7 @@ FREE, BOX, EULER, CONES, REACH, ELLIPSOIDS, QUATERNION_FIELDS, DISTANCE_FIELDS =
 
 
 class Bounds(NamedTuple):
-    """Limits of one kind, as its ``tables`` gives them; the arrays of all other kinds are empty."""
+    """Limits of one kind, as its ``tables`` gives them, at the place of the kind; all other arrays are empty."""
 
     kind: int
     boxes: Tables
@@ -29,56 +30,42 @@ class Bounds(NamedTuple):
     polygons: Tables
     ellipsoids: Tables
     bumps: Tables
-    fields: Tables
+    fields: FieldTables
 
 
-def _empty_floats(dimensions: int) -> FloatArray:
-    return _contiguous(np.zeros((0,) * dimensions))
+def _as_tables(*arrays: NDArray[Any]) -> Tables:
+    """Contiguous read-only views, so that each kernel is compiled once."""
+    views = tuple(np.ascontiguousarray(array)[...] for array in arrays)
+    for view in views:
+        view.setflags(write=False)
+    return views
 
 
-def _empty_ints(dimensions: int) -> IntArray:
-    return _contiguous(np.zeros((0,) * dimensions, dtype=np.int64))
-
-
-def _contiguous(array: Any) -> Any:
-    """Contiguous read-only view, so that each kernel is compiled once."""
-    view = np.ascontiguousarray(array)[...]
-    view.setflags(write=False)
-    return view
+def _empty_tables(kinds: str) -> Tables:
+    """Arrays without rows of the kinds named, "f2 i1" say: numbers of two axes, then integers of one."""
+    types = {"f": np.float64, "i": np.int64, "b": np.bool_}
+    return _as_tables(*(np.zeros((0,) * int(kind[1]), dtype=types[kind[0]]) for kind in kinds.split()))
 
 
 NO_BOUNDS: Final = Bounds(
     FREE,
-    (_empty_floats(2), _empty_floats(2)),
-    (_empty_floats(2), _empty_ints(2), _empty_floats(1), _empty_floats(2), _empty_floats(2)),
-    (_empty_floats(2), _empty_floats(2), _empty_floats(2), _empty_floats(2)),
-    (_empty_floats(2), _empty_floats(2), _empty_floats(3), _empty_ints(1), _empty_floats(2), _empty_floats(2)),
-    (_empty_floats(2), _empty_floats(2), _empty_floats(2)),
-    (_empty_floats(2), _empty_floats(2), _empty_ints(1), _empty_floats(1), _empty_floats(1)),
-    (
-        *(
-            _empty_ints(1),
-            _empty_floats(2),
-            _empty_floats(2),
-            _empty_floats(2),
-            _empty_ints(1),
-            _empty_ints(1),
-            _empty_ints(2),
-            _empty_floats(2),
-            _empty_floats(2),
-        ),
-        *(_contiguous(np.zeros((0, 0), dtype=np.bool_)), _empty_floats(3), _empty_floats(1)),
-    ),
+    _empty_tables("f2 f2"),
+    _empty_tables("f2 i2 f1 f2 f2"),
+    _empty_tables("f2 f2 f2 f2"),
+    _empty_tables("f2 f2 f3 i1 f2 f2"),
+    _empty_tables("f2 f2 f2"),
+    _empty_tables("f2 f2 i1 f1 f1"),
+    FieldTables(*_empty_tables("i1 f2 f2 f2 i1 i1 i2 f2 f2 b2 f3 f1")),
 )
 
-_KINDS: Final[dict[type[JointLimits], tuple[int, str]]] = {
-    BoxLimits: (BOX, "boxes"),
-    EulerBoxLimits: (EULER, "eulers"),
-    ConeLimits: (CONES, "cones"),
-    ReachConeLimits: (REACH, "polygons"),
-    EllipsoidLimits: (ELLIPSOIDS, "ellipsoids"),
-    QuaternionFieldLimits: (QUATERNION_FIELDS, "bumps"),
-    SdfLimits: (DISTANCE_FIELDS, "fields"),
+_KINDS: Final[dict[type[JointLimits], int]] = {
+    BoxLimits: BOX,
+    EulerBoxLimits: EULER,
+    ConeLimits: CONES,
+    ReachConeLimits: REACH,
+    EllipsoidLimits: ELLIPSOIDS,
+    QuaternionFieldLimits: QUATERNION_FIELDS,
+    SdfLimits: DISTANCE_FIELDS,
 }
 
 
@@ -86,33 +73,22 @@ def compile_bounds(limits: JointLimits | None) -> Bounds | None:
     """Limits as arrays, or ``None`` for a kind that is not of this package: Python alone can check it."""
     if limits is None:
         return NO_BOUNDS
-    found = _KINDS.get(type(limits))
-    if found is None:
+    kind = _KINDS.get(type(limits))
+    if kind is None:
         return None
-    number, name = found
-    tables = (_contiguous(table) for table in cast(Any, limits).tables())
-    return NO_BOUNDS._replace(**{"kind": number, name: tuple(tables)})
+    tables = _as_tables(*cast(Any, limits).tables())
+    name = Bounds._fields[kind]
+    return NO_BOUNDS._replace(**{"kind": kind, name: FieldTables(*tables) if kind == DISTANCE_FIELDS else tables})
 
 
-PROJECTION_OPTIONS = (
-    2,
-    True,
-    True,
-)  # as ``SdfLimits`` projects: two steps, divided by the slope, and the way to a feasible node
 BOUND_TOL_RAD = 1e-9  # [rad] a pose inside the limits to this is inside
 MAX_PROJECTIONS = 3  # projections of one pose: a field may leave a little over where cells meet
 
 
 @kernel
-def _check_sdf(wxyz: FloatArray, tables: Tables) -> CheckArrays:
-    charts, before, after, table, nearest, starts, shapes, origins, spacings, periodic, across, epsilons = tables
-    places = (starts, shapes, origins, spacings, periodic, across, epsilons)
-    return check_fields(wxyz, charts, before, after, table, nearest, *places, PROJECTION_OPTIONS)
-
-
-@kernel
 def check_bounds(bounds: Bounds, wxyz: FloatArray) -> CheckArrays:
     """Project rotations ``(F, J, 4)``; violation and gradient too."""
+    # Only the arrays of one kind have rows
     if bounds.kind == BOX:
         return check_box(wxyz, *bounds.boxes)
     if bounds.kind == EULER:
@@ -126,7 +102,7 @@ def check_bounds(bounds: Bounds, wxyz: FloatArray) -> CheckArrays:
     if bounds.kind == QUATERNION_FIELDS:
         return check_quaternion_field(wxyz, *bounds.bumps)
     if bounds.kind == DISTANCE_FIELDS:
-        return _check_sdf(wxyz, bounds.fields)
+        return check_fields(wxyz, bounds.fields)
     frames, joints = wxyz.shape[0], wxyz.shape[1]
     return wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import InputError
-from marey.kinematics.ik.calls import Guess, SolverInputs, SolverOutcome
+from marey.base import FloatArray, InputError
+from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome
 from marey.kinematics.ik.state import ORIENTATION, POINT, REACHED, STATIONARY, evaluate_goals
 from marey.kinematics.two_bone import Limb, solve_two_bone
 from marey.lie import SO3
@@ -15,7 +15,7 @@ from marey.skeleton import NO_PARENT, Pose, Skeleton
 MIN_BONE_M = 1e-6  # [m] a joint nearer to its child is passed over
 
 
-def solve_two_bone_tasks(run: SolverInputs, guess: Guess) -> SolverOutcome:
+def solve_two_bone_tasks(run: SolverInputs, guess: Guess, method: str) -> SolverOutcome:
     """Move each goal by the two bones above it, in closed form ([Glardon2005]_ §2.17); all else stays.
 
     A point away from its joint, or an orientation of the same joint, turns the end too. A root that is free is shifted
@@ -23,9 +23,10 @@ def solve_two_bone_tasks(run: SolverInputs, guess: Guess) -> SolverOutcome:
     """
     p, blocks = run.problem, run.problem.layout.blocks
     if run.space is not None or not np.isin(blocks.kinds, (POINT, ORIENTATION)).all():
-        raise InputError("two-bone moves limbs", "Give it a skeleton and tasks on places and orientations only")
+        raise InputError(f"{method} moves limbs", "Give it a skeleton and tasks on places and orientations only")
     turns = {int(blocks.joints[b]): SO3(run.targets[b]) for b in np.flatnonzero(blocks.kinds == ORIENTATION)}
     motion = Motion(p.skeleton, 1.0, guess.root[None], SO3(guess.wxyz[None]))
+    # Limb by limb; a point away from its joint is reached by the joint's origin
     for b in np.flatnonzero(blocks.kinds == POINT):
         joint = int(blocks.joints[b])
         end = turns.get(joint)
@@ -58,9 +59,7 @@ def find_limb_above(pose: Pose, end: int) -> Limb:
     return Limb(upper, middle, end, pose.joint_rotations()[upper].inverse() @ ahead)
 
 
-def _find_bone_above(
-    skeleton: Skeleton, positions: np.ndarray[tuple[int, ...], np.dtype[np.float64]], joint: int
-) -> int:
+def _find_bone_above(skeleton: Skeleton, positions: FloatArray, joint: int) -> int:
     above = int(skeleton.parents[joint])
     while above != NO_PARENT and np.linalg.norm(positions[joint] - positions[above]) < MIN_BONE_M:
         above = int(skeleton.parents[above])

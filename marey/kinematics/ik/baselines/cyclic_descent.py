@@ -48,20 +48,6 @@ def add_outer(B: FloatArray, weight: float, a: Vector, b: Vector) -> None:
 
 
 @kernel
-def best_rotation(B: FloatArray) -> FloatArray:
-    """Quaternion of the rotation Q that maximises tr(Q^T B): the largest eigenvector of Davenport's matrix."""
-    K, trace = np.empty((4, 4)), B[0, 0] + B[1, 1] + B[2, 2]
-    K[0, 0] = trace
-    K[0, 1] = K[1, 0] = B[2, 1] - B[1, 2]
-    K[0, 2] = K[2, 0] = B[0, 2] - B[2, 0]
-    K[0, 3] = K[3, 0] = B[1, 0] - B[0, 1]
-    for r in range(3):
-        for c in range(3):
-            K[1 + r, 1 + c] = B[r, c] + B[c, r] - (trace if r == c else 0.0)
-    return np.linalg.eigh(K)[1][:, 3].copy()
-
-
-@kernel
 def gather_goals(layout: IKLayout, goals: Goals, moved_by: BoolArray, j: int, state: IKState, B: FloatArray) -> float:
     """Write what the blocks that joint j moves ask of its turn; return the sum of the data's weights."""
     B[:] = 0.0
@@ -88,20 +74,6 @@ def gather_goals(layout: IKLayout, goals: Goals, moved_by: BoolArray, j: int, st
         total += weight * norm(away)
         total += weight * norm(lever)
     return total
-
-
-@kernel
-def rotate_joint(layout: IKLayout, j: int, turn: FloatArray, state: IKState) -> None:
-    """Turn a joint by a world rotation ``(4,)``, staying in its box."""
-    p, q = layout.tree.parents[j], (turn[0], turn[1], turn[2], turn[3])
-    if p >= 0:
-        above = quaternion_at(state.world, p)
-        q = multiply(multiply(conjugate(above), q), above)
-    write_rotation(state.wxyz[j], multiply(q, quaternion_at(state.wxyz, j)))
-    if layout.box.boxed[j]:
-        v = nearest_rotation_vector(layout.box, j, state.wxyz)
-        clamp_vector(layout.box, j, state.vectors, v, state.vectors)
-        state.wxyz[j, 0], state.wxyz[j, 1], state.wxyz[j, 2], state.wxyz[j, 3] = exp(row3(state.vectors, j))
 
 
 @kernel
@@ -141,6 +113,7 @@ def solve_ccd(
     joints, blocks, tolerances = pose.wxyz.shape[0], pose.errors.shape[0], layout.blocks.tolerances
     state, B = new_state(layout, pose.root, pose.wxyz, pose.x), np.zeros((3, 3))
     moved_by, old, old_v = np.zeros((blocks, joints), dtype=np.bool_), np.empty(4), np.empty(3)
+    # Which joints move which blocks
     for b in range(blocks):
         for i in range(layout.lists.chain_start[b], layout.lists.chain_start[b + 1]):
             moved_by[b, layout.lists.chain[i]] = True
@@ -158,15 +131,35 @@ def solve_ccd(
                 continue
             for c in range(3):
                 B[c, c] += REGULARISATION * total
-            # The best turn, unless a limit spoils it
             old[:], old_v[:] = state.wxyz[j], state.vectors[j]
-            rotate_joint(layout, j, best_rotation(B), state)
+            # The rotation Q that maximises tr(Q^T B): the largest eigenvector of Davenport's matrix
+            K, trace = np.empty((4, 4)), B[0, 0] + B[1, 1] + B[2, 2]
+            K[0, 0] = trace
+            K[0, 1] = K[1, 0] = B[2, 1] - B[1, 2]
+            K[0, 2] = K[2, 0] = B[0, 2] - B[2, 0]
+            K[0, 3] = K[3, 0] = B[1, 0] - B[0, 1]
+            for r in range(3):
+                for c in range(3):
+                    K[1 + r, 1 + c] = B[r, c] + B[c, r] - (trace if r == c else 0.0)
+            # The joint turned by Q, a world rotation, staying in its box
+            turn = np.linalg.eigh(K)[1][:, 3].copy()
+            p, q = layout.tree.parents[j], (turn[0], turn[1], turn[2], turn[3])
+            if p >= 0:
+                above = quaternion_at(state.world, p)
+                q = multiply(multiply(conjugate(above), q), above)
+            write_rotation(state.wxyz[j], multiply(q, quaternion_at(state.wxyz, j)))
+            if layout.box.boxed[j]:
+                v = nearest_rotation_vector(layout.box, j, state.wxyz)
+                clamp_vector(layout.box, j, state.vectors, v, state.vectors)
+                state.wxyz[j, 0], state.wxyz[j, 1], state.wxyz[j, 2], state.wxyz[j, 3] = exp(row3(state.vectors, j))
+            # Taken back where a limit spoils it
             new_cost = evaluate_turn(layout, goals, state)
             evaluations += 1
             if new_cost > cost:
                 state.wxyz[j], state.vectors[j] = old, old_v
                 new_cost = evaluate_turn(layout, goals, state)
             cost = new_cost
+        # The root's place follows what all points miss
         if layout.springs.mobility[joints] > 0.0:
             shift_root(layout, goals.active, state.errors, state.root)
             cost = evaluate_turn(layout, goals, state)

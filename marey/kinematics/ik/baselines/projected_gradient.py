@@ -34,11 +34,7 @@ from marey.kinematics.ik.state import (
 )
 
 PG_BB, PG_UNIT, CONJUGATE, TRANSPOSE_FIXED, TRANSPOSE_BUSS = 0, 1, 2, 3, 4
-ARMIJO_DECREASE, BACKTRACK_FACTOR, MIN_STEP = (
-    1e-4,
-    0.5,
-    1e-8,
-)  # [-] sufficient decrease, back-tracking, floor of the step length
+ARMIJO_DECREASE, BACKTRACK_FACTOR, MIN_STEP = 1e-4, 0.5, 1e-8  # [-] of the slope, of the length, floor of the length
 BB_RANGE = (1e-4, 1.0)  # [-] Barzilai-Borwein lengths are kept inside ([Engell2012]_ §4, step_init)
 
 
@@ -165,12 +161,9 @@ def solve_gradient(
     state, trial = new_state(layout, pose.root, pose.wxyz, pose.x), new_state(layout, pose.root, pose.wxyz, pose.x)
     best, rows = new_state(layout, pose.root, pose.wxyz, pose.x), new_rows(layout, pose.wxyz.shape[0], pose.x.shape[0])
     n = num_coordinates(layout, space)
-    at, old_g, bend, was_free = (
-        new_dense_model(3 * len(tolerances), n),
-        np.zeros(n),
-        np.zeros(n),
-        np.ones(n, dtype=np.bool_),
-    )
+    at, was_free = new_dense_model(3 * len(tolerances), n), np.ones(n, dtype=np.bool_)
+    old_g, bend = np.zeros(n), np.zeros(n)
+    # The start, inside its boxes
     cost = project_and_evaluate(layout, space, goals, state)
     copy_state(state, best)
     lowest, gradient, won, change = cost, 0.0, 0.0, 1.0
@@ -221,6 +214,7 @@ def solve_gradient(
         if iteration <= history.shape[0]:
             history[iteration - 1, 0], history[iteration - 1, 1] = cost, length
             history[iteration - 1, 2], history[iteration - 1, 3] = along, change
+        # A transpose of fixed length may climb: the best pose is kept
         if cost < lowest:
             lowest = cost
             copy_state(state, best)
