@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError, UnknownNameError
 from marey.lie import SO3
 from marey.locomotion import load_model
 from marey.locomotion.model.jump_model import JumpModel
-from marey.locomotion.planning.run_up import THESIS_LAWS, RunUpLaw, fit_run_up, get_thesis_law
+from marey.locomotion.planning.run_up import THESIS_LAWS, RunUpLaw, fit_run_up
 from marey.locomotion.units.jump_unit import JumpUnit
 from marey.motion import Motion, centre_of_mass, mirror
 from marey.skeleton import HUMAN, contact_points
@@ -257,8 +257,6 @@ def test_bad_numbers_and_names_are_refused() -> None:
         model.unit(1.0, leg_length_m=0.0)
     with pytest.raises(UnknownNameError, match="scaling"):
         model.unit(1.0, scaling="metric")
-    with pytest.raises(UnknownNameError, match="run-up law"):
-        model.run_up_law("mine")
 
 
 def test_people_that_never_jumped_are_left_out_of_a_mixture() -> None:
@@ -274,13 +272,10 @@ def test_thesis_run_up_laws_have_the_printed_numbers_and_an_inverse() -> None:
     assert THESIS_LAWS["walk"].speed(1.0) == pytest.approx(0.93)
     assert THESIS_LAWS["run"].speed(1.5) == pytest.approx(1.61)
     for kind in ("walk", "run"):
-        law = get_thesis_law(kind)
+        law = THESIS_LAWS[kind]
         assert law.length(law.speed(1.2)) == pytest.approx(1.2)
         assert law.fits(law.speed(1.2) + law.tolerance, 1.2)
         assert not law.fits(law.speed(1.2) + 1.01 * law.tolerance, 1.2)
-        assert jumps()[kind].run_up_law("glardon") is law
-    with pytest.raises(UnknownNameError):
-        get_thesis_law("standing")
     assert THESIS_LAWS["walk"].speed(0.0) == 0.0
 
 

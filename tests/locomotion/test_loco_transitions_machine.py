@@ -103,7 +103,8 @@ class PlainWalker:
     def frame(self):
         now = self.parameters
         root, wxyz = self.pose_at(self.phase, now.speed, now.run, self.position, self.heading_rad)
-        return RawFrame(root, wxyz, np.ones(4, dtype=bool), np.full(4, NEVER_S), np.zeros((4, 3)), now.leg_length_m)
+        planted, until, landing = np.ones(4, dtype=bool), np.full(4, NEVER_S), np.zeros((4, 3))
+        return RawFrame(root, wxyz, planted, until, landing, now.leg_length_m, np.zeros((4, 3)), np.zeros(2))
 
     def snapshot(self):
         return dict(self.__dict__)

@@ -45,16 +45,6 @@ SLOW_RUN: Final = 0.5  # [-] of the slowest captured run
 PERSON_VARIANCE_RATIO: Final = 1.0  # [-] variance between persons over that of one person at one speed
 
 
-def concatenate_units(parts: Sequence[MotionUnits]) -> MotionUnits:
-    """Tables of units one below the other."""
-    return MotionUnits(
-        np.concatenate([part.table for part in parts]),
-        tuple(s for part in parts for s in part.subjects),
-        tuple(g for part in parts for g in part.gaits),
-        np.concatenate([part.speeds for part in parts]),
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedSpeedLaw:
     """Common dependence on speed in one gait: shared slope and captured range."""
@@ -162,18 +152,6 @@ def flatten_units(units: Sequence[MotionUnit], means: FloatArray) -> MotionUnits
     rows = np.stack([unit_rows(unit.root, unit.wxyz, means).ravel() for unit in units])
     subjects, gaits = tuple(unit.subject for unit in units), tuple(unit.gait for unit in units)
     return MotionUnits(rows, subjects, gaits, np.array([unit.speed_n for unit in units]))
-
-
-def fit_tree(units: MotionUnits, *, explained: float = EXPLAINED[0]) -> HierarchicalModel:
-    """Fit main, personal and gait components; columns of noisy joints weigh less in all of them."""
-    weights = column_weights()
-    scales = np.tile(weights, units.table.shape[1] // len(weights))
-    scaled = MotionUnits(units.table * scales, units.subjects, units.gaits, units.speeds)
-    count = principal_components(scaled.table, explained=explained).count
-    fitted = HierarchicalPCA(explained=EXPLAINED[1], n_main=count).fit(scaled)
-    main = fitted.main
-    unscaled = Components(main.mean / scales, main.directions, scales, main.variances, main.shares)
-    return HierarchicalModel(unscaled, fitted.people)
 
 
 def column_weights() -> FloatArray:
@@ -349,8 +327,23 @@ def fit_units(
     lines = {gait: fit_shared_speed_law(table, gait) for gait in GAITS}
     at_rest = {person: np.tile(standing[k], num_frames) for k, person in enumerate(people)}
     stands = MotionUnits(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
-    whole = concatenate_units([table, *prior_units(table, lines, at_rest, posture_columns()), stands])
-    tree = round_tree(fit_tree(whole, explained=explained))
+    # Captured, lent and standing units, one below the other
+    parts = [table, *prior_units(table, lines, at_rest, posture_columns()), stands]
+    whole = MotionUnits(
+        np.concatenate([part.table for part in parts]),
+        tuple(s for part in parts for s in part.subjects),
+        tuple(g for part in parts for g in part.gaits),
+        np.concatenate([part.speeds for part in parts]),
+    )
+    # Main, personal and gait components; columns of noisy joints weigh less in all of them
+    weights = column_weights()
+    scales = np.tile(weights, whole.table.shape[1] // len(weights))
+    scaled = MotionUnits(whole.table * scales, whole.subjects, whole.gaits, whole.speeds)
+    count = principal_components(scaled.table, explained=explained).count
+    fitted = HierarchicalPCA(explained=EXPLAINED[1], n_main=count).fit(scaled)
+    main = fitted.main
+    unscaled = Components(main.mean / scales, main.directions, scales, main.variances, main.shares)
+    tree = round_tree(HierarchicalModel(unscaled, fitted.people))
     limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
     # The root's height in runs is corrected, so that flights fall freely.
     raw = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames)

@@ -20,7 +20,7 @@ from marey.locomotion.fitting.trials import (
     trial_subject,
 )
 from marey.locomotion.model.jump_model import JumpModel
-from marey.locomotion.planning.run_up import THESIS_LAWS, RunUpLaw, fit_run_up
+from marey.locomotion.planning.run_up import THESIS_LAWS, fit_run_up
 from marey.locomotion.units.captured_jumps import (
     CapturedJump,
     canonical_steps,
@@ -30,6 +30,7 @@ from marey.locomotion.units.captured_jumps import (
     sample_captured_jump,
 )
 from marey.locomotion.units.gait_unit import LEG_PARTS, joint_means, measure_leg_length
+from marey.locomotion.units.jump_unit import JUMP_LEG_M
 from marey.models import principal_components
 from marey.motion import mirror
 from marey.skeleton import HUMAN, Skeleton
@@ -284,23 +285,14 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     # The thesis has its jump frequency from the line of mean path speeds by length.
     paths = np.array([path_speed(jump) for jump in jumps])[table.is_leap]
     path_law = fit_run_up(table.lengths, paths, 1.0 if len(paths) < MIN_JUMPS_FOR_SLOPE else None)
-    frequency = frozen(fit_frequency_law(model, path_law), 2, name="frequency_law")
-    # The law of the jumps that the model makes, within its limits; the captured jumps give the tolerance.
+    # Its frequency [Hz] is that speed over the root's path in the model's own jumps, a line in length (§III.1.3.2).
     lengths = np.linspace(float(model.limits[0]), float(model.limits[1]), NUM_LENGTHS)
-    made = np.array([model.unit(float(length)).mean_speed_mps for length in lengths]) / model.leg_length_m
+    units = [model.unit(float(length)) for length in lengths]
+    ways = [np.linalg.norm(np.diff(unit.rows[:, :3], axis=0), axis=1).sum() for unit in units]
+    slope, constant = np.polyfit(lengths, [path_law.speed(float(n)) for n in lengths] / np.array(ways), 1)
+    frequency = frozen(np.array([constant, slope]), 2, name="frequency_law")
+    # The law of the jumps that the model makes, within its limits; the captured jumps give the tolerance.
+    made = np.array([unit.mean_speed_mps for unit in units]) / JUMP_LEG_M
     own_law = fit_run_up(lengths, made)
     own_law = replace(own_law, tolerance=max(own_law.tolerance, law.tolerance))
     return replace(model, run_up=own_law, frequency_law=frequency)
-
-
-def fit_frequency_law(model: JumpModel, path_speed: RunUpLaw) -> FloatArray:
-    r"""Jumps per second: constant [Hz] and slope by length ``(2,)``, [Glardon2005]_ §III.1.3.2.
-
-    .. math:: F(l_n) = \bar s(l_n) \big/ \sum_i \|p_i - p_{i-1}\| \approx a\,l_n + b
-
-    over the root's path in the model's own jumps. The thesis plots durations as lines and fits frequencies; so do we.
-    """
-    lengths = np.linspace(float(model.limits[0]), float(model.limits[1]), NUM_LENGTHS)
-    paths = [np.linalg.norm(np.diff(model.unit(float(n)).rows[:, :3], axis=0), axis=1).sum() for n in lengths]
-    slope, constant = np.polyfit(lengths, [path_speed.speed(float(n)) for n in lengths] / np.array(paths), 1)
-    return np.array([constant, slope])

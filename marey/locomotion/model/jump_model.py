@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray, frozen
 from marey.locomotion.checks import check_name, check_number, check_positive, check_weights
-from marey.locomotion.planning.parameters import SCALINGS
-from marey.locomotion.planning.run_up import RunUpLaw, get_thesis_law
+from marey.locomotion.planning.parameters import GRAVITY, SCALINGS
+from marey.locomotion.planning.run_up import RunUpLaw
 from marey.locomotion.units.captured_jumps import canonical_steps
 from marey.locomotion.units.jump_flight import measure_jump_length
 from marey.locomotion.units.jump_unit import JUMP_LEG_M, FlightEdges, JumpDraft, JumpUnit
-from marey.skeleton import HUMAN, Skeleton
 
 NUM_ROWS: Final = {"walk": 61, "run": 61, "standing": 121}  # about one every 1/60 s
 JUMP_TIMINGS: Final = ("ballistic", "glardon")
 FREQUENCIES_HZ: Final = (0.3, 3.0)  # of jumps timed as in the thesis
-RUN_UP_LAWS: Final = ("model", "captured", "glardon")
 SECANT_STEPS: Final = 4
 MAX_LENGTH_CORRECTION: Final = (
     0.2  # [-] how far l_n may stray from what is asked so that the poses are of the right length
@@ -71,11 +69,6 @@ class JumpModel:
     means: FloatArray  # (J, 4) wxyz
 
     @property
-    def skeleton(self) -> Skeleton:
-        """The body on which jumps are measured; others are scaled."""
-        return HUMAN
-
-    @property
     def leg_length_m(self) -> float:
         """Leg length [m] of that body."""
         return JUMP_LEG_M
@@ -104,17 +97,26 @@ class JumpModel:
                 at the frequency that the thesis fits to whole jumps: flights then fall too fast or too slowly.
             calibrated: make the measured length the requested one; without, the plain law of the thesis.
         """
-        wanted = self._checked(length_n, height_n, scaling)
+        if height_n is not None:
+            check_positive("height_n", height_n)
+        check_name("scaling", scaling, "a jump model", SCALINGS)
+        wanted = float(np.clip(check_number("length_n", length_n), *self.limits))
         check_name("timing", timing, "a jump model", JUMP_TIMINGS)
         mix = self.mix_people(weights)
         # Time in the air: of a standing jump by its law, of a leap so that it flies as fast as it is run up to
-        flight_s = self._clamp_flight(float(self.flight_law @ [1.0, wanted]))
+        flight_s = float(np.clip(float(self.flight_law @ [1.0, wanted]), *self.flight_limits))
         speed = float(self.flight_speed @ [1.0, wanted]) * JUMP_LEG_M
         for _ in range(0 if self.kind == "standing" else 4):
-            way = wanted * JUMP_LEG_M - self.edges(mix, wanted, flight_s).spread_m
-            flight_s = 0.4 * flight_s + 0.6 * self._clamp_flight(way / speed)
+            # What is not flown lies between toe-off and root, and between root and heel strike.
+            edges = self.edges(mix, wanted, flight_s)
+            way = wanted * JUMP_LEG_M - (edges.length_m - float(edges.flown[2]))
+            flight_s = 0.4 * flight_s + 0.6 * float(np.clip(way / speed, *self.flight_limits))
         for _ in range(0 if height_n is None else 3):
-            flight_s = self._clamp_flight(self.edges(mix, wanted, flight_s).airtime_for((height_n or 0.0) * JUMP_LEG_M))
+            # The centre of mass rises so high, between the heights of both stances.
+            rise_m = (height_n or 0.0) * JUMP_LEG_M
+            drop_m = max(-float(self.edges(mix, wanted, flight_s).flown[1]), -0.9 * rise_m)
+            airtime_s = float(np.sqrt(2.0 * rise_m / GRAVITY) + np.sqrt(2.0 * (rise_m + drop_m) / GRAVITY))
+            flight_s = float(np.clip(airtime_s, *self.flight_limits))
         asked = self._calibrate_length(mix, wanted, flight_s) if calibrated else wanted
         # The draft becomes a unit once its root path fits the poses and falls under gravity.
         draft, wanted_m = self.plain(mix, asked, flight_s).match_stance_speeds(), wanted * JUMP_LEG_M
@@ -146,13 +148,6 @@ class JumpModel:
         given = np.array([wanted.get(name, 0.0) for name in self.people])
         total = float(given.sum())
         return given / total if total > 0.0 else self.shares
-
-    def run_up_law(self, name: str = "model") -> RunUpLaw:
-        """The law of run-up speeds by name: of the jumps the ``"model"`` makes, ``"captured"``, or ``"glardon"``."""
-        check_name("run-up law", name, "a jump model", RUN_UP_LAWS)
-        if name == "glardon":
-            return get_thesis_law(self.kind)
-        return self.run_up if name == "model" else self.captured_run_up
 
     def rows(self, mix: FloatArray, length_n: float, flight_s: float) -> FloatArray:
         """Rows ``(N, D)`` of the plain law at the canonical instants, for weights ``(K,)``.
@@ -186,16 +181,6 @@ class JumpModel:
         marks = np.clip(at @ self.marks, *self.mark_limits)
         return JumpDraft.from_rows(self.kind, self.rows(mix, length_n, flight_s), spans, marks, self.means)
 
-    def _checked(self, length_n: float, height_n: float | None, scaling: str) -> float:
-        """The length within the limits."""
-        if height_n is not None:
-            check_positive("height_n", height_n)
-        check_name("scaling", scaling, "a jump model", SCALINGS)
-        return float(np.clip(check_number("length_n", length_n), *self.limits))
-
-    def _clamp_flight(self, flight_s: float) -> float:
-        return float(np.clip(flight_s, *self.flight_limits))
-
     def _calibrate_length(self, mix: FloatArray, length_n: float, flight_s: float) -> float:
         """Length to ask for so that the poses are as long as wanted, as near as the law allows: a secant search."""
         asked, slope = length_n, JUMP_LEG_M
@@ -219,7 +204,7 @@ class JumpModel:
         """Arrays that hold all of the model, poses in single precision; names are UTF-8 bytes."""
         large = {name: getattr(self, name).astype(np.float32) for name in _SINGLE_FIELDS}
         small = {name: np.array(getattr(self, name)) for name in _DOUBLE_FIELDS}
-        laws = np.array([self.run_up.to_numbers(), self.captured_run_up.to_numbers()])
+        laws = np.array([astuple(self.run_up), astuple(self.captured_run_up)])
         text = "\n".join((self.kind, *self.people)).encode()
         return {**large, **small, "laws": laws, "names": np.frombuffer(text, dtype=np.uint8).copy()}
 
@@ -229,7 +214,7 @@ class JumpModel:
         kind, *people = bytes(arrays["names"]).decode().split("\n")
         check_name("kind of jump", kind, "a jump model", NUM_ROWS)
         held = {name: frozen(np.asarray(arrays[name]), name=name) for name in (*_SINGLE_FIELDS, *_DOUBLE_FIELDS)}
-        own, captured = (RunUpLaw.from_numbers(law) for law in arrays["laws"])
+        own, captured = (RunUpLaw(*frozen(law, 4, name="run-up law").tolist()) for law in arrays["laws"])
         return cls(kind=kind, people=tuple(people), run_up=own, captured_run_up=captured, **held)
 
     def __repr__(self) -> str:

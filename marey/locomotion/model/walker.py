@@ -46,8 +46,8 @@ class RawFrame(NamedTuple):
     until_s: FloatArray  # (4,) [s] to the start of the next plant; NEVER_S where none is in sight
     landing: FloatArray  # (4, 3) [m] raw effectors in world at that start; where they are now if none is in sight
     leg_length_m: float  # the body's size now
-    shift: FloatArray | None = None  # (4, 3) [m] added to where effectors land, so that they stand well
-    yaw: FloatArray | None = None  # (2,) [rad] added to the right and the left foot when they land
+    shift: FloatArray  # (4, 3) [m] added to where effectors land, so that they stand well
+    yaw: FloatArray  # (2,) [rad] added to the right and the left foot when they land
 
 
 INITIAL_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0])  # no foot steps, none did for long, both stand well

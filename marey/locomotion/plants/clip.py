@@ -65,27 +65,6 @@ def effector_flags(contacts: Contacts | None) -> BoolArray:
     return np.stack(tracks, axis=1)
 
 
-def clean_contact_flags(flags: BoolArray, points: FloatArray, legs: LegArrays, rate_hz: float) -> BoolArray:
-    """Contacts ``(F, 4)`` in which the effector stands: without flicker, and without the ends in which the foot rolls.
-
-    A heel touches before its ankle stands still, and toes touch after the ball of the foot has left.
-    """
-    tidy = np.zeros_like(flags)
-    for k in range(4):
-        for start, stop in find_runs(flags[:, k], round(MAX_BRIDGED_GAP_S * rate_hz)):
-            # The part [first, last) of the contact in which its point is near the place where it stands
-            path, leg_m = points[start:stop, k], float(legs.reach[k // 2])
-            away = path - standing_position(path)
-            near = (np.hypot(away[:, 0], away[:, 2]) < HOLD * leg_m) & (away[:, 1] < LIFT * leg_m)
-            core = int(np.argmin(np.linalg.norm(away, axis=1)))
-            far = np.flatnonzero(~near)
-            first = int(far[far < core].max(initial=-1)) + 1
-            last = int(far[far > core].min(initial=len(path)))
-            whole = start == 0 or stop == len(flags) or last - first >= MIN_PLANT_S * rate_hz
-            tidy[start + first : start + last, k] = whole
-    return tidy
-
-
 def standing_position(path: FloatArray) -> FloatArray:
     """Where a contact ``(N, 3)`` stands: the median of its middle part."""
     margin = int(HELD_PART * len(path))
@@ -280,7 +259,22 @@ def enforce_plants(
     if plants is None:
         clip = ensure_contacts(motion) if detection == "contacts" else None
         contacts = detect_contacts(motion, method=detection) if clip is None else clip.contacts
-        flags = clean_contact_flags(effector_flags(contacts), points, legs, motion.rate_hz)
+        # Contacts without flicker, and without the ends in which the foot rolls: a heel touches before its ankle
+        # stands still, and toes touch after the ball of the foot has left.
+        touching, rate_hz = effector_flags(contacts), motion.rate_hz
+        flags = np.zeros_like(touching)
+        for k in range(4):
+            for start, stop in find_runs(touching[:, k], round(MAX_BRIDGED_GAP_S * rate_hz)):
+                # The part [first, last) of the contact in which its point is near the place where it stands
+                path, leg_m = points[start:stop, k], float(legs.reach[k // 2])
+                away = path - standing_position(path)
+                near = (np.hypot(away[:, 0], away[:, 2]) < HOLD * leg_m) & (away[:, 1] < LIFT * leg_m)
+                core = int(np.argmin(np.linalg.norm(away, axis=1)))
+                far = np.flatnonzero(~near)
+                first = int(far[far < core].max(initial=-1)) + 1
+                last = int(far[far > core].min(initial=len(path)))
+                whole = start == 0 or stop == len(flags) or last - first >= MIN_PLANT_S * rate_hz
+                flags[start + first : start + last, k] = whole
     else:
         flags = np.ascontiguousarray(np.asarray(plants))
         if flags.shape != (frames, 4) or flags.dtype != np.bool_:

@@ -24,7 +24,6 @@ from marey.locomotion.steering.decision import (
 )
 from marey.locomotion.steering.guide import HaltGoal, LeapGoal, PathGuide
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle
-from marey.locomotion.steering.path_schedule import plan_approach_profile
 
 if TYPE_CHECKING:
     from marey.locomotion.engine.character import Engine
@@ -54,15 +53,15 @@ def _try_curved_run_up(
     leap, reasons = find_leap(engine, extent, obstacle.height_m, mean_acceleration)
     if leap is None or leap.ahead_m < 0.3:
         return None
-    profile = plan_approach_profile(engine, leap.length_m, leap.kind, ARC_M + leap.ahead_m)
-    if isinstance(profile, str):
+    run_up = engine.jumper.find_run_up(leap.length_m, leap.kind, ARC_M + leap.ahead_m)
+    if isinstance(run_up, str):
         return None
     end = points[-1] + (leap.ahead_m + leap.length_m + BEHIND_M) * heading_vector(heading)
     x, z = (float(v) for v in points[-1] + leap.ahead_m * heading_vector(heading))
     way = GroundPath(resample_evenly(np.concatenate([points, end[None]])))
-    bend = abs(2.0 * float(profile[0].powers[2]) / profile[0].duration_s)
+    bend = abs(2.0 * float(run_up.profile.powers[2]) / run_up.profile.duration_s)
     leap = replace(leap, ahead_m=ARC_M + leap.ahead_m)
-    return bend, ObstacleDecision("jump", obstacle, tuple(reasons), leap, (x, z), profile[1], way)
+    return bend, ObstacleDecision("jump", obstacle, tuple(reasons), leap, (x, z), run_up.foot, way)
 
 
 AIRBORNE_STATES: Final = ("blend-in", "jump", "blend-out")
@@ -157,7 +156,7 @@ class ObstacleCourse:
                     self._guide = None
                     if self.decision is not None and self.decision.choice != "stop":
                         self._resume_course()
-                        self._done()
+                        self._active, self._guide, self._planned = None, None, None
             except InputError as error:  # a curved run-up that did not come to its take-off
                 assert self._active is not None
                 self._begin(self._active, decide_detour_or_stop(engine, self._obstacles[self._active], [error.what]))
@@ -252,7 +251,7 @@ class ObstacleCourse:
         engine = self._engine
         if engine.state != "adapt":
             if engine.state not in AIRBORNE_STATES:
-                self._done()
+                self._active, self._guide, self._planned = None, None, None
             return
         struck = "RHS" in engine.events or "LHS" in engine.events
         if (self._has_moved() and self._left_s > CHANGE_DEADLINE_S) or (struck and self._left_s > REPLAN_DEADLINE_S):
@@ -308,9 +307,6 @@ class ObstacleCourse:
         foreseen = self._planned.after(self._engine.time_s - self._planned_s)
         away = np.subtract(self._obstacles[self._active].position, foreseen.position)
         return bool(np.hypot(*away) > MOVED_TOL_M)
-
-    def _done(self) -> None:
-        self._active, self._guide, self._planned = None, None, None
 
     def _resume_course(self) -> None:
         """Straight on, as fast as before."""

@@ -24,7 +24,6 @@ from marey.locomotion.steering.path_schedule import (
     CRUISE_ACCELERATION,
     PathSchedule,
     compute_turn_rates,
-    plan_approach_profile,
     plan_cruise,
     schedule_from_profile,
 )
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 PLAN_S: Final = 5.0  # [s] how far ahead parameters are planned
 MAX_PLAN_AGE_S: Final = 1.0  # [s] without a heel strike, after which the plan is renewed
-LAST_CYCLES: Final = 0.6  # a plan with fewer cycles to go is left alone
 ACCELERATION_PER_SPEED: Final = 0.4  # [1/s] of the speed: a run gathers speed faster than a walk
 MAX_BRAKING_FACTOR: Final = 1.3  # times the duration of an even braking: a longer stop ends in tiny steps
 PREFERRED_MPS2: Final = 0.7  # [m/s²] a profile harder than this waits for a better one
@@ -247,11 +245,11 @@ class PathGuide:
         if max(bend, abs(float(off))) <= STRAIGHT_APPROACH_RAD and abs(engine.parameters.turn_rate) < SLOW_TURN:
             return self._ask(engine)
         # Follow a profile along a bent way up to the take-off; the engine takes over where it is straight
-        found = plan_approach_profile(engine, goal.length_m, goal.kind, goal.along_m - self.along_m)
-        if isinstance(found, str):
-            self.trouble = found
+        run_up = engine.jumper.find_run_up(goal.length_m, goal.kind, goal.along_m - self.along_m)
+        if isinstance(run_up, str):
+            self.trouble = run_up
             return False
-        profile, foot = found
+        profile, foot = run_up.profile, run_up.foot
         limit = np.interp(self.along_m + profile.distance(profile.times), self.way.lengths, self._limits)
         if (profile.speed(profile.times) > np.maximum(1.1 * limit, self._slowest)).any():
             self.trouble = "the way bends too much for the speed"

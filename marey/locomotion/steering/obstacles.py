@@ -20,6 +20,7 @@ from marey.locomotion.planning.ground_path import (
     GroundPath,
     evaluate_bezier,
     heading_vector,
+    quintic_controls,
     resample_evenly,
 )
 
@@ -136,18 +137,6 @@ NUM_COARSE_POINTS, NUM_FINE_POINTS = 40, 400  # points of a curve, to compare an
 MAX_DETOURS_TRIED: Final = 12
 
 
-def quintic_controls(
-    start: FloatArray, heading: float, end: FloatArray, end_heading: float, handle: float
-) -> FloatArray:
-    """Control points ``(6, 2)`` of a Bézier curve of degree five that begins and ends straight.
-
-    Two even control points at each end make the curvature zero there; the end speeds are those of the cubic.
-    """
-    arm = 0.6 * handle * float(np.linalg.norm(end - start))
-    out, back = arm * heading_vector(heading), arm * heading_vector(end_heading)
-    return np.stack([start, start + out, start + 2.0 * out, end - 2.0 * back, end - back, end])
-
-
 def find_detour(
     obstacle: Obstacle,
     position: FloatArray,
@@ -219,8 +208,9 @@ def _detour_controls(
             continue
         first = position + (extent.front - early) * ahead + offset * left
         last = position + (extent.rear + early) * ahead + offset * left
-        out = quintic_controls(position, heading, first, heading, handle)
-        found.append((out, quintic_controls(last, heading, home, heading, handle)))
+        # The end speeds are those of the cubic with these handles.
+        arm, back = (0.6 * handle * float(np.linalg.norm(way)) * ahead for way in (first - position, home - last))
+        found.append((quintic_controls(position, arm, first, arm), quintic_controls(last, back, home, back)))
     return found
 
 

@@ -289,8 +289,12 @@ def expected_cadence(speed_n: float, gait: str) -> float:
 
 def _build_unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int, landed: float) -> MotionUnit | str:
     """One unit on the body it was captured on, or why not; the right foot strikes at its first frame."""
+    # Height `(F,)` [m] of the lower of heel and ball, by side
+    feet = foot_points(body.skeleton)
+    points = feet.positions(*body.joint_frames())[..., 1]
+    sides = ("left", "right")
+    heights = {s: points[:, [feet.index(f"{s}_heel"), feet.index(f"{s}_ball")]].min(axis=1) for s in sides}
     # Strikes are moved from the farthest reach to where the sole meets the ground.
-    heights = compute_sole_heights(body)
     other = "left" if cycle.side == "right" else "right"
     start = _find_landing_frame(heights[cycle.side], cycle.start, body, landed)
     stop = _find_landing_frame(heights[cycle.side], cycle.stop, body, landed)
@@ -339,14 +343,6 @@ def _build_unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int,
         side=cycle.side,
         opposite=part if cycle.side == "right" else 1.0 - part,
     )
-
-
-def compute_sole_heights(motion: Motion) -> dict[str, FloatArray]:
-    """Height ``(F,)`` [m] of the lower of heel and ball, by side."""
-    feet = foot_points(motion.skeleton)
-    heights = feet.positions(*motion.joint_frames())[..., 1]
-    sides = ("left", "right")
-    return {s: heights[:, [feet.index(f"{s}_heel"), feet.index(f"{s}_ball")]].min(axis=1) for s in sides}
 
 
 def _find_landing_frame(height: FloatArray, peak: int, motion: Motion, landed: float) -> int:

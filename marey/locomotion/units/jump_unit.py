@@ -15,7 +15,6 @@ from marey.base import BoolArray, FloatArray, InputError
 from marey.locomotion.units.captured_jumps import canonical_steps, canonical_times, interpolate_cubic
 from marey.locomotion.units.gait_unit import measure_leg_length, rotations_from_rows, unit_rows
 from marey.locomotion.units.jump_flight import (
-    GRAVITY,
     Airtime,
     JumpGeometry,
     bend_knees,
@@ -48,11 +47,6 @@ class JumpUnit:
     flight: tuple[float, float]  # phases of toe off and heel strike
     run_up_speed_mps: float
     leg_length_m: float
-
-    @property
-    def frequency_hz(self) -> float:
-        """Phase per second."""
-        return 1.0 / self.duration_s
 
     @property
     def flight_s(self) -> float:
@@ -118,16 +112,6 @@ class FlightEdges:
         root = rows[:, :3] * JUMP_LEG_M
         com = geometry.com + root
         return cls(measure_jump_length(geometry, instants, root, air), com[1] - com[0])
-
-    @property
-    def spread_m(self) -> float:
-        """Part of the jump length [m] that is not flown: from toe-off to root and from root to heel strike."""
-        return self.length_m - float(self.flown[2])
-
-    def airtime_for(self, rise_m: float) -> float:
-        """Time in the air [s] in which the centre of mass rises so high, between the heights of both stances."""
-        drop = max(-float(self.flown[1]), -0.9 * rise_m)
-        return float(np.sqrt(2.0 * rise_m / GRAVITY) + np.sqrt(2.0 * (rise_m + drop) / GRAVITY))
 
 
 def leaving_and_landing_feet(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
