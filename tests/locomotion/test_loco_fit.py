@@ -10,7 +10,7 @@ import pytest
 from marey.base import FormatError, InputError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, load_manifest, load_model
-from marey.locomotion.fitting.fit import column_weights, fit_units, posture_columns
+from marey.locomotion.fitting.fit import COLUMN_WEIGHTS, POSTURE_COLUMNS, fit_units
 from marey.locomotion.fitting.trials import TrialGroup, reject_outliers
 from marey.locomotion.units.gait_unit import (
     Cycle,
@@ -265,7 +265,7 @@ def test_a_model_needs_walks_and_runs(units):
 
 
 def test_noisy_joints_weigh_less_and_legs_are_no_posture():
-    weights, posture = column_weights(), posture_columns()
+    weights, posture = COLUMN_WEIGHTS, POSTURE_COLUMNS
     wrist, knee = 3 + 3 * HUMAN.index("left_wrist"), 3 + 3 * HUMAN.index("left_knee")
     assert weights[wrist] < weights[knee] == 1.0
     assert posture[wrist] == 1.0 and posture[knee] == 0.0 and not posture[:3].any()

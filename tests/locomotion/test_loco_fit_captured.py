@@ -11,7 +11,7 @@ from oracles.speed_fits import leave_speed_out, make_flat_synthesis
 
 from marey.cli import main
 from marey.locomotion import LocomotionModel, load_manifest, load_model
-from marey.locomotion.fitting.fit import column_weights, fit_shared_speed_law, flatten_units
+from marey.locomotion.fitting.fit import COLUMN_WEIGHTS, fit_shared_speed_law, flatten_units
 from marey.locomotion.fitting.quality import (
     UnitGroup,
     count_components,
@@ -109,7 +109,7 @@ def test_glardon_a11_the_first_components_are_speed(train, test):
     """One component alone for 07 and 08; for 16 speed lies between the first two (0.62 and 0.54), together 0.82."""
     for subject in ("07", "08", "16"):
         group = UnitGroup.from_units(group_of([*train.units, *test.units], (subject, "walk")))
-        weights = np.tile(column_weights(), group.units[0].num_frames)
+        weights = np.tile(COLUMN_WEIGHTS, group.units[0].num_frames)
         scores = principal_components(group.table, n_components=2, weights=weights).scores(group.table)
         alone = max(abs(np.corrcoef(scores[:, i], group.speeds)[0, 1]) for i in (0, 1))
         design = np.column_stack([np.ones(len(scores)), scores])

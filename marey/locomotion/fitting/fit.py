@@ -7,7 +7,7 @@ were captured in gaits only, is balanced from their walking units.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -145,6 +145,12 @@ def cycle_mean(row: FloatArray, posture: FloatArray) -> FloatArray:
 EXPLAINED: Final = (0.98, 0.999)  # of the main level (the thesis: 0.95); of the levels below, which cost little
 NOISY_JOINTS: Final = ("neck", "head", "left_wrist", "right_wrist", "left_foot", "right_foot")
 NOISY_JOINT_WEIGHT: Final = 0.25  # of joints whose captured angles are mostly noise
+COLUMN_WEIGHTS: Final[FloatArray] = np.repeat(
+    [1.0, *(NOISY_JOINT_WEIGHT if name in NOISY_JOINTS else 1.0 for name in HUMAN.names)], 3
+)  # (D,) of the columns of a unit in the components: noisy joints count less
+POSTURE_COLUMNS: Final[FloatArray] = np.repeat([0.0, *(float(not n.endswith(LEG_PARTS)) for n in HUMAN.names)], 3)
+"""One for the columns ``(D,)`` of a person's posture, zero for root and legs."""
+SIDES: Final = ("left", "right")
 
 
 def flatten_units(units: Sequence[MotionUnit], means: FloatArray) -> MotionUnits:
@@ -152,24 +158,6 @@ def flatten_units(units: Sequence[MotionUnit], means: FloatArray) -> MotionUnits
     rows = np.stack([unit_rows(unit.root, unit.wxyz, means).ravel() for unit in units])
     subjects, gaits = tuple(unit.subject for unit in units), tuple(unit.gait for unit in units)
     return MotionUnits(rows, subjects, gaits, np.array([unit.speed_n for unit in units]))
-
-
-def column_weights() -> FloatArray:
-    """Weight ``(D,)`` of the columns of a unit in the components: noisy joints count less."""
-    weights = np.ones(3 + 3 * HUMAN.num_joints)
-    for name in NOISY_JOINTS:
-        j = HUMAN.index(name)
-        weights[3 + 3 * j : 6 + 3 * j] = NOISY_JOINT_WEIGHT
-    return weights
-
-
-def posture_columns() -> FloatArray:
-    """One for the columns ``(D,)`` of a person's posture, zero for root and legs."""
-    columns = np.zeros(3 + 3 * HUMAN.num_joints)
-    for j, name in enumerate(HUMAN.names):
-        if not name.endswith(LEG_PARTS):
-            columns[3 + 3 * j : 6 + 3 * j] = 1.0
-    return columns
 
 
 STANDING_KNEE_RAD: Final = float(
@@ -196,52 +184,31 @@ def build_standing_row(walks: Sequence[MotionUnit], means: FloatArray) -> FloatA
             # A softly bent leg whose foot stays level
             share = {"hip": -0.5, "knee": 1.0, "ankle": -0.5}.get(name.split("_")[-1], 0.0)
             wxyz[j] = SO3.exp(np.array([share * STANDING_KNEE_RAD, 0.0, 0.0])).wxyz
-    wxyz = balance_standing_pose(wxyz)
+    # The spine is pitched until the head is over the pelvis, then the whole body about its ankles until the centre of
+    # mass is over the feet: secants on the angle about the parent's axis across.
+    legs = {HUMAN.index(f"{side}_{part}"): sign for side in SIDES for part, sign in (("hip", 1.0), ("ankle", -1.0))}
+    for joints, place, goal in (
+        ({spine: 1.0}, _head_ahead_m, STANDING_HEAD_AHEAD_M),
+        (legs, _com_over_feet, STANDING_COM_FRACTION),
+    ):
+        for _ in range(NUM_SECANT_STEPS):
+            here, there = place(wxyz), place(_pitch_joints(wxyz, joints, PROBE_RAD))
+            wxyz = _pitch_joints(wxyz, joints, PROBE_RAD * (goal - here) / (there - here))
     root = np.zeros((1, 3))
     ankle = joint_positions(HUMAN, root, wxyz[None])[0, HUMAN.index("right_ankle"), 1]
     root[0, 1] = HUMAN.rest_positions()[HUMAN.index("right_ankle"), 1] - ankle
     return unit_rows(root / HUMAN_LEG_M, wxyz[None], means)[0]
 
 
-def balance_standing_pose(wxyz: FloatArray) -> FloatArray:
-    """Straighten a standing pose ``(J, 4)``: its head over its pelvis, its centre of mass over its feet."""
-    spine = HUMAN.index("spine1")
-    upright = _solve_secant(
-        wxyz, lambda pose, angle: _pitch_joints(pose, {spine: angle}), _head_ahead, STANDING_HEAD_AHEAD_M
-    )
-    legs = [(HUMAN.index(f"{side}_hip"), HUMAN.index(f"{side}_ankle")) for side in ("left", "right")]
-    signs = {joint: sign for pair in legs for joint, sign in zip(pair, (1.0, -1.0), strict=True)}
-    return _solve_secant(
-        upright,
-        lambda pose, angle: _pitch_joints(pose, {j: sign * angle for j, sign in signs.items()}),
-        _com_over_feet,
-        STANDING_COM_FRACTION,
-    )
-
-
-def _solve_secant(
-    pose: FloatArray,
-    turn: Callable[[FloatArray, float], FloatArray],
-    measure: Callable[[FloatArray], float],
-    goal: float,
-) -> FloatArray:
-    """Turn a pose until a measure of it reaches a goal, by secants."""
-    for _ in range(NUM_SECANT_STEPS):
-        here, there = measure(pose), measure(turn(pose, PROBE_RAD))
-        pose = turn(pose, PROBE_RAD * (goal - here) / (there - here))
-    return pose
-
-
-def _pitch_joints(wxyz: FloatArray, angles: Mapping[int, float]) -> FloatArray:
-    """Pitch some joints by angles [rad] about the parent's axis across."""
+def _pitch_joints(wxyz: FloatArray, signs: Mapping[int, float], angle: float) -> FloatArray:
+    """Pitch some joints of a pose ``(J, 4)`` by an angle [rad], up or down."""
     out = wxyz.copy()
-    for joint, angle in angles.items():
-        out[joint] = (SO3.exp(np.array([angle, 0.0, 0.0])) @ SO3(out[joint])).wxyz
+    for joint, sign in signs.items():
+        out[joint] = (SO3.exp(np.array([sign * angle, 0.0, 0.0])) @ SO3(out[joint])).wxyz
     return out
 
 
-def _head_ahead(wxyz: FloatArray) -> float:
-    """How far [m] the head is ahead of the pelvis."""
+def _head_ahead_m(wxyz: FloatArray) -> float:
     positions = joint_positions(HUMAN, np.zeros((1, 3)), wxyz[None])[0]
     return float(positions[HUMAN.index("head"), 2] - positions[0, 2])
 
@@ -328,7 +295,7 @@ def fit_units(
     at_rest = {person: np.tile(standing[k], num_frames) for k, person in enumerate(people)}
     stands = MotionUnits(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
     # Captured, lent and standing units, one below the other
-    parts = [table, *prior_units(table, lines, at_rest, posture_columns()), stands]
+    parts = [table, *prior_units(table, lines, at_rest, POSTURE_COLUMNS), stands]
     whole = MotionUnits(
         np.concatenate([part.table for part in parts]),
         tuple(s for part in parts for s in part.subjects),
@@ -336,8 +303,7 @@ def fit_units(
         np.concatenate([part.speeds for part in parts]),
     )
     # Main, personal and gait components; columns of noisy joints weigh less in all of them
-    weights = column_weights()
-    scales = np.tile(weights, whole.table.shape[1] // len(weights))
+    scales = np.tile(COLUMN_WEIGHTS, num_frames)
     scaled = MotionUnits(whole.table * scales, whole.subjects, whole.gaits, whole.speeds)
     count = principal_components(scaled.table, explained=explained).count
     fitted = HierarchicalPCA(explained=EXPLAINED[1], n_main=count).fit(scaled)

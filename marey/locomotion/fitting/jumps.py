@@ -17,7 +17,6 @@ from marey.locomotion.fitting.trials import (
     TrialLoader,
     choose_trials,
     make_loader,
-    trial_subject,
 )
 from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.planning.run_up import THESIS_LAWS, fit_run_up
@@ -94,7 +93,7 @@ def fit_poses(scores: FloatArray, table: JumpTable, centre: FloatArray) -> tuple
     root = np.sqrt(table.weights)[:, None]
     left = np.concatenate([design * root, np.sqrt(RIDGE) * np.eye(count, count + 3)])
     right = np.concatenate([scores * root, np.zeros((count, scores.shape[1]))])
-    solved = _solve_least_squares(left, right)
+    solved = np.linalg.lstsq(left, right, rcond=None)[0]
     return solved[:count] + solved[count], solved[count + 1 :]
 
 
@@ -103,7 +102,7 @@ def share_leg_offsets(offsets: FloatArray, leapers: BoolArray) -> FloatArray:
 
     A walker's long stride would otherwise make up the whole length of a short leap, which would not leave the ground.
     """
-    is_leg = np.array([True] * 3 + [name.endswith(LEG_PARTS) for name in HUMAN.names for _ in range(3)])
+    is_leg = np.repeat([True, *(name.endswith(LEG_PARTS) for name in HUMAN.names)], 3)
     common = offsets[leapers].mean(axis=0)
     legs = np.tile(is_leg, offsets.shape[1] // len(is_leg)) & ~leapers[:, None]
     return np.where(legs, (1.0 - OWN_LEG_WEIGHT) * common + OWN_LEG_WEIGHT * offsets, offsets)
@@ -159,17 +158,14 @@ def _fit_line(lengths: FloatArray, values: FloatArray, slope: float) -> FloatArr
     """Constant and slope ``(2,)`` of values by length; with the slope given where the jumps are too few."""
     if len(lengths) < MIN_JUMPS_FOR_SLOPE:
         return np.array([float(np.mean(values - slope * lengths)), slope])
-    return _solve_least_squares(np.stack([np.ones(len(lengths)), lengths], axis=1), values)
+    return np.linalg.lstsq(np.stack([np.ones(len(lengths)), lengths], axis=1), values, rcond=None)[0]
 
 
 def _fit_planes(table: JumpTable, values: FloatArray) -> FloatArray:
     """Constant and slopes by length and airtime ``(3, m)`` of values ``(n, m)``."""
     root = np.sqrt(table.weights)[:, None]
-    return _solve_least_squares(np.concatenate([np.ones((len(root), 1)), table.at], axis=1) * root, values * root)
-
-
-def _solve_least_squares(left: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.lstsq(left, right, rcond=None)[0], dtype=np.float64)
+    design = np.concatenate([np.ones((len(root), 1)), table.at], axis=1)
+    return np.linalg.lstsq(design * root, values * root, rcond=None)[0]
 
 
 JUMP_VARIANCE_EXPLAINED: Final = 0.97  # [-] of the variance of the rows; the thesis keeps 80 % of jumps
@@ -229,7 +225,7 @@ def capture_jumps(
                 fate = reason or "taken"
                 report(f"{kind} {name}: {jump.length_m:.2f} m, {jump.flight_s:.3f} s in the air, {fate}")
             if reason is None:
-                found.append(replace(jump, subject=trial_subject(name), clip=name))
+                found.append(replace(jump, subject=name.partition("_")[0], clip=name))
     if not found:
         raise InputError(f"no jump of kind '{kind}' in the trials given", "Name trials that hold some")
     return found

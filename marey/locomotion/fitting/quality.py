@@ -218,7 +218,7 @@ def report_quality(
 def report_held_out(
     model: LocomotionModel, source: ClipSource, plan: Manifest, *, report: Progress | None = None
 ) -> QualityReport:
-    """As :func:`quality_report`, from the clips of a manifest."""
+    """As :func:`report_quality`, from the clips of a manifest."""
     frames = model.gaits.base.shape[2]
     train = capture_units(source, plan, "train", report=report, num_frames=frames)
     test = capture_units(source, plan, "test", report=report, num_frames=frames)
@@ -249,14 +249,6 @@ def count_components(units: Sequence[MotionUnit], explained: float = 0.95) -> di
     return counts
 
 
-def measure_left_out_errors(units: Sequence[MotionUnit], key: tuple[str, str], means: FloatArray) -> list[float]:
-    """Distances [rad²] of the units of a person and gait, each from a fit of the others and of everybody else."""
-    own = [unit for unit in units if (unit.subject, unit.gait) == key]
-    others = [unit for unit in units if unit.gait == key[1] and unit.subject != key[0]]
-    line = fit_shared_speed_law(flatten_units(others, means), key[1])
-    return leave_unit_out(UnitGroup.from_units(own, means), make_pooled_fit(line))
-
-
 def _measure_group(
     model: LocomotionModel,
     key: tuple[str, str],
@@ -267,11 +259,13 @@ def _measure_group(
     synthesis = make_model_synthesis(model)
     seen, unseen = ([unit for unit in units if (unit.subject, unit.gait) == key] for units in (train, test))
     both = [*train, *test]
-    left = (
-        measure_left_out_errors(both, key, model.gaits.means)
-        if leave_out and len(seen) + len(unseen) >= MIN_GROUP
-        else []
-    )
+    left: list[float] = []
+    if leave_out and len(seen) + len(unseen) >= MIN_GROUP:
+        # Every unit from a fit of the person's others, on the slope of everybody else
+        others = [unit for unit in both if unit.gait == key[1] and unit.subject != key[0]]
+        line = fit_shared_speed_law(flatten_units(others, model.gaits.means), key[1])
+        own = [unit for unit in both if (unit.subject, unit.gait) == key]
+        left = leave_unit_out(UnitGroup.from_units(own, model.gaits.means), make_pooled_fit(line))
     spread = widest_spread([*seen, *unseen]) if left else 0.0
     return GroupError(
         *key,

@@ -125,36 +125,24 @@ TRIAL_RATES_HZ: Final[Mapping[str, float]] = {"75": 60.0, "141": 60.0, "143": 60
 TrialLoader = Callable[[str], Motion]
 
 
-@dataclass(frozen=True, slots=True)
-class FolderLoader:
-    """Trials by name from a folder of motion files."""
-
-    folder: Path
-    rates: Mapping[str, float]
-
-    def __call__(self, name: str) -> Motion:
-        """Read the trial ``name``, at its true rate."""
-        for suffix in (".bvh", ".amc"):
-            found = sorted(self.folder.rglob(f"{name}{suffix}"))
-            if found:
-                return load(found[0], rate_hz=self.rates.get(name, self.rates.get(trial_subject(name))))
-        raise MissingFileError(str(self.folder / f"{name}.bvh"), "Give the folder that holds the captured trials.")
-
-
 def make_loader(source: str | Path | Library | TrialLoader, rates: Mapping[str, float] = TRIAL_RATES_HZ) -> TrialLoader:
     """How to get a trial by its name from a folder, a library, or a function that does it."""
     if isinstance(source, str | Path):
-        return FolderLoader(Path(source), rates)
+        folder = Path(source)
+
+        def load_trial(name: str) -> Motion:
+            # The true rate is that of the trial, or of its performer: what stands before the underscore.
+            found = [file for suffix in (".bvh", ".amc") for file in sorted(folder.rglob(f"{name}{suffix}"))]
+            if not found:
+                raise MissingFileError(str(folder / f"{name}.bvh"), "Give the folder that holds the captured trials.")
+            return load(found[0], rate_hz=rates.get(name, rates.get(name.partition("_")[0])))
+
+        return load_trial
     if isinstance(source, Library):
         return lambda name: source.load(source.find(name).id)
     if callable(source):
         return source
     raise InputError(f"no trials in a {type(source).__name__}", "Give a folder, a library or a function of the name")
-
-
-def trial_subject(trial: str) -> str:
-    """The performer of a trial: what stands before the underscore."""
-    return trial.partition("_")[0]
 
 
 def choose_trials(manifest: Mapping[str, Iterable[str]] | None) -> dict[str, tuple[str, ...]]:
