@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.gait_tables import frequency_at
 from oracles.speed_fits import leave_speed_out, make_flat_synthesis
 
 from marey.cli import main
@@ -180,4 +181,4 @@ def test_the_verb_fits_and_judges_a_small_model(mocap, tmp_path, capsys):
     judged = json.loads(report.read_text(encoding="utf-8"))
     assert judged["num_test"] >= 2 and judged["cells"][0]["subject"] == "16"
     model = load_model(out)
-    assert model.gaits.frequency_at(1.4, 0.0, model.weights()) == pytest.approx(0.93, rel=0.25)
+    assert frequency_at(model.gaits, 1.4, 0.0, model.weights()) == pytest.approx(0.93, rel=0.25)

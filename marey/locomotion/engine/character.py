@@ -206,11 +206,6 @@ class Engine:
         """Values that the last :meth:`set` clamped, one sentence each."""
         return self._controller.notes
 
-    def raw_pose(self) -> Pose:
-        """The pose now, before feet are held to the ground."""
-        frame = self._source.frame()
-        return Pose(self.skeleton, frame.root_position, SO3(frame.rotations))
-
     def frequency_table(self) -> tuple[FloatArray, FloatArray]:
         """Speeds ``(G,)`` [m/s] and cycles per second ``(2, G)`` [Hz] of walk and run, for this size and style."""
         return self._walker.frequency_table()

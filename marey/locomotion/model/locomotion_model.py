@@ -82,24 +82,6 @@ class GaitArrays(NamedTuple):
             total += shares[k, t] * (self.base[k, t] + np.tensordot(scores[k, t], self.lift[k, t], axes=1))
         return total
 
-    def frequency_at(self, speed_n: float, run: float, weights: ArrayLike) -> float:
-        """Cycles per second [Hz] on the model's own legs."""
-        return float(np.sum(self.shares(run, weights) * _interpolate_table(self.frequency, self.speeds, speed_n)))
-
-    def events_at(self, speed_n: float, run: float, weights: ArrayLike) -> FloatArray:
-        """Phases ``(8,)`` of the foot events, unwrapped, in the order of ``EVENTS``."""
-        return np.einsum(
-            "kt,kte->e", self.shares(run, weights), _interpolate_table(self.events, self.speeds, speed_n, axis=2)
-        )
-
-
-def _interpolate_table(table: FloatArray, speeds: FloatArray, speed: float, axis: int = -1) -> FloatArray:
-    """A table at one speed, linear between its own and level beyond them."""
-    s = min(max(float(speed), float(speeds[0])), float(speeds[-1]))
-    i = min(int(np.searchsorted(speeds, s, side="right")) - 1, len(speeds) - 2)
-    part = (s - speeds[i]) / (speeds[i + 1] - speeds[i])
-    return (1.0 - part) * np.take(table, i, axis=axis) + part * np.take(table, i + 1, axis=axis)
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LocomotionModel:

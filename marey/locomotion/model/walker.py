@@ -121,11 +121,6 @@ class GaitWalker:
         """Time [s] to the end of the plan."""
         return max(float(self._plan.knots[-1] - self._arrays.clock[0]), 0.0)
 
-    @property
-    def held(self) -> BoolArray:
-        """Which effectors ``(4,)`` are on the ground."""
-        return self._arrays.held.copy()
-
     def go_to(self, parameters: GaitParameters, over_s: float = 0.0) -> None:
         """Change parameters in straight lines over a time [s], at least 0.1 s.
 

@@ -252,21 +252,17 @@ def round_corners(points: FloatArray, slack_m: float) -> FloatArray:
     line = _round_gentle_corners(points[: edges[1] + 1], slack_m)
     for first, last in pairwise(edges[1:]):
         onward = _round_gentle_corners(points[first : last + 1], slack_m)
-        line = _round_hairpin(line, onward, slack_m)
+        # The turn of a hairpin may begin before its point.
+        way, band = GroundPath(line), np.concatenate([line, onward])
+        for back in [back for back in HAIRPIN_BACK_M if back < way.length_m - 0.1]:
+            start, heading = way.point_at(way.length_m - back), float(way.heading_at(way.length_m - back))
+            turn = _find_widest_turn(onward, start, heading, slack_m, band)
+            if turn is not None:
+                line = np.concatenate([line[way.lengths < way.length_m - back - 1e-6], turn])
+                break
+        else:
+            raise _no_room_error(np.pi, slack_m)
     return smooth_points(resample_evenly(line)) if len(edges) > 2 else line
-
-
-def _round_hairpin(line: FloatArray, onward: FloatArray, slack_m: float) -> FloatArray:
-    """One line and the next, with a turn that may begin before the point of the corner."""
-    way, band = GroundPath(line), np.concatenate([line, onward])
-    for back in HAIRPIN_BACK_M:
-        if back >= way.length_m - 0.1:
-            continue
-        start, heading = way.point_at(way.length_m - back), float(way.heading_at(way.length_m - back))
-        turn = _find_widest_turn(onward, start, heading, slack_m, band)
-        if turn is not None:
-            return np.concatenate([line[way.lengths < way.length_m - back - 1e-6], turn])
-    raise _no_room_error(np.pi, slack_m)
 
 
 def _round_gentle_corners(points: FloatArray, slack_m: float) -> FloatArray:

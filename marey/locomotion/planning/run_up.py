@@ -34,10 +34,6 @@ class RunUpLaw:
         """Normalised length of the jump that fits a normalised speed [1/s]."""
         return (speed_n - self.offset) / self.slope
 
-    def fits(self, speed_n: float, length_n: float) -> bool:
-        """Whether a speed is within the tolerance of what a length wants."""
-        return abs(speed_n - self.speed(length_n)) <= self.tolerance + 1e-12
-
 
 THESIS_LAWS: Final[Mapping[str, RunUpLaw]] = {
     "walk": RunUpLaw(0.97, -0.04, 0.10, 0.97),
@@ -89,11 +85,6 @@ class SpeedRamp:
     run: tuple[float, float]  # [-] start, end
     change: tuple[float, float] = (0.0, 1.0)  # parts of the duration between which walking becomes running
     is_feasible: bool = True
-
-    @property
-    def acceleration(self) -> float:
-        """Change of speed per second [m/s²]."""
-        return (self.speed[1] - self.speed[0]) / self.duration_s if self.duration_s > 0.0 else 0.0
 
     def knots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Times [s], speeds [m/s] and shares of running, linear in between."""

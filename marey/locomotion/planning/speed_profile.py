@@ -267,7 +267,6 @@ class SpeedProfile:
     run: tuple[float, float]  # walk (0) or run (1) at both ends, linear in between
     max_acceleration: float  # [m/s²]
     status: str  # "ok", or why there is no profile
-    table: FrequencyTable
 
     @property
     def is_feasible(self) -> bool:
@@ -278,11 +277,6 @@ class SpeedProfile:
     def num_cycles(self) -> float:
         """Gait cycles from the start to the end."""
         return self.final_phase - self.phase
-
-    @property
-    def heel_strikes(self) -> int:
-        """How often the phase passes a whole number before or at the end."""
-        return int(np.floor(self.final_phase + 1e-9) - np.floor(self.phase))
 
     @property
     def times(self) -> FloatArray:
@@ -303,12 +297,6 @@ class SpeedProfile:
         """Walk (0) to run (1) at times ``(...)``."""
         u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
         return self.run[0] + (self.run[1] - self.run[0]) * u
-
-    def phase_at(self, time_s: float) -> float:
-        """Phase at a time, not wrapped: the integral of the frequency."""
-        u = min(max(time_s / self.duration_s, 0.0), 1.0)
-        made = integrate_cycles(*self.table.frequency_table(), self.powers, np.array(self.run), self.duration_s, u)
-        return self.phase + float(made)
 
 
 def _evaluate_polynomial(powers: FloatArray, u: FloatArray) -> FloatArray:
@@ -398,9 +386,9 @@ def plan_profile(
             is_signed=rule == "signed",
         )
         if code != 0:
-            return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
+            return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code])
         hardest = max(abs(powers[1]), abs(powers[1] + 2.0 * powers[2])) / duration
-        return SpeedProfile(powers, duration, phase, final + strike, run, float(hardest), "ok", table)
+        return SpeedProfile(powers, duration, phase, final + strike, run, float(hardest), "ok")
     # The exact phase integral, for each heel strike near the even profile
     fastest = float(table.speeds_mps[-1]) if fastest_mps is None else fastest_mps
     problem = ProfileProblem(
@@ -422,5 +410,5 @@ def plan_profile(
     if distance_m > 1e-6:
         code = search_heel_strikes(problem, place, best)
     if code != 0:
-        return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
-    return SpeedProfile(best[:5], float(best[5]), phase, float(best[6]), run, float(best[7]), "ok", table)
+        return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code])
+    return SpeedProfile(best[:5], float(best[5]), phase, float(best[6]), run, float(best[7]), "ok")

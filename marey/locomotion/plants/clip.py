@@ -107,9 +107,20 @@ def plan_schedule(
         forecast.landing[before : plant.start, k] = raw
         away = plant.place - raw
         forecast.shift[before : plant.stop, k] = (away[0], plant.ground - floor, away[2])
-    if edit is not None:
-        for plant in plants:
-            _apply_edit(forecast, plant, points, legs, edit)
+    for plant in plants if edit is not None else ():
+        # An edit shifts the plant of an ankle, and turns the foot of a toe.
+        k, before = plant.effector, _previous_plant_end(forecast.planted, plant)
+        goal = np.array([plant.place[0], plant.ground + legs.rest[k], plant.place[2]])
+        wanted = goal if edit is None else np.asarray(edit(k, plant.start, goal), dtype=np.float64)
+        if wanted.shape != (3,) or not np.isfinite(wanted).all():
+            raise InputError("an edit of a foot plant gave no point", "Return three finite numbers, in metres")
+        if k % 2 == 0:
+            forecast.shift[before : plant.stop, k] += wanted - goal
+        else:
+            ankle = points[plant.start, k - 1]
+            old, new = goal - ankle, wanted - ankle
+            turn = float(np.arctan2(new[0], new[2]) - np.arctan2(old[0], old[2]))
+            forecast.toe_in[before : plant.stop, k // 2] = (turn + np.pi) % (2.0 * np.pi) - np.pi
     return forecast, floor
 
 
@@ -132,24 +143,6 @@ def _previous_plant_end(flags: BoolArray, plant: PlannedPlant) -> int:
     """First frame after the plant before."""
     earlier = np.flatnonzero(flags[: plant.start, plant.effector])
     return int(earlier[-1]) + 1 if len(earlier) else 0
-
-
-def _apply_edit(
-    forecast: PlantForecast, plant: PlannedPlant, points: FloatArray, legs: LegArrays, edit: GoalEdit
-) -> None:
-    """Shift an ankle's plant, or turn the foot of a toe's, as an edit asks."""
-    k, before = plant.effector, _previous_plant_end(forecast.planted, plant)
-    goal = np.array([plant.place[0], plant.ground + legs.rest[k], plant.place[2]])
-    wanted = np.asarray(edit(k, plant.start, goal), dtype=np.float64)
-    if wanted.shape != (3,) or not np.isfinite(wanted).all():
-        raise InputError("an edit of a foot plant gave no point", "Return three finite numbers, in metres")
-    if k % 2 == 0:
-        forecast.shift[before : plant.stop, k] += wanted - goal
-        return
-    ankle = points[plant.start, k - 1]
-    old, new = goal - ankle, wanted - ankle
-    turn = float(np.arctan2(new[0], new[2]) - np.arctan2(old[0], old[2]))
-    forecast.toe_in[before : plant.stop, k // 2] = (turn + np.pi) % (2.0 * np.pi) - np.pi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -333,7 +326,21 @@ def pivot_landing_feet(motion: Motion) -> Motion:
     assert motion.contacts is not None
     for side in ("left", "right"):
         limb = Limb.from_name(motion.skeleton, f"{side}_leg")
-        shift = _ankle_shifts(motion, side)
+        heel, toe = (motion.contacts.track(f"{side}_{part}") for part in ("heel", "toe"))
+        path = contact_positions(motion)[:, contact_points(motion.skeleton).index(f"{side}_heel")]
+        shift, before = np.zeros((motion.num_frames, 3)), 0
+        for start, stop in find_runs(heel | toe):
+            # A foot that lands on its heel alone, and keeps it down, pivots until heel and toe are down.
+            both = start + np.flatnonzero(heel[start:stop] & toe[start:stop])
+            lands_on_heel = heel[start] and not toe[start]
+            if start > 0 and lands_on_heel and len(both) and heel[start : both[0]].all():
+                flat = int(both[0])
+                shift[start:flat] = (path[flat] - path[start:flat]) * [1.0, 0.0, 1.0]
+                # The shift fades in before the strike by a cubic step.
+                first = max(before, start - round(LANDING_EASE_S * motion.rate_hz))
+                u = (np.arange(first, start) - first) / max(start - first, 1)
+                shift[first:start] = smoothstep(u)[:, None] * shift[start]
+            before = stop
         if np.any(shift):
             ankles = motion.joint_positions()[:, limb.end] + shift
             _, frames = motion.joint_frames()
@@ -341,28 +348,6 @@ def pivot_landing_feet(motion: Motion) -> Motion:
                 motion, limb, ankles, end_rotations=frames[:, limb.end], stretch=MAX_PIVOT_LEG_EXTENSION
             ).motion  # fmt: skip
     return replace(motion, contacts=trim_sliding_contacts(motion))
-
-
-def _ankle_shifts(motion: Motion, side: str) -> FloatArray:
-    """What to add to the ankle ``(F, 3)`` [m]."""
-    assert motion.contacts is not None
-    heel, toe = (motion.contacts.track(f"{side}_{part}") for part in ("heel", "toe"))
-    path = contact_positions(motion)[:, contact_points(motion.skeleton).index(f"{side}_heel")]
-    shift = np.zeros((motion.num_frames, 3))
-    before = 0
-    for start, stop in find_runs(heel | toe):
-        # A foot that lands on its heel alone, and keeps it down, pivots until heel and toe are down.
-        both = start + np.flatnonzero(heel[start:stop] & toe[start:stop])
-        lands_on_heel = heel[start] and not toe[start]
-        if start > 0 and lands_on_heel and len(both) and heel[start : both[0]].all():
-            flat = int(both[0])
-            shift[start:flat] = (path[flat] - path[start:flat]) * [1.0, 0.0, 1.0]
-            # The shift fades in before the strike by a cubic step.
-            first = max(before, start - round(LANDING_EASE_S * motion.rate_hz))
-            u = (np.arange(first, start) - first) / max(start - first, 1)
-            shift[first:start] = smoothstep(u)[:, None] * shift[start]
-        before = stop
-    return shift
 
 
 def trim_sliding_contacts(motion: Motion) -> Contacts:

@@ -30,10 +30,6 @@ class PlantInterval(NamedTuple):
     start: float
     stop: float
 
-    def covers(self, frame: float) -> bool:
-        """Tell whether a frame lies within."""
-        return self.start <= frame <= self.stop
-
 
 def plant_windows(run: float = 0.0) -> FloatArray:
     """Enclosed windows ``(4, 2)`` as phases, for a share of running between 0 and 1 (linear between both)."""

@@ -62,7 +62,13 @@ def parse_script(text: str, *, file: str = "<script>") -> Script:
             (cast(int, line), kind, number, row) for number, (line, row) in enumerate(zip(lines, tables, strict=True))
         ]
     rows = sorted(elements, key=lambda row: row[0])
-    timeline = tuple(_read_toml_element(kind, number, row, place) for _, kind, number, row in rows)
+    timeline: tuple[Element, ...] = ()
+    for _, kind, number, row in rows:
+        here = place.at(kind, number)
+        table = {_SPELLINGS.get(key, key): value for key, value in as_table(row, here).items()}
+        if isinstance(table.get("run"), bool):
+            table["run"] = float(table["run"])
+        timeline += (_read_record(table, _ELEMENT_TYPES[kind], here),)
     header = {key: value for key, value in data.items() if key not in _ELEMENT_TYPES}
     header.setdefault("name", Path(file).stem.strip("<>") or "script")
     order = tuple(line for line, *_ in rows)
@@ -80,14 +86,6 @@ def check_order_with_lines(timeline: tuple[Element, ...], file: str, lines: tupl
     except ElementError as error:
         line = lines[error.index] if error.index < len(lines) else 1
         raise FormatError(error.what, file, line, error.fix) from None
-
-
-def _read_toml_element(kind: str, number: int, row: Any, place: TomlLocation) -> Element:
-    here = place.at(kind, number)
-    table = {_SPELLINGS.get(key, key): value for key, value in as_table(row, here).items()}
-    if isinstance(table.get("run"), bool):
-        table["run"] = float(table["run"])
-    return _read_record(table, _ELEMENT_TYPES[kind], here)
 
 
 def _read_record(table: dict[str, Any], kind: type[Any], place: TomlLocation, **read: Any) -> Any:
@@ -252,8 +250,14 @@ def _read_xml_element(node: XmlNode, file: str) -> Element:
             if weight < 0.0:
                 _xml_error(file, child, f"style '{name}' has the weight {weight:g}", "Weights are zero or more")
             styles[name] = weight
-        elif node.tag == "jump" and child.tag in ("type", "takeoff"):
-            values |= _read_jump_value(child, file)
+        elif node.tag == "jump" and child.tag == "takeoff":
+            x, z = (XmlNode("takeoff", {}, child.line, child.attributes.get(axis, "")) for axis in ("x", "z"))
+            values["takeoff"] = (_read_number(x, file), _read_number(z, file))
+        elif node.tag == "jump" and child.tag == "type":
+            # A number is read as typeOfLocomotion of an action is.
+            text = child.text.strip()
+            number = f"{float(text):g}" if _NUMBER.fullmatch(text) else ""
+            values["kind"] = _XML_JUMP_KINDS.get(number, text)
         else:
             known = (*_TAGS[node.tag], *(("perso",) if node.tag != "transition" else ()))
             _xml_error(file, child, f"unknown tag <{child.tag}> in a <{node.tag}>", f"Known are {', '.join(known)}")
@@ -266,16 +270,6 @@ def _read_xml_element(node: XmlNode, file: str) -> Element:
     if node.tag == "transition":
         return _build_record(Transition, node, file, **values)
     return _build_record(Action if node.tag == "action" else JumpAction, node, file, style=styles or None, **values)
-
-
-def _read_jump_value(node: XmlNode, file: str) -> dict[str, Any]:
-    if node.tag == "takeoff":
-        x, z = (XmlNode("takeoff", {}, node.line, node.attributes.get(axis, "")) for axis in ("x", "z"))
-        return {"takeoff": (_read_number(x, file), _read_number(z, file))}
-    text = node.text.strip()
-    if _NUMBER.fullmatch(text):  # as typeOfLocomotion of an action
-        text = _XML_JUMP_KINDS.get(f"{float(text):g}", text)
-    return {"kind": text}
 
 
 def _read_number(node: XmlNode, file: str) -> float:

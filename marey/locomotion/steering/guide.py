@@ -127,7 +127,15 @@ class PathGuide:
         if self.stage in ("run-up", "leap"):
             return self._jumping(engine)
         if self.stage == "wait":
-            return self._waiting(dt)
+            goal = self.goals[0]
+            assert isinstance(goal, HaltGoal)
+            self._waited_s += dt
+            if self._waited_s < goal.seconds:
+                return True
+            self.goals.pop(0)
+            self.stage = "cruise"
+            self._since_s = np.inf  # plan anew at the next step, whatever the feet do
+            return bool(self.goals)
         self.along_m = self.way.nearest(engine.position, self.along_m)
         if self.stage == "halt" and engine.speed <= STILL_MPS and self._left_s <= 0.0:
             self.stage, self._waited_s = "wait", 0.0
@@ -136,17 +144,6 @@ class PathGuide:
         if struck or self._since_s > MAX_PLAN_AGE_S:
             self._plan(engine)
         return self.goal is not None or self.along_m < self.way.length_m
-
-    def _waiting(self, dt: float) -> bool:
-        self._waited_s += dt
-        goal = self.goals[0]
-        assert isinstance(goal, HaltGoal)
-        if self._waited_s < goal.seconds:
-            return True
-        self.goals.pop(0)
-        self.stage = "cruise"
-        self._since_s = np.inf  # plan anew at the next step, whatever the feet do
-        return bool(self.goals)
 
     def _jumping(self, engine: Engine) -> bool:
         """Wait for the take-off, planning it anew at heel strikes; then for the landing."""

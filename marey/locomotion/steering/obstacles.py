@@ -163,33 +163,26 @@ def find_detour(
         The way from the walker on, or None when no side is free.
     """
     extent = obstacle.extent_from(position, heading_rad)
-    free = [
-        way
-        for name in ("left", "right")
-        if side in (None, name)
-        for way in [_search_side(extent, name, position, heading_rad, radius_m, (obstacle, *others))]
-        if way is not None
-    ]
-    return min(free, key=lambda way: way.length_m, default=None)
-
-
-def _search_side(
-    extent: Extent, side: str, position: FloatArray, heading: float, radius: float, boxes: Sequence[Obstacle]
-) -> GroundPath | None:
-    own = SIDE_FRACTION * min(extent.length_m, 1.0)
-    for attempt in range(MAX_DETOURS_TRIED):
-        margin = radius + SWAY_M + (own if attempt == 0 else 0.0) + DETOUR_STEP_M * max(0, attempt - 1)
-        offset = extent.left + margin if side == "left" else extent.right - margin
-        tried = [
-            pair for handle in HANDLES for pair in _detour_controls(extent, offset, handle, position, heading, margin)
-        ]
-        rough = [GroundPath(_sample_controls(pair, NUM_COARSE_POINTS, 0.1)) for pair in tried]
-        clearances = [min(box.distance(way.points).min() for box in boxes) for way in rough]
-        free = [i for i, clearance in enumerate(clearances) if clearance >= radius + 0.5 * SWAY_M]
-        if free:
-            best = min(free, key=lambda i: float(np.abs(rough[i].curvatures).max()))
-            return GroundPath(_sample_controls(tried[best], NUM_FINE_POINTS, SPACING_M))
-    return None
+    boxes, own = (obstacle, *others), SIDE_FRACTION * min(extent.length_m, 1.0)
+    ways: list[GroundPath] = []
+    for name in ("left", "right") if side is None else (side,):
+        for attempt in range(MAX_DETOURS_TRIED):
+            margin = radius_m + SWAY_M + (own if attempt == 0 else 0.0) + DETOUR_STEP_M * max(0, attempt - 1)
+            offset = extent.left + margin if name == "left" else extent.right - margin
+            tried = [
+                pair
+                for handle in HANDLES
+                for pair in _detour_controls(extent, offset, handle, position, heading_rad, margin)
+            ]
+            # Of the ways that are free, compared by few points, the one that bends least is taken.
+            rough = [GroundPath(_sample_controls(pair, NUM_COARSE_POINTS, 0.1)) for pair in tried]
+            clearances = [min(box.distance(way.points).min() for box in boxes) for way in rough]
+            free = [i for i, clearance in enumerate(clearances) if clearance >= radius_m + 0.5 * SWAY_M]
+            if free:
+                best = min(free, key=lambda i: float(np.abs(rough[i].curvatures).max()))
+                ways.append(GroundPath(_sample_controls(tried[best], NUM_FINE_POINTS, SPACING_M)))
+                break
+    return min(ways, key=lambda way: way.length_m, default=None)
 
 
 def _sample_controls(pair: tuple[FloatArray, FloatArray], count: int, spacing_m: float) -> FloatArray:
@@ -225,7 +218,16 @@ def find_route(start: FloatArray, goal: FloatArray, boxes: Sequence[Obstacle], *
     Raises:
         InputError: there is none.
     """
-    nodes = np.concatenate([start[None], goal[None], *[_corner_points(box, radius_m + CLEARANCE_M) for box in boxes]])
+    # Nodes are the ends and, round each corner of a box, two points that keep away from it.
+    rows, away = [start, goal], radius_m + CLEARANCE_M
+    for box in boxes:
+        centre = np.array(box.position)
+        along, across = heading_vector(box.heading_rad), heading_vector(box.heading_rad + 0.5 * np.pi)
+        for corner in box.corners():
+            side = np.sign([(corner - centre) @ along, (corner - centre) @ across])
+            rows += [corner + away * (side[0] * along + 0.4 * side[1] * across)]
+            rows += [corner + away * (0.4 * side[0] * along + side[1] * across)]
+    nodes = np.array(rows)
     is_open = _is_free(nodes, boxes, radius_m)
     is_open[:2] = True
     # Dijkstra's search; a line of sight is tested only where it would shorten the way.
@@ -241,33 +243,19 @@ def find_route(start: FloatArray, goal: FloatArray, boxes: Sequence[Obstacle], *
             continue
         for to in np.flatnonzero(is_open):
             new = cost + float(np.hypot(*(nodes[to] - nodes[at])))
-            if new < best.get(int(to), np.inf) and _is_visible(nodes[at], nodes[to], boxes, radius_m):
+            if new >= best.get(int(to), np.inf):
+                continue
+            count = max(2, int(np.hypot(*(nodes[to] - nodes[at])) / VISIBILITY_STEP_M))
+            line = nodes[at] + np.linspace(0.0, 1.0, count)[:, None] * (nodes[to] - nodes[at])
+            ends = min(3, count // 3)  # starts and ends close to a box are allowed
+            if _is_free(line[ends : count - ends], boxes, radius_m).all():
                 best[int(to)], before[int(to)] = new, at
                 heappush(heap, (new, int(to)))
     raise InputError("no way leads from the start to the goal", "Move them, or open a gap of a metre")
 
 
-def _corner_points(box: Obstacle, away: float) -> FloatArray:
-    """Points round the corners of a box, two to a corner."""
-    corners, centre = box.corners(), np.array(box.position)
-    along, across = heading_vector(box.heading_rad), heading_vector(box.heading_rad + 0.5 * np.pi)
-    rows: list[FloatArray] = []
-    for corner in corners:
-        side = np.sign([(corner - centre) @ along, (corner - centre) @ across])
-        rows += [corner + away * (side[0] * along + 0.4 * side[1] * across)]
-        rows += [corner + away * (0.4 * side[0] * along + side[1] * across)]
-    return np.array(rows)
-
-
 def _is_free(points: FloatArray, boxes: Sequence[Obstacle], radius: float) -> np.ndarray:
     return np.all([box.distance(points) >= radius for box in boxes], axis=0) if boxes else np.ones(len(points), bool)
-
-
-def _is_visible(a: FloatArray, b: FloatArray, boxes: Sequence[Obstacle], radius: float) -> bool:
-    count = max(2, int(np.hypot(*(b - a)) / VISIBILITY_STEP_M))
-    line = a + np.linspace(0.0, 1.0, count)[:, None] * (b - a)
-    ends = min(3, count // 3)  # starts and ends close to a box are allowed
-    return bool(_is_free(line[ends : count - ends], boxes, radius).all())
 
 
 def shift_path_past(

@@ -87,39 +87,34 @@ class LeapPlan:
         toe_off, strike, _ = self.times_s
         return "blend-in" if time_s < toe_off else "jump" if time_s < strike else "blend-out"
 
+    def phases(self, time_s: float) -> tuple[float, float]:
+        """Phases of gait and jump; from the toe off to the landing the gait's goes evenly from one to the other."""
+        toe_off, strike, _ = self.times_s
+        if time_s < toe_off:
+            return self.into.phases(self.into.progress(time_s))
+        if time_s >= strike:
+            jump, gait = self.out.phases(self.out.progress(time_s - strike))
+            return gait, jump
+        u = (time_s - toe_off) / (strike - toe_off)
+        gait = (1.0 - u) * self.into.a[1] + u * max(self.out.b[0], self.into.a[1])
+        return gait, self.into.b[1] + (time_s - toe_off) / self.jump.duration_s
+
     def frame(self, time_s: float) -> PoseFrame:
         """Raw pose at a time since the heel strike [s]."""
         toe_off, strike, _ = self.times_s
+        gait, phase = self.phases(time_s)
+        jump = place_frame(self.jump.frame(phase), self.anchor, self.heading_rad)
+        weigh = BLEND_WEIGHTS[self.weight]
         if time_s < toe_off:
-            p = self.into.progress(time_s)
-            phase, jump_phase = self.into.phases(p)
-            return blend_frames(
-                self._gait(self.start, self.into.a[0], phase), self._jump(jump_phase), BLEND_WEIGHTS[self.weight](p)
-            )
+            return blend_frames(self._gait(self.start, self.into.a[0], gait), jump, weigh(self.into.progress(time_s)))
         if time_s < strike:
-            return self._jump(self._jump_phase(time_s))
-        p = self.out.progress(time_s - strike)
-        jump_phase, phase = self.out.phases(p)
-        return blend_frames(
-            self._jump(jump_phase), self._gait(self.landing, self.out.b[0], phase), BLEND_WEIGHTS[self.weight](p)
-        )
-
-    def jump_phase(self, time_s: float) -> float:
-        """Phase of the jump at a time since the heel strike."""
-        toe_off, strike, _ = self.times_s
-        if time_s < toe_off:
-            return self.into.phases(self.into.progress(time_s))[1]
-        return self._jump_phase(time_s) if time_s < strike else self.out.phases(self.out.progress(time_s - strike))[0]
+            return jump
+        progress = self.out.progress(time_s - strike)
+        return blend_frames(jump, self._gait(self.landing, self.out.b[0], gait), weigh(progress))
 
     def gait_phase(self, time_s: float) -> float:
-        """Phase of the gait; from the toe off to the landing it goes evenly from the one to the other."""
-        toe_off, strike, _ = self.times_s
-        if time_s < toe_off:
-            return self.into.phases(self.into.progress(time_s))[0]
-        if time_s >= strike:
-            return self.out.phases(self.out.progress(time_s - strike))[1]
-        u = (time_s - toe_off) / (strike - toe_off)
-        return (1.0 - u) * self.into.a[1] + u * max(self.out.b[0], self.into.a[1])
+        """Phase of the gait."""
+        return self.phases(time_s)[0]
 
     def carriage(self, time_s: float) -> FloatArray:
         """Where the character is on the ground ``(x, z)`` [m]; straight between the toe off and the landing."""
@@ -133,12 +128,6 @@ class LeapPlan:
 
     def _carriage(self, start: FloatArray, cycles: float) -> FloatArray:
         return start + self.gait.speed / self.gait.frequency_hz * cycles * heading_vector(self.heading_rad)
-
-    def _jump_phase(self, time_s: float) -> float:
-        return self.into.b[1] + (time_s - self.times_s[0]) / self.jump.duration_s
-
-    def _jump(self, phase: float) -> PoseFrame:
-        return place_frame(self.jump.frame(phase), self.anchor, self.heading_rad)
 
     def _gait(self, start: FloatArray, window: float, phase: float) -> PoseFrame:
         return place_frame(self.gait.frame(phase), self._carriage(start, phase - window), self.heading_rad)

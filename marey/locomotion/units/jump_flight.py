@@ -109,18 +109,16 @@ def ground_root_path(
         rows = np.flatnonzero(is_down)
         slide[rows] = _smooth_triangular(slide[rows])
         slide[: rows[0], 1] = 0.0
-        slide[rows[-1] + 1 :] = _fade_correction(slide, int(rows[-1]), is_last=bool(rows[0] > 0))
+        # After the last stance the correction loses its pace; before the flight it ends at once, but for its place.
+        last, after = int(rows[-1]), np.arange(1, len(slide) - int(rows[-1]))[:, None]
+        if rows[0] > 0:
+            pace = slide[last] - slide[max(last - 1, 0)]
+            faded = FADE_PER_ROW * (1.0 - FADE_PER_ROW**after) / (1.0 - FADE_PER_ROW)
+            slide[last + 1 :] = slide[last] + pace * faded
+        else:
+            slide[last + 1 :] = slide[last] * [1.0, 0.0, 1.0]
         out -= slide
     return out
-
-
-def _fade_correction(slide: FloatArray, last: int, *, is_last: bool) -> FloatArray:
-    """Decay of a correction ``(N, 3)`` after row ``last``; it ends immediately before a flight."""
-    rows = np.arange(1, len(slide) - last)[:, None]
-    if not is_last:
-        return np.broadcast_to(slide[last] * [1.0, 0.0, 1.0], (len(rows), 3))
-    pace = slide[last] - slide[max(last - 1, 0)]
-    return slide[last] + pace * FADE_PER_ROW * (1.0 - FADE_PER_ROW**rows) / (1.0 - FADE_PER_ROW)
 
 
 def _smooth_triangular(values: FloatArray) -> FloatArray:
@@ -247,7 +245,17 @@ def hold_jump_feet(
     soles = points.positions(positions, turns)
     for side in SIDES:
         toe, ankle = (positions[:, HUMAN.index(f"{side}_{part}")] for part in ("foot", "ankle"))
-        shift = sum((_toe_shift(toe, times, s) for s in stances if s.side == side), start=np.zeros_like(toe))
+        shift = np.zeros_like(toe)
+        for stance in [stance for stance in stances if stance.side == side]:
+            down = (times >= min(stance.toes_s, stance.off_s)) & (times <= stance.off_s)
+            if down.any():
+                # The toe is brought to its mean place, eased in before the strike and out after it has left.
+                place = toe[down].mean(axis=0)
+                place[1] = TOE_REST_M
+                first, last = np.flatnonzero(down)[[0, -1]]
+                held = np.clip(np.arange(len(times)), first, last)
+                before, after = (stance.strike_s - times) / FOOT_EASE_S, (times - stance.off_s) / FOOT_EASE_S
+                shift = shift + (1.0 - smoothstep(np.maximum(before, after)))[:, None] * (place - toe[held])
         low = soles[:, [points.index(f"{side}_{part}") for part in ("heel", "toe")], 1].min(axis=1) + shift[:, 1]
         # A sole in the air that would be below ground is lifted, smoothly over the neighbouring rows.
         need = np.pad(np.maximum(-low, 0.0), 3, mode="edge")
@@ -257,16 +265,3 @@ def hold_jump_feet(
         shift[:, 1] += np.where(has_toes_down, 0.0, lift)
         motion = solve_two_bone(motion, LEG_LIMBS[side], ankle + shift, stretch=MAX_LEG_EXTENSION).motion
     return motion.rotations.wxyz
-
-
-def _toe_shift(toe: FloatArray, times: FloatArray, stance: StanceTimes) -> FloatArray:
-    """Shift of a foot ``(N, 3)`` [m] that keeps its toe ``(N, 3)`` in place in contact."""
-    down = (times >= min(stance.toes_s, stance.off_s)) & (times <= stance.off_s)
-    if not down.any():
-        return np.zeros_like(toe)
-    place = toe[down].mean(axis=0)
-    place[1] = TOE_REST_M
-    first, last = np.flatnonzero(down)[[0, -1]]
-    held = np.clip(np.arange(len(times)), first, last)
-    before, after = (stance.strike_s - times) / FOOT_EASE_S, (times - stance.off_s) / FOOT_EASE_S
-    return (1.0 - smoothstep(np.maximum(before, after)))[:, None] * (place - toe[held])

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import FloatArray, InputError
 from marey.locomotion.units.captured_jumps import canonical_steps, canonical_times, interpolate_cubic
 from marey.locomotion.units.gait_unit import measure_leg_length, rotations_from_rows, unit_rows
 from marey.locomotion.units.jump_flight import (
@@ -49,27 +49,12 @@ class JumpUnit:
     leg_length_m: float
 
     @property
-    def flight_s(self) -> float:
-        """Time in the air [s]."""
-        return (self.flight[1] - self.flight[0]) * self.duration_s
-
-    @property
     def mean_speed_mps(self) -> float:
         """Mean horizontal speed of the root from the start to toe off of the landing foot."""
         end = float(self.events[7])
         phases = np.linspace(0.0, 1.0, len(self.rows))
         x, z = (float(np.interp(end, phases, self.rows[:, k]) - self.rows[0, k]) for k in (0, 2))
         return hypot(x, z) * self.leg_length_m / (end * self.duration_s)
-
-    def planted(self, phase: float) -> BoolArray:
-        """Which of the EFFECTORS ``(4,)`` stand on the ground at a phase."""
-        rhs, rts, rho, rto, lhs, lts, lho, lto = self.events
-        first = [rhs <= phase <= rho, rts <= phase <= rto]
-        last = [lhs <= phase <= lho, lts <= phase <= lto]
-        if self.kind == "standing":
-            both = [a or b for a, b in zip(first, last, strict=True)]
-            return np.array([*both, *both], dtype=np.bool_)
-        return np.array([*first, *last], dtype=np.bool_)
 
     def scaled(self, leg_length_m: float, *, keeps_time: bool = False) -> JumpUnit:
         """The same jump for legs of another length [m]; slower by the root of the size, unless it keeps its time."""
