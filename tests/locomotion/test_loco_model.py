@@ -220,7 +220,7 @@ def test_scalings_by_name(model):
     speed_n, factor = model.scales(H)
     assert speed_n == pytest.approx(1.0 / np.sqrt(H * model.leg_length_m)) and factor == pytest.approx(np.sqrt(2.0))
     assert model.scales(H, "leg") == (1.0 / H, 1.0)
-    assert model.normalised_speed(2.0, H, "leg") == pytest.approx(2.0 / H)
+    assert 2.0 * model.scales(H, "leg")[0] == pytest.approx(2.0 / H)
     with pytest.raises(UnknownNameError):
         model.scales(H, "area")
     assert model.skeleton_for(H).offsets == pytest.approx(0.5 * model.skeleton.offsets)

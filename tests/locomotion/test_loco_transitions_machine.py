@@ -7,8 +7,9 @@ import pytest
 
 from marey.base import InputError, MareyWarning, UnknownNameError
 from marey.lie import SO3
+from marey.locomotion.model.clockwork import NEVER_S
 from marey.locomotion.model.locomotion_model import EFFECTORS, EVENTS
-from marey.locomotion.model.walker import NEVER_S, RawFrame
+from marey.locomotion.model.walker import RawFrame
 from marey.locomotion.planning.parameters import GaitParameters
 from marey.locomotion.planning.run_up import MAX_ACCELERATION
 from marey.locomotion.transitions.clips import LEFT, JumpClip

@@ -187,12 +187,10 @@ def build_standing_row(walks: Sequence[MotionUnit], means: FloatArray) -> FloatA
     # The spine is pitched until the head is over the pelvis, then the whole body about its ankles until the centre of
     # mass is over the feet: secants on the angle about the parent's axis across.
     legs = {HUMAN.index(f"{side}_{part}"): sign for side in SIDES for part, sign in (("hip", 1.0), ("ankle", -1.0))}
-    for joints, place, goal in (
-        ({spine: 1.0}, _head_ahead_m, STANDING_HEAD_AHEAD_M),
-        (legs, _com_over_feet, STANDING_COM_FRACTION),
-    ):
+    for k, (joints, goal) in enumerate((({spine: 1.0}, STANDING_HEAD_AHEAD_M), (legs, STANDING_COM_FRACTION))):
         for _ in range(NUM_SECANT_STEPS):
-            here, there = place(wxyz), place(_pitch_joints(wxyz, joints, PROBE_RAD))
+            probe = _pitch_joints(wxyz, joints, PROBE_RAD)
+            here, there = (_measure_stand(pose)[k] for pose in (wxyz, probe))
             wxyz = _pitch_joints(wxyz, joints, PROBE_RAD * (goal - here) / (there - here))
     root = np.zeros((1, 3))
     ankle = joint_positions(HUMAN, root, wxyz[None])[0, HUMAN.index("right_ankle"), 1]
@@ -208,16 +206,13 @@ def _pitch_joints(wxyz: FloatArray, signs: Mapping[int, float], angle: float) ->
     return out
 
 
-def _head_ahead_m(wxyz: FloatArray) -> float:
-    positions = joint_positions(HUMAN, np.zeros((1, 3)), wxyz[None])[0]
-    return float(positions[HUMAN.index("head"), 2] - positions[0, 2])
-
-
-def _com_over_feet(wxyz: FloatArray) -> float:
-    """Where the centre of mass is between ankles (0) and balls of the feet (1)."""
+def _measure_stand(wxyz: FloatArray) -> tuple[float, float]:
+    """How far [m] the head is ahead of the pelvis, and the centre of mass between ankles (0) and balls (1)."""
     motion = Motion(HUMAN, 1.0, np.zeros((1, 3)), SO3(wxyz[None]))
-    ankle, ball = (motion.joint_positions()[0, HUMAN.index(f"right_{part}"), 2] for part in ("ankle", "foot"))
-    return float((centre_of_mass(motion)[0, 2] - ankle) / (ball - ankle))
+    ahead = motion.joint_positions()[0, :, 2]
+    ankle, ball = ahead[HUMAN.index("right_ankle")], ahead[HUMAN.index("right_foot")]
+    com = (centre_of_mass(motion)[0, 2] - ankle) / (ball - ankle)
+    return float(ahead[HUMAN.index("head")] - ahead[0]), float(com)
 
 
 SPEED_EXTRAPOLATION: Final = (

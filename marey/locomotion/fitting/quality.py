@@ -77,11 +77,6 @@ def group_by_speed(units: Sequence[MotionUnit], width_mps: float = BIN_MPS) -> l
     return [SpeedCell(s, g, (i + 0.5) * width_mps, tuple(found)) for (s, g, i), found in sorted(bins.items())]
 
 
-def widest_spread(units: Sequence[MotionUnit], width_mps: float = BIN_MPS) -> float:
-    """Largest distance [rad²] between two units of a person at equal speed."""
-    return max(cell.spread for cell in group_by_speed(units, width_mps))
-
-
 def synthesis_errors(synthesis: Synthesis, units: Sequence[MotionUnit]) -> list[float]:
     """Distance [rad²] of every unit from what stands in for it."""
     return [motion_distance(unit.wxyz, synthesis(unit)) for unit in units]
@@ -107,12 +102,11 @@ class UnitGroup:
         """Distances [rad²] of some units from a fit of all others."""
         seen = [i for i in range(len(self.units)) if i not in set(left_out)]
         predict = fit(self.table[seen], self.speeds[seen])
-        return [self.error(predict(float(self.speeds[i])), i) for i in left_out]
-
-    def error(self, row: FloatArray, number: int) -> float:
-        """Distance [rad²] of a unit from a row ``(p,)``."""
-        unit = self.units[number]
-        return motion_distance(unit.wxyz, rotations_from_rows(row.reshape(unit.num_frames, -1), self.means))
+        found: list[float] = []
+        for i in left_out:
+            rows = predict(float(self.speeds[i])).reshape(self.units[i].num_frames, -1)
+            found.append(motion_distance(self.units[i].wxyz, rotations_from_rows(rows, self.means)))
+        return found
 
 
 def leave_unit_out(group: UnitGroup, fit: RowFit) -> list[float]:
@@ -266,7 +260,8 @@ def _measure_group(
         line = fit_shared_speed_law(flatten_units(others, model.gaits.means), key[1])
         own = [unit for unit in both if (unit.subject, unit.gait) == key]
         left = leave_unit_out(UnitGroup.from_units(own, model.gaits.means), make_pooled_fit(line))
-    spread = widest_spread([*seen, *unseen]) if left else 0.0
+    # The largest distance between two units of the person at equal speed
+    spread = max(cell.spread for cell in group_by_speed([*seen, *unseen])) if left else 0.0
     return GroupError(
         *key,
         len(seen),

@@ -185,10 +185,6 @@ class UnitFlights(NamedTuple):
             inside |= ((phases - begin - inset) % 1.0) < max(end - begin - 2.0 * inset, 0.0)
         return inside
 
-    def accelerations(self) -> FloatArray:
-        """Vertical acceleration ``(N,)`` [m/s²] of the centre of mass."""
-        return _second_difference(len(self.heights)) @ self.heights * (len(self.heights) * self.frequency) ** 2
-
 
 def measure_flights(
     rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_m: float, speed_mps: float
@@ -204,7 +200,9 @@ def measure_flights(
 def mean_fall(flights: UnitFlights) -> float:
     """Mean vertical acceleration [m/s²] of the centre of mass in flight, first and last frames left out."""
     inside = flights.frames(margin=1)
-    return float(flights.accelerations()[inside].mean()) if inside.any() else -GRAVITY
+    count = len(flights.heights)
+    falls = _second_difference(count) @ flights.heights * (count * flights.frequency) ** 2
+    return float(falls[inside].mean()) if inside.any() else -GRAVITY
 
 
 def fit_flight_heights(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> FloatArray:

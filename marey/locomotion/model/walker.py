@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray
-from marey.locomotion.model.clockwork import ParameterPlan, WalkerState, advance_walker, cycle_rate, write_walker_frame
+from marey.locomotion.model.clockwork import (
+)
+from marey.locomotion.model.clockwork import (
+    ParameterPlan,
+    WalkerState,
+    advance_walker,
+    cycle_rate,
+    write_walker_frame,
+)
 from marey.locomotion.model.locomotion_model import EVENTS, GaitArrays
 from marey.locomotion.model.synthesis import BodyArrays, evaluate_foot_events, write_effectors, write_pose
 from marey.locomotion.planning.parameters import (
@@ -30,8 +38,6 @@ from marey.locomotion.planning.parameters import (
     plan_through_knots,
 )
 from marey.skeleton import Skeleton
-
-NEVER_S: Final = 1e9  # [s] time to a plant that is not in sight
 
 
 class RawFrame(NamedTuple):

@@ -62,10 +62,6 @@ class GroundPath:
         """Direction ``(...)`` [rad] at arc lengths, held at the ends."""
         return np.interp(np.asarray(along_m, dtype=np.float64), self.lengths, self.headings)
 
-    def curvature_at(self, along_m: ArrayLike) -> FloatArray:
-        """Curvature ``(...)`` [1/m] at arc lengths, zero beyond the ends."""
-        return np.interp(np.asarray(along_m, dtype=np.float64), self.lengths, self.curvatures, left=0.0, right=0.0)
-
     def until(self, along_m: float) -> GroundPath:
         """The way up to an arc length, inside it."""
         inside = self.lengths < along_m - 1e-6

@@ -286,21 +286,18 @@ class SpeedProfile:
     def speed(self, time_s: ArrayLike) -> FloatArray:
         """Speed [m/s] at times ``(...)``; held outside."""
         u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
-        return _evaluate_polynomial(self.powers, u)
+        return np.power(np.asarray(u)[..., None], np.arange(5)) @ self.powers
 
     def distance(self, time_s: ArrayLike) -> FloatArray:
         """Way [m] since the start, at times ``(...)`` within the profile."""
         u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
-        return self.duration_s * u * _evaluate_polynomial(self.powers / np.arange(1.0, 6.0), u)
+        mean = np.power(np.asarray(u)[..., None], np.arange(5)) @ (self.powers / np.arange(1.0, 6.0))
+        return self.duration_s * u * mean
 
     def run_at(self, time_s: ArrayLike) -> FloatArray:
         """Walk (0) to run (1) at times ``(...)``."""
         u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
         return self.run[0] + (self.run[1] - self.run[0]) * u
-
-
-def _evaluate_polynomial(powers: FloatArray, u: FloatArray) -> FloatArray:
-    return np.power(np.asarray(u)[..., None], np.arange(5)) @ powers
 
 
 def plan_profile(

@@ -156,13 +156,6 @@ def begin_unannounced_plant(foot: FootState, place: Vector, lowest_y: float, shi
 
 
 @kernel
-def begin_announced_plant(foot: FootState) -> None:
-    """Let an announced effector come down from the height at which it lands, falling already."""
-    foot.sink_s = SINK_S
-    foot.rise_rate = -1.5 * foot.rise / SINK_S  # twice as fast it would dip below its rest height
-
-
-@kernel
 def begin_plants(foot: FootState, frame: FootFrame, f: Vector) -> None:
     """Choose where an effector that comes down now is held: where it was foreseen, or where it is.
 
@@ -179,7 +172,8 @@ def begin_plants(foot: FootState, frame: FootFrame, f: Vector) -> None:
         elif not foot.is_alive or foot.ankle_ahead_s > soon_s:
             set3(foot.ankle_goal, begin_unannounced_plant(foot, ankle, ground + foot.ankle_rest, frame.ankle_edit))
         else:
-            begin_announced_plant(foot)
+            # Announced: it comes down from the height at which it lands, falling already; twice as fast it would dip.
+            foot.sink_s, foot.rise_rate = SINK_S, -1.5 * foot.rise / SINK_S
     # The toe comes down, in the same way
     if frame.toe_down and not foot.toe_held:
         if frame.ankle_down:
@@ -191,7 +185,7 @@ def begin_plants(foot: FootState, frame: FootFrame, f: Vector) -> None:
             toe = add3(ankle, f)
             set3(foot.toe_goal, begin_unannounced_plant(foot, toe, ground + foot.toe_rest, frame.toe_edit))
         else:
-            begin_announced_plant(foot)
+            foot.sink_s, foot.rise_rate = SINK_S, -1.5 * foot.rise / SINK_S
 
 
 @kernel

@@ -99,7 +99,7 @@ def compute_turn_rates(way: GroundPath, course: PathSchedule, position: FloatArr
     without swinging. The walker's motion is predicted, so that the rates need no later correction.
     """
     points, headings = way.point_at(course.along_m), way.heading_at(course.along_m)
-    bends = way.curvature_at(course.along_m)
+    bends = np.interp(course.along_m, way.lengths, way.curvatures, left=0.0, right=0.0)
     rates = np.empty(len(course.times_s))
     (x, z), heading = (float(v) for v in position), heading_rad
     for i in range(len(rates)):

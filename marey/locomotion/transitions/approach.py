@@ -11,7 +11,6 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, MareyWarning, frozen
 from marey.locomotion.checks import check_name, check_positive
-from marey.locomotion.model.locomotion_model import EFFECTORS
 from marey.locomotion.model.walker import GaitWalker
 from marey.locomotion.planning.ground_path import heading_vector
 from marey.locomotion.planning.run_up import MAX_ACCELERATION, clamp_approach_speed, gait_change_speed, plan_run_up
@@ -25,7 +24,7 @@ from marey.locomotion.transitions.clips import (
     blend_frames,
     place_frame,
 )
-from marey.locomotion.transitions.jump_plan import LeapPlan, find_takeoff_foot, plan_leap
+from marey.locomotion.transitions.jump_plan import LeapPlan, find_planted_toe, plan_leap
 
 REQUEST_KINDS: Final = ("walk", "run", "standing")
 REQUEST_PRIORITIES: Final = ("jump-parameters", "jump-now")
@@ -225,15 +224,6 @@ def find_run_up(
                 return RunUp(profile, speed, request.foot)
             reasons.append(profile.status)
     return reasons or ["too slow"]
-
-
-def find_planted_toe(plan: LeapPlan, rest_heights: FloatArray) -> FloatArray:
-    """Where the take-off toe is held ``(x, z)`` [m]: before the ankle as far as a flat foot reaches."""
-    ankle, toe = (0, 1) if plan.side == RIGHT else (2, 3)
-    place, along = find_takeoff_foot(plan)
-    bone = float(np.linalg.norm(plan.skeleton.offsets[plan.skeleton.names.index(EFFECTORS[toe])]))
-    reach = np.sqrt(max(bone**2 - float(rest_heights[ankle] - rest_heights[toe]) ** 2, 0.0))
-    return place + reach * along
 
 
 def plan_leap_for(

@@ -17,10 +17,11 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, UnknownNameError, kernel
 from marey.lie.kernels import exp, multiply, quaternion_at, rotate, write_rotation
+from marey.locomotion.model.clockwork import NEVER_S
 from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.model.locomotion_model import EFFECTORS, EVENTS, LocomotionModel
 from marey.locomotion.model.synthesis import BodyArrays, write_effectors
-from marey.locomotion.model.walker import NEVER_S, GaitWalker, make_body_arrays
+from marey.locomotion.model.walker import GaitWalker, make_body_arrays
 from marey.motion.editing import opposite_joints
 from marey.skeleton import Skeleton
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray
+from marey.locomotion.model.locomotion_model import EFFECTORS
 from marey.locomotion.planning.ground_path import heading_vector
 from marey.locomotion.transitions.alignment import (
     BLEND_WEIGHTS,
@@ -232,13 +233,16 @@ def align_windows(
     return into.bend_to_meet(first, second, part=SWING_ALIGNMENT) if first < second else into, out
 
 
-def find_takeoff_foot(plan: LeapPlan) -> tuple[FloatArray, FloatArray]:
-    """Where the take-off ankle is held ``(x, z)`` [m], and the unit direction in which the foot points."""
+def find_planted_toe(plan: LeapPlan, rest_heights: FloatArray) -> FloatArray:
+    """Where the take-off toe is held ``(x, z)`` [m]: before the ankle as far as a flat foot reaches."""
     off = _make_leap_stances(plan.skeleton, plan.gait, plan.jump, plan.side).leaving
     here = plan.start + off.stride_m * (off.held - plan.into.a[0]) * heading_vector(plan.heading_rad)
     feet = compute_effectors(plan.skeleton, place_frame(plan.gait.frame(off.held), here, plan.heading_rad))[:, [0, 2]]
-    along = feet[off.ankle + 1] - feet[off.ankle]
-    return feet[off.ankle], along / np.linalg.norm(along)
+    ankle, toe = off.ankle, off.ankle + 1
+    along = feet[toe] - feet[ankle]
+    bone = float(np.linalg.norm(plan.skeleton.offsets[plan.skeleton.index(EFFECTORS[toe])]))
+    reach = np.sqrt(max(bone**2 - float(rest_heights[ankle] - rest_heights[toe]) ** 2, 0.0))
+    return feet[ankle] + reach * (along / np.linalg.norm(along))
 
 
 def _sub_window(window: tuple[float, float], start: float, stop: float) -> tuple[float, float]:
@@ -315,16 +319,12 @@ class StandingJumpPlan:
     end_position: FloatArray  # (2,) [m] carriage after
     blends_s: tuple[float, float]  # durations of both blends
     weight: str = "cubic"
+    end_phase: float = 0.0  # of standing
 
     @property
     def duration_s(self) -> float:
         """How long the whole jump lasts."""
         return self.jump.duration_s
-
-    @property
-    def end_phase(self) -> float:
-        """Phase of standing."""
-        return 0.0
 
     @property
     def times_s(self) -> tuple[float, float, float]:

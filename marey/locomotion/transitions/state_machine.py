@@ -20,7 +20,6 @@ from marey.locomotion.transitions.approach import (
     JumpApproach,
     JumpRequest,
     RunUp,
-    find_planted_toe,
     find_run_up,
     get_jump_clip,
     plan_approach,
@@ -36,6 +35,7 @@ from marey.locomotion.transitions.clips import (
 from marey.locomotion.transitions.jump_plan import (
     LeapPlan,
     StandingJumpPlan,
+    find_planted_toe,
     plan_standing_jump,
     schedule_leap_footholds,
 )

@@ -14,8 +14,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.kinematics import retarget
-from marey.lie import SO3
-from marey.locomotion.units.gait_unit import measure_leg_length, unit_rows
+from marey.locomotion.units.gait_unit import measure_leg_length, sample_frames, unit_rows
 from marey.locomotion.units.jump_flight import SIDES
 from marey.motion import Motion, centre_of_mass, feet_down, find_runs, headings, lowpass, mirror, place
 from marey.skeleton import Skeleton, contact_points
@@ -250,19 +249,10 @@ def canonical_times(knots: FloatArray, steps: tuple[int, ...]) -> FloatArray:
 
 def sample_captured_jump(jump: CapturedJump, means: FloatArray, steps: tuple[int, ...]) -> FloatArray:
     """Rows ``(N, D)`` of a captured jump at the canonical times, root over leg length."""
-    sampled = sample_motion(jump.motion, canonical_times(jump.knots, steps))
-    return unit_rows(sampled[0] / measure_leg_length(jump.motion.skeleton), sampled[1], means)
-
-
-def sample_motion(motion: Motion, times_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Root positions ``(n, 3)`` [m] and rotations ``(n, J, 4)`` at times within a clip."""
-    where = np.clip(times_s * motion.rate_hz, 0.0, motion.num_frames - 1.0)
-    low = np.minimum(where.astype(np.int64), max(motion.num_frames - 2, 0))
-    part = where - low
-    high = np.minimum(low + 1, motion.num_frames - 1)
-    root = motion.root_positions[low] + part[:, None] * (motion.root_positions[high] - motion.root_positions[low])
-    wxyz = motion.rotations.wxyz
-    return root, SO3(wxyz[low]).slerp(SO3(wxyz[high]), part[:, None]).wxyz
+    motion = jump.motion
+    where = np.clip(canonical_times(jump.knots, steps) * motion.rate_hz, 0.0, motion.num_frames - 1.0)
+    root, wxyz = sample_frames(motion.root_positions, motion.rotations.wxyz, where)
+    return unit_rows(root / measure_leg_length(motion.skeleton), wxyz, means)
 
 
 def interpolate_cubic(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:

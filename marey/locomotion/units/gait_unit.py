@@ -158,12 +158,15 @@ def warp_phases(count: int, opposite: float) -> FloatArray:
 
 def resample_cycle(cycle: Cycle, phases: FloatArray) -> Cycle:
     """Sample a closed cycle (end frame included) at phases in ``[0, 1]``: vectors by lines, rotations by arcs."""
-    where = np.asarray(phases % 1.0, dtype=np.float64) * (len(cycle.root) - 1)
-    low = np.minimum(where.astype(np.int64), len(cycle.root) - 2)
-    part = where - low
-    root = cycle.root[low] + part[:, None] * (cycle.root[low + 1] - cycle.root[low])
-    wxyz = SO3(cycle.wxyz[low]).slerp(SO3(cycle.wxyz[low + 1]), part[:, None]).wxyz
-    return Cycle(root, wxyz)
+    return sample_frames(*cycle, np.asarray(phases % 1.0, dtype=np.float64) * (len(cycle.root) - 1))
+
+
+def sample_frames(root: FloatArray, wxyz: FloatArray, where: FloatArray) -> Cycle:
+    """Roots ``(n, 3)`` and rotations ``(n, J, 4)`` at places between frames, the first of which is zero."""
+    low = np.minimum(where.astype(np.int64), len(root) - 2)
+    part = (where - low)[:, None]
+    between = SO3(wxyz[low]).slerp(SO3(wxyz[low + 1]), part)
+    return Cycle(root[low] + part * (root[low + 1] - root[low]), between.wxyz)
 
 
 FLIP_RAD_S: Final = float(np.deg2rad(30.0)) * 120.0  # [rad/s] no joint of a walking or running body turns faster

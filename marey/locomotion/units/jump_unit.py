@@ -74,7 +74,8 @@ class JumpUnit:
 
 
 JUMP_LEG_M: Final = measure_leg_length(HUMAN)
-BOTH_FEET: Final = ("left", "right")
+STEP_FEET, BOTH_FEET = (("right",), ("left",)), (("left", "right"), ("left", "right"))
+FLIGHT_FEET: Final = {"walk": STEP_FEET, "run": STEP_FEET, "standing": BOTH_FEET}  # that leave, and that land
 STANCE_PACE_LIMITS: Final = (
     0.75,
     1.25,
@@ -92,16 +93,11 @@ class FlightEdges:
     def from_rows(cls, kind: str, rows: FloatArray, means: FloatArray) -> FlightEdges:
         """Measure the rows ``(2, D)`` of toe off and heel strike."""
         geometry = JumpGeometry.from_rotations(HUMAN, rotations_from_rows(bend_knees(rows, means), means))
-        instants, (leaving, landing) = np.array([0.0, 1.0]), leaving_and_landing_feet(kind)
+        instants, (leaving, landing) = np.array([0.0, 1.0]), FLIGHT_FEET[kind]
         air = Airtime(0.0, 1.0, 1.0, leaving, landing)
         root = rows[:, :3] * JUMP_LEG_M
         com = geometry.com + root
         return cls(measure_jump_length(geometry, instants, root, air), com[1] - com[0])
-
-
-def leaving_and_landing_feet(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Feet that leave and feet that land."""
-    return (BOTH_FEET, BOTH_FEET) if kind == "standing" else (("right",), ("left",))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +141,7 @@ class JumpDraft:
         """The flight."""
         middle, knots = len(self.spans) // 2, self.knots
         off, land, end = (float(knots[k]) for k in (middle, middle + 1, -1))
-        return Airtime(off, land, land + float(self.marks[4]) * (end - land), *leaving_and_landing_feet(self.kind))
+        return Airtime(off, land, land + float(self.marks[4]) * (end - land), *FLIGHT_FEET[self.kind])
 
     def events(self) -> FloatArray:
         """Instants ``(8,)`` [s] of the foot events, in their order."""
