@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray
 from marey.locomotion.model.clockwork import (
-)
-from marey.locomotion.model.clockwork import (
     ParameterPlan,
     WalkerState,
     advance_walker,
