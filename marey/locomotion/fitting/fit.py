@@ -160,9 +160,8 @@ def flatten_units(units: Sequence[MotionUnit], means: FloatArray) -> MotionUnits
     return MotionUnits(rows, subjects, gaits, np.array([unit.speed_n for unit in units]))
 
 
-STANDING_KNEE_RAD: Final = float(
-    np.deg2rad(12.0)
-)  # legs reach 99.4 % of their length: soft knees, room for foot plants
+# legs reach 99.4 % of their length: soft knees, room for foot plants
+STANDING_KNEE_RAD: Final = float(np.deg2rad(12.0))
 STANDING_COM_FRACTION: Final = 0.38  # [-] of the way from ankle to ball: where people stand
 PROBE_RAD: Final = 0.01
 STANDING_HEAD_AHEAD_M: Final = 0.03  # [m] how far the head of a standing body is ahead of its pelvis
@@ -215,10 +214,8 @@ def _measure_stand(wxyz: FloatArray) -> tuple[float, float]:
     return float(ahead[HUMAN.index("head")] - ahead[0]), float(com)
 
 
-SPEED_EXTRAPOLATION: Final = (
-    1.25,
-    1.1,
-)  # fastest walk and run over the fastest captured: the thesis went 1.7 and 1.4 times
+# fastest walk and run over the fastest captured: the thesis went 1.7 and 1.4 times
+SPEED_EXTRAPOLATION: Final = (1.25, 1.1)
 
 
 def fit_locomotion(

@@ -27,15 +27,13 @@ STANCE_CENTRES: Final = (
     ((0.12, 0.32), (0.18, 0.46)),
     ((0.06, 0.15), (0.08, 0.20)),
 )
-STANCE_START_FRACTION: Final = (
-    0.6  # [-] of its speed in stance: an ankle that goes back with the ground this well has come down
-)
+# [-] of its speed in stance: an ankle that goes back with the ground this well has come down
+STANCE_START_FRACTION: Final = 0.6
 STANCE_END_FRACTIONS: Final = (0.8, 0.5)  # [-] an ankle, a toe that does no better has left
 HEEL_UP: Final = 0.016  # [-] of the leg: an ankle that has risen so far since the foot was flat has left, too
 TOE_DOWN: Final = 0.2  # [-] of its height at the heel strike: a toe below has come down
-STILL_FRACTION: Final = (
-    0.85  # [-] of its median speed: a point that goes back less does not tell how fast the ground goes
-)
+# [-] of its median speed: a point that goes back less does not tell how fast the ground goes
+STILL_FRACTION: Final = 0.85
 NUM_SUBSAMPLES: Final = 8  # points looked at for every frame
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,22 +14,30 @@ from marey.locomotion.checks import check_name, check_number, check_positive, ch
 from marey.locomotion.planning.parameters import GRAVITY, SCALINGS
 from marey.locomotion.planning.run_up import RunUpLaw
 from marey.locomotion.units.captured_jumps import canonical_steps
-from marey.locomotion.units.jump_flight import measure_jump_length
-from marey.locomotion.units.jump_unit import JUMP_LEG_M, FlightEdges, JumpDraft, JumpUnit
+from marey.locomotion.units.gait_unit import rotations_from_rows
+from marey.locomotion.units.jump_flight import Airtime, JumpGeometry, bend_knees, measure_jump_length
+from marey.locomotion.units.jump_unit import FLIGHT_FEET, JUMP_LEG_M, JumpDraft, JumpUnit
+from marey.skeleton import HUMAN
 
 NUM_ROWS: Final = {"walk": 61, "run": 61, "standing": 121}  # about one every 1/60 s
 JUMP_TIMINGS: Final = ("ballistic", "glardon")
 FREQUENCIES_HZ: Final = (0.3, 3.0)  # of jumps timed as in the thesis
 SECANT_STEPS: Final = 4
-MAX_LENGTH_CORRECTION: Final = (
-    0.2  # [-] how far l_n may stray from what is asked so that the poses are of the right length
-)
+# [-] how far l_n may stray from what is asked so that the poses are of the right length
+MAX_LENGTH_CORRECTION: Final = 0.2
 LENGTH_TOL_M: Final = 2e-3  # [m] poses this near the length are good enough; the flight makes up the rest
 _SINGLE_FIELDS: Final = ("mean", "lift")
 _DOUBLE_FIELDS: Final = (
     *("shares", "offsets", "slopes", "centre", "pose_limits", "pieces", "piece_limits", "marks", "mark_limits"),
     *("flight_law", "flight_speed", "flight_limits", "frequency_law", "captured", "limits", "means"),
 )
+
+
+class FlightEdges(NamedTuple):
+    """A jump at toe off and at heel strike alone: how long it is, and how far it flies."""
+
+    length_m: float  # toe joints that leave to heels that land, along +Z
+    flown: FloatArray  # (3,) [m] way of the centre of mass in flight
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -167,7 +175,12 @@ class JumpModel:
         width, rows = 3 + 3 * len(self.means), [sum(steps[:middle]), sum(steps[: middle + 1])]
         lift = self.lift.reshape(len(self.lift), -1, width)[:, rows].reshape(len(self.lift), -1)
         flat = self.mean.reshape(-1, width)[rows].ravel() + scores @ lift
-        return FlightEdges.from_rows(self.kind, flat.reshape(2, width), self.means)
+        edge_rows = flat.reshape(2, width)
+        turns = rotations_from_rows(bend_knees(edge_rows, self.means), self.means)
+        geometry, root = JumpGeometry.from_rotations(HUMAN, turns), edge_rows[:, :3] * JUMP_LEG_M
+        air = Airtime(0.0, 1.0, 1.0, *FLIGHT_FEET[self.kind])
+        com = geometry.com + root
+        return FlightEdges(measure_jump_length(geometry, np.array([0.0, 1.0]), root, air), com[1] - com[0])
 
     def _known(self, length_n: float, flight_s: float) -> FloatArray:
         """Length and airtime ``(2,)`` within what was captured."""
@@ -179,7 +192,9 @@ class JumpModel:
         spans = np.clip(np.exp(at @ self.pieces), *self.piece_limits)
         spans = np.insert(spans, len(spans) // 2, flight_s)
         marks = np.clip(at @ self.marks, *self.mark_limits)
-        return JumpDraft.from_rows(self.kind, self.rows(mix, length_n, flight_s), spans, marks, self.means)
+        rows = bend_knees(self.rows(mix, length_n, flight_s), self.means)
+        geometry = JumpGeometry.from_rotations(HUMAN, rotations_from_rows(rows, self.means))
+        return JumpDraft(self.kind, rows, spans, marks, self.means, geometry)
 
     def _calibrate_length(self, mix: FloatArray, length_n: float, flight_s: float) -> float:
         """Length to ask for so that the poses are as long as wanted, as near as the law allows: a secant search."""

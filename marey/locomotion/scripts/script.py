@@ -301,6 +301,7 @@ def _sides_down(motion: Motion, frame: int) -> list[str]:
 JUMP_LIMIT_S: Final = 60.0  # run-up, jump and return together
 BEGIN_S: Final = 0.5  # [s] within which a jump leaves the quiet states
 IDLE_STATES: Final = ("standing", "locomotion")
+STANDING: Final = Action(1.0, speed=0.0)  # before a time line that begins, and after one that ends, with a transition
 SAME_TIME_S: Final = 1e-9
 
 
@@ -380,7 +381,7 @@ class _ScriptPlayer:
         player = cls(script, Engine(who), who.styles, who.default_style)
         first = script.timeline[0]
         with player.at(0):
-            start = player.wish(first) if isinstance(first, Action) else player.standing()
+            start = player.wish(first) if isinstance(first, Action) else player.wish(STANDING)
             start["leg_length_m"] = start["leg_length_m"] or script.leg_length_m
             player.engine = Engine(
                 who,
@@ -401,7 +402,9 @@ class _ScriptPlayer:
             return
         if isinstance(element, Transition):
             to = line[index + 1] if index + 1 < len(line) else None
-            self.engine.set(**(self.wish(to) if isinstance(to, Action) else self.standing()), over_s=element.seconds)
+            self.engine.set(
+                **(self.wish(to) if isinstance(to, Action) else self.wish(STANDING)), over_s=element.seconds
+            )
         elif index > 0 and not isinstance(line[index - 1], Transition):
             self.engine.set(**self.wish(element), over_s=min(DEFAULT_RAMP_S, element.seconds))
         self.until(self.time_s + element.seconds)
@@ -425,22 +428,17 @@ class _ScriptPlayer:
         while len(self.poses) / rate_hz < stop_s - SAME_TIME_S:
             if len(self.poses) >= MAX_FRAMES:
                 raise InputError(f"the motion has more than {MAX_FRAMES} frames", "Make it shorter")
-            self.poses.append(self.move(len(self.poses) / rate_hz))
+            time_s = len(self.poses) / rate_hz
+            self.poses.append(self.engine.step(max(0.0, time_s - self.time_s)))
+            self.time_s = time_s
             self.planted.append(np.array(self.engine.contacts, dtype=bool))
-        self.move(stop_s)
-
-    def move(self, time_s: float) -> Pose:
-        pose = self.engine.step(max(0.0, time_s - self.time_s))
-        self.time_s = time_s
-        return pose
+        self.engine.step(max(0.0, stop_s - self.time_s))
+        self.time_s = stop_s
 
     def wish(self, action: Action) -> dict[str, Any]:
         """Parameters of an action, for the engine."""
         values = {"speed": action.speed, "run": action.run, "turn_rate": action.turn_rate}
         return values | {"style": self.style(action.style), "leg_length_m": action.leg_length_m}
-
-    def standing(self) -> dict[str, Any]:
-        return {"speed": 0.0, "run": 0.0, "turn_rate": 0.0, "style": self.style(None), "leg_length_m": None}
 
     def style(self, style: Mapping[str, float] | None) -> Mapping[str, float]:
         """Weights by name; numbers, as in the thesis, count the styles of the model from zero."""

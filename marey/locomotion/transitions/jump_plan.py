@@ -143,9 +143,8 @@ LAST_PHASE: Final = 1.0  # [-] of a jump
 LATEST_ENTRY: Final = 0.4  # [-] of a stance: a motion is entered no later
 EARLIEST_EXIT: Final = 0.5  # [-] of a stance: nor left earlier
 EARLIEST_ENTRY: Final = -0.15  # [-] of a stance: nor earlier, while its foot still comes down
-SWING_ALIGNMENT: Final = (
-    0.5  # [-] how much the swings of both motions are brought together; all of it makes the body hurry
-)
+# [-] how much the swings of both motions are brought together; all of it makes the body hurry
+SWING_ALIGNMENT: Final = 0.5
 
 
 def plan_leap(

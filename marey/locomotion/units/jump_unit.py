@@ -17,13 +17,11 @@ from marey.locomotion.units.gait_unit import measure_leg_length, rotations_from_
 from marey.locomotion.units.jump_flight import (
     Airtime,
     JumpGeometry,
-    bend_knees,
     fit_ballistic_path,
     ground_root_path,
     hold_jump_feet,
     interpolate_at,
     list_stances,
-    measure_jump_length,
 )
 from marey.skeleton import HUMAN
 
@@ -76,28 +74,8 @@ class JumpUnit:
 JUMP_LEG_M: Final = measure_leg_length(HUMAN)
 STEP_FEET, BOTH_FEET = (("right",), ("left",)), (("left", "right"), ("left", "right"))
 FLIGHT_FEET: Final = {"walk": STEP_FEET, "run": STEP_FEET, "standing": BOTH_FEET}  # that leave, and that land
-STANCE_PACE_LIMITS: Final = (
-    0.75,
-    1.25,
-)  # [-] how far a stance may be played faster or slower to match the speed of the flight
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FlightEdges:
-    """A jump at toe off and at heel strike alone: how long it is, and how far it flies."""
-
-    length_m: float  # toe joints that leave to heels that land, along +Z
-    flown: FloatArray  # (3,) [m] way of the centre of mass in flight
-
-    @classmethod
-    def from_rows(cls, kind: str, rows: FloatArray, means: FloatArray) -> FlightEdges:
-        """Measure the rows ``(2, D)`` of toe off and heel strike."""
-        geometry = JumpGeometry.from_rotations(HUMAN, rotations_from_rows(bend_knees(rows, means), means))
-        instants, (leaving, landing) = np.array([0.0, 1.0]), FLIGHT_FEET[kind]
-        air = Airtime(0.0, 1.0, 1.0, leaving, landing)
-        root = rows[:, :3] * JUMP_LEG_M
-        com = geometry.com + root
-        return cls(measure_jump_length(geometry, instants, root, air), com[1] - com[0])
+# [-] how far a stance may be played faster or slower to match the speed of the flight
+STANCE_PACE_LIMITS: Final = (0.75, 1.25)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,16 +88,6 @@ class JumpDraft:
     marks: FloatArray  # (5,) RTS, RHO as parts of the time before toe off, LTS, LHO, LTO of that after heel strike
     means: FloatArray  # (J, 4)
     geometry: JumpGeometry
-
-    @classmethod
-    def from_rows(
-        cls, kind: str, rows: FloatArray, spans: FloatArray, marks: FloatArray, means: FloatArray
-    ) -> JumpDraft:
-        """Measure the rows, their knees bent a little at least."""
-        rows = bend_knees(rows, means)
-        return cls(
-            kind, rows, spans, marks, means, JumpGeometry.from_rotations(HUMAN, rotations_from_rows(rows, means))
-        )
 
     @property
     def knots(self) -> FloatArray:
