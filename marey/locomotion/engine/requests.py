@@ -99,6 +99,7 @@ def check_plan(
     speeds = frozen(speed, len(times), name="speed")
     runs = None if run is None else np.clip(frozen(run, len(times), name="run"), 0.0, 1.0)
     turns = None if turn_rate is None else frozen(turn_rate, len(times), name="turn_rate")
+    # Speeds are held below what the gait of each knot can do.
     shares = np.full(len(times), now.run) if runs is None else runs
     fastest = np.array([controller.fastest(float(share), now.leg_length_m) for share in shares])
     held = np.clip(speeds, 0.0, fastest)

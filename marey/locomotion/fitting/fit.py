@@ -76,10 +76,12 @@ def fit_shared_speed_law(units: MotionUnits, gait: str) -> SharedSpeedLaw:
     for person in people:
         rows = units.rows_of(person, gait)
         speeds, table = units.speeds[rows], units.table[rows]
+        # lambda_k: how much of the person's own mean is taken out of the person's rows
         part = 1.0 - 1.0 / np.sqrt(1.0 + len(rows) * PERSON_VARIANCE_RATIO)
         design.append(np.stack([np.full(len(rows), 1.0 - part), speeds - part * speeds.mean()], axis=1))
         values.append(table - part * table.mean(axis=0))
     solved = np.linalg.lstsq(np.concatenate(design), np.concatenate(values), rcond=None)[0]
+    # The line passes through the mean of all captures; a few outliers do not widen its range.
     every = units.speeds[[i for i, g in enumerate(units.gaits) if g == gait]]
     slowest, fastest = np.percentile(every, [2.0, 98.0])
     speed = float(every.mean())

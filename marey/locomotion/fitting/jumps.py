@@ -117,6 +117,7 @@ def condense_components(offsets: FloatArray, slopes: FloatArray) -> tuple[FloatA
 
 def fit_timing(table: JumpTable) -> dict[str, FloatArray]:
     """Durations of pieces, foot events, time and speed of flights, as the fields of a jump model."""
+    # Durations of the pieces but the flight, which lies in the middle
     spans = np.array([np.diff(jump.knots) for jump in table.jumps])
     spans = np.maximum(np.delete(spans, spans.shape[1] // 2, axis=1), SHORTEST_PIECE_S)
     marks = np.array([compute_event_marks(jump) for jump in table.jumps])
@@ -235,6 +236,7 @@ def find_jump_fault(jump: CapturedJump, kind: str) -> str | None:
     """Why a jump is left out, or nothing."""
     length_n = jump.length_m / measure_leg_length(jump.motion.skeleton)
     first, last = float(jump.knots[1]), float(jump.knots[-1] - jump.knots[-2])
+    # A long flight falls at about g, or its file has a wrong rate.
     if jump.flight_s >= MIN_LEAP_FLIGHT_S and not FALLS_MPS2[0] < jump.fall_mps2 < FALLS_MPS2[1]:
         return f"falls at {-jump.fall_mps2:.1f} m/s²"
     if kind == "standing":

@@ -233,6 +233,7 @@ def solve_height_correction(flights: Sequence[UnitFlights], speeds: FloatArray) 
     wanted: list[FloatArray] = []
     count = len(flights[0].heights)
     for flight, s in zip(flights, speeds, strict=True):
+        # Rows: free fall in flight, height in stance, smoothness in stance; the same again times s for the slope
         second = _second_difference(count) * (count * flight.frequency) ** 2 / GRAVITY
         flying, near = flight.frames(), flight.frames(margin=-1)
         part = [second[flying], STANCE_WEIGHT * np.eye(count)[~near], SMOOTH_WEIGHT * second[~flying]]

@@ -220,6 +220,7 @@ def reject_outliers(units: Sequence[MotionUnit]) -> tuple[list[MotionUnit], list
             continue
         table = np.stack([unit_rows(units[i].root, units[i].wxyz, means).ravel() for i in rows])
         speeds = np.array([units[i].speed_n for i in rows])
+        # What is left of the rows once their line in speed is taken out
         line = np.polynomial.polynomial.polyfit(speeds, table, 1)
         left = table - line[0] - speeds[:, None] * line[1]
         far |= {i for i, is_far in zip(rows, find_outliers(left).tolist(), strict=True) if is_far}

@@ -212,6 +212,7 @@ class JumpModel:
                 break
             before, asked = made, asked + step
             made = self.edges(mix, asked, flight_s).length_m
+            # The secant's slope, within what a pose can plausibly do
             slope = float(np.clip((made - before) / step, 0.3 * JUMP_LEG_M, 3.0 * JUMP_LEG_M))
         return asked
 

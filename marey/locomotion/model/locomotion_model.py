@@ -148,6 +148,7 @@ class LocomotionModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a ``.safetensors`` file; the same model makes the same bytes."""
+        # Large tables in single precision, laws and means in double; the gaits are multiplied out again on reading.
         tensors = _tree_tensors(self.tree)
         tensors |= {
             "standing": to_single(standing_rows(self)),

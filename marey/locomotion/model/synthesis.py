@@ -208,6 +208,7 @@ def write_effectors(build: BodyArrays, leg: float, root: FloatArray, rotations: 
             p = (p[0] + step[0], p[1] + step[1], p[2] + step[2])
             if part < 3:
                 q = multiply(q, quaternion_at(rotations, j))
+            # Ankle and toe are written; hip and knee only lead there.
             if part >= 2:
                 row = 2 * side + part - 2
                 out[row, 0], out[row, 1], out[row, 2] = p

@@ -206,6 +206,7 @@ def _sample_dubins_path(
 ) -> FloatArray:
     points, at = [start[None]], start
     for turn, length in word:
+        # A whole turn is none: it comes from rounding of an angle.
         if length < 1e-6 or (length > FULL_TURN_RAD - 1e-6 and turn):
             continue
         s = np.linspace(0.0, length, max(2, int(np.ceil(length * radius / 0.01)) + 1))[1:]

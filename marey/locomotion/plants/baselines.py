@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray, kernel
+from marey.base import FloatArray, kernel
 from marey.lie.kernels import (
     Quaternion,
     Vector,
@@ -51,7 +51,7 @@ from marey.locomotion.plants.state import (
     PlantOptions,
     PlantState,
 )
-from marey.locomotion.plants.step import encode_foot_flags, forecast_of_frame, update_feet
+from marey.locomotion.plants.step import encode_foot_flags, update_feet
 
 ITERATIONS = 20
 CONVERGED_M = 1e-4  # [m] both tasks nearer than this
@@ -199,17 +199,4 @@ def plant_step_priority(
         ankle, miss = pose_leg_priority(foot, side, get3(foot.target), get4(foot.turn), legs, rotations)
         bend_toes(foot, side, ankle, options.floor_y + foot.level, dt, legs, rotations)
         flags |= encode_foot_flags(foot, side, ankle, miss)
-    return flags
-
-
-@kernel
-def plant_clip_priority(
-    dt: float, forecasts: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, roots: FloatArray,
-    rotations: FloatArray,
-) -> IntArray:  # fmt: skip
-    """Do what ``plant_clip`` does, by damped least squares."""
-    flags = np.empty(len(roots), dtype=np.int64)
-    for f in range(len(roots)):
-        now = forecast_of_frame(forecasts, f)
-        flags[f] = plant_step_priority(dt, now, options, legs, state, roots[f], rotations[f])
     return flags

@@ -17,7 +17,7 @@ from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.kinematics import Limb, solve_two_bone
 from marey.kinematics.foot_plants import FloorPlane
 from marey.lie import SO3
-from marey.locomotion.plants.baselines import plant_clip_priority
+from marey.locomotion.plants.baselines import plant_step_priority
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
     FEET,
@@ -284,8 +284,13 @@ def enforce_plants(
     # Frame by frame the feet are held, and the contact track tells what is.
     options = PlantOptions(PLANT_EASE_S if ease_s is None else float(ease_s), floor_y)
     roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()
-    plant = plant_clip_priority if ik == "priority" else plant_clip
-    bits = plant(1.0 / motion.rate_hz, forecasts, options, legs, allocate_plant_state(), roots, wxyz)
+    dt, state = 1.0 / motion.rate_hz, allocate_plant_state()
+    if ik == "priority":
+        every = [PlantForecast(*(array[f] for array in forecasts)) for f in range(frames)]
+        found = [plant_step_priority(dt, every[f], options, legs, state, roots[f], wxyz[f]) for f in range(frames)]
+        bits = np.array(found, dtype=np.int64)
+    else:
+        bits = plant_clip(dt, forecasts, options, legs, state, roots, wxyz)
     held = (bits[:, None] >> np.arange(4)) & 1 == 1
     return replace(
         motion, root_positions=roots, rotations=SO3(wxyz), contacts=Contacts(EFFECTOR_POINTS, held), source=None

@@ -299,14 +299,6 @@ def plant_step(
 
 
 @kernel
-def forecast_of_frame(forecasts: PlantForecast, f: int) -> PlantForecast:
-    """Forecast of one frame, or of one character, of many."""
-    return PlantForecast(
-        forecasts.planted[f], forecasts.until_s[f], forecasts.landing[f], forecasts.shift[f], forecasts.toe_in[f]
-    )
-
-
-@kernel
 def plant_clip(
     dt: float, forecasts: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, roots: FloatArray,
     rotations: FloatArray,
@@ -314,6 +306,8 @@ def plant_clip(
     """Plant the feet of all frames in place; arguments are those of ``plant_step``, frames first; returns flags."""
     flags = np.empty(len(roots), dtype=np.int64)
     for f in range(len(roots)):
-        now = forecast_of_frame(forecasts, f)
+        now = PlantForecast(
+            forecasts.planted[f], forecasts.until_s[f], forecasts.landing[f], forecasts.shift[f], forecasts.toe_in[f]
+        )
         flags[f] = plant_step(dt, now, options, legs, state, roots[f], rotations[f])
     return flags

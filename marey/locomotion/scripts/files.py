@@ -164,6 +164,7 @@ def parse_xml_script(text: str, *, file: str = "<script>") -> Script:
     root = _XmlTreeBuilder(file).read(text)
     if root.tag != "animationGenerator":
         _xml_error(file, root, f"the file is a <{root.tag}>", "A script is an <animationGenerator>")
+    # The header and the elements of the time line, in the order of the file
     rate_hz, nodes = XML_RATE_HZ, list[XmlNode]()
     for node in root.children:
         if node.tag == "frameRate":

@@ -381,7 +381,7 @@ class _ScriptPlayer:
         player = cls(script, Engine(who), who.styles, who.default_style)
         first = script.timeline[0]
         with player.at(0):
-            start = player.wish(first) if isinstance(first, Action) else player.wish(STANDING)
+            start = player.wish(first if isinstance(first, Action) else STANDING)
             start["leg_length_m"] = start["leg_length_m"] or script.leg_length_m
             player.engine = Engine(
                 who,
@@ -402,9 +402,7 @@ class _ScriptPlayer:
             return
         if isinstance(element, Transition):
             to = line[index + 1] if index + 1 < len(line) else None
-            self.engine.set(
-                **(self.wish(to) if isinstance(to, Action) else self.wish(STANDING)), over_s=element.seconds
-            )
+            self.engine.set(**self.wish(to if isinstance(to, Action) else STANDING), over_s=element.seconds)
         elif index > 0 and not isinstance(line[index - 1], Transition):
             self.engine.set(**self.wish(element), over_s=min(DEFAULT_RAMP_S, element.seconds))
         self.until(self.time_s + element.seconds)

@@ -136,6 +136,7 @@ class PathGuide:
             self.stage = "cruise"
             self._since_s = np.inf  # plan anew at the next step, whatever the feet do
             return bool(self.goals)
+        # On the way: where it is, whether it stands, and whether a plan is due
         self.along_m = self.way.nearest(engine.position, self.along_m)
         if self.stage == "halt" and engine.speed <= STILL_MPS and self._left_s <= 0.0:
             self.stage, self._waited_s = "wait", 0.0

@@ -267,6 +267,7 @@ def shift_path_past(
     left = left_vectors(way.heading_at(along))
     beside = np.einsum("ij,ij->i", corners - way.point_at(along), left)
     away = radius_m + CLEARANCE_M
+    # To either side of the box, the nearer one first
     shifts = sorted((float(beside.max()) + away, float(beside.min()) - away), key=abs)
     for shift in shifts:
         if abs(shift) > slack_m:

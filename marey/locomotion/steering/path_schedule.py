@@ -107,6 +107,7 @@ def compute_turn_rates(way: GroundPath, course: PathSchedule, position: FloatArr
         left = (x - points[i, 0]) * cos(angle) - (z - points[i, 1]) * sin(angle)
         bend = float(bends[i]) - left / CORRECTION_DISTANCE_M**2 - 2.0 * sin(heading - angle) / CORRECTION_DISTANCE_M
         rates[i] = min(max(float(course.speeds[i]) * bend, -MAX_CORRECTED_TURN_RADPS), MAX_CORRECTED_TURN_RADPS)
+        # The walker's own arc up to the next knot
         if i + 1 == len(rates):
             break
         step = float(course.times_s[i + 1] - course.times_s[i])

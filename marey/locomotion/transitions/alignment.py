@@ -204,6 +204,7 @@ def find_matching_phase(first: HeldStance, at: float, second: HeldStance, window
     """
     goal = first.over(at)
     low, high = window
+    # No phase of the window may be alike: then its nearer end
     below, above = (second.over(phase) - goal for phase in window)
     if below >= 0.0 or above <= 0.0:
         return low if below >= 0.0 else high

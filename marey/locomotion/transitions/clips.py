@@ -51,6 +51,7 @@ def write_jump_frame(
         start, stop = rows[i, c], rows[i + 1, c]
         before = rows[i - 1, c] if i > 0 else 3.0 * rows[0, c] - 3.0 * rows[1, c] + rows[2, c]
         after = rows[i + 2, c] if i + 2 <= last else 3.0 * stop - 3.0 * start + rows[i - 1, c]
+        # Hermite's cubic with the slopes of Catmull-Rom; beyond the ends the parabola through three rows goes on.
         slope, end_slope, rise = 0.5 * (stop - before), 0.5 * (after - start), stop - start
         cubic = slope + end_slope - 2.0 * rise
         row[c] = start + u * (slope + u * (3.0 * rise - 2.0 * slope - end_slope + u * cubic))
@@ -79,6 +80,7 @@ def blend_poses_in_place(
         root[c] += weight * (to_root[c] - root[c])
     for j in range(rotations.shape[0]):
         a, b = quaternion_at(rotations, j), quaternion_at(to, j)
+        # SLERP: sin((1 - w) angle) a + sin(w angle) b, over sin(angle), the nearer of b and -b
         cosine = a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
         sign = -1.0 if cosine < 0.0 else 1.0
         sine = sqrt(max(1.0 - cosine * cosine, 0.0))

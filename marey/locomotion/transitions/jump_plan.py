@@ -176,9 +176,11 @@ def plan_leap(
     into, out = align_windows(stances, gait, jump, side, phase, rate)
     start, ahead = np.array(position, dtype=np.float64), heading_vector(heading_rad)
     off, on = stances.leaving, stances.landing
+    # The jump's frame: its ankle falls on the gait's held one.
     here = start + off.stride_m * (off.held - into.a[0]) * ahead
     held = compute_effectors(skeleton, place_frame(gait.frame(off.held), here, heading_rad))[off.ankle]
     anchor = solve_ground_shift(held, stances.push.foot, heading_rad)
+    # The carriage after the landing: the gait's ankle falls on the jump's.
     struck = compute_effectors(skeleton, place_frame(jump.frame(out.a[0]), anchor, heading_rad))[on.ankle]
     carriage = solve_ground_shift(struck, on.foot, heading_rad) - on.stride_m * (on.held - out.b[0]) * ahead
     strike = into.duration_s + (out.a[0] - into.b[1]) * jump.duration_s
@@ -217,9 +219,11 @@ def align_windows(
     a jump's leg may swing later than a walk's: both swings are brought nearer, lest they meet in the ground.
     """
     leaving, landing = split_gait_events(gait.events, side)
+    # Whole stances of the thesis: of the take-off foot in gait and jump, of the landing foot in jump and gait
     late = 0.0 if phase is None else (phase - leaving[STRIKE] + 0.5) % 1.0 - 0.5
     hold, land = (jump.events[STRIKE], jump.events[TOE_OFF]), (jump.events[4], min(jump.events[7], LAST_PHASE))
     whole, after = (leaving[STRIKE] + late, leaving[TOE_OFF]), (landing[STRIKE], landing[TOE_OFF])
+    # Narrowed to where the body stands alike over its foot in both motions
     entry = find_matching_phase(stances.leaving, whole[0], stances.push, _sub_window(hold, 0.0, LATEST_ENTRY))
     left = find_matching_phase(stances.push, hold[1], stances.leaving, _sub_window(whole, EARLIEST_EXIT, 1.0))
     back = find_matching_phase(stances.land, land[0], stances.landing, _sub_window(after, EARLIEST_ENTRY, LATEST_ENTRY))
@@ -227,6 +231,7 @@ def align_windows(
     jump_hz = 1.0 / jump.duration_s
     into = Alignment((whole[0], left), (entry, hold[1]), gait.frequency_hz, jump_hz, rate)
     out = Alignment(land, (back, done), jump_hz, gait.frequency_hz, rate)
+    # Both swings are brought nearer where the jump's leg passes later than the gait's.
     skeleton, feet = stances.push.skeleton, (stances.land.ankle, stances.push.ankle)
     first, second = (find_foot_passing(skeleton, motion, at, *feet) for motion, at in ((gait, into.a), (jump, into.b)))
     return into.bend_to_meet(first, second, part=SWING_ALIGNMENT) if first < second else into, out

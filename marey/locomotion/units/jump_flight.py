@@ -155,11 +155,13 @@ def fit_ballistic_path(
         out[times >= air.land_s, 2] += length_m - measure_jump_length(geometry, times, root, air)
     c_off, v_off = _state_at_flight_edge(times, geometry.com + out, air.off_s, is_before=True)
     c_land, v_land = _state_at_flight_edge(times, geometry.com + out, air.land_s, is_before=False)
+    # The throw: v from both ends of the flight, then the parabola for the frames between
     T = air.duration_s
     v = (c_land - c_off) / T + 0.5 * GRAVITY * T * UP
     flying = (times > air.off_s) & (times < air.land_s)
     t = (times[flying] - air.off_s)[:, None]
     out[flying] = c_off + v * t - 0.5 * GRAVITY * t**2 * UP - geometry.com[flying]
+    # The stances beside it take over its velocity.
     before = _velocity_bump(air.off_s - times, min(VELOCITY_EASE_S, 0.6 * air.off_s))
     after = _velocity_bump(times - air.land_s, min(VELOCITY_EASE_S, 0.6 * (times[-1] - air.land_s)))
     return out - before[:, None] * (v - v_off) + after[:, None] * (v - GRAVITY * T * UP - v_land)
