@@ -120,7 +120,9 @@ class Engine:
         leg = model.leg_length_m if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
         leg = leg if size is None else check_positive("size", size) * model.leg_length_m
         wish = ParameterChanges(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
-        start = self._controller.first(wish)
+        # It begins standing in the model's own size and style, changed as wished.
+        standing = GaitParameters(0.0, 0.0, 0.0, model.leg_length_m, model.weights())
+        start = self._controller.parameters(standing, wish)
         build = make_body_arrays(
             model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic"
         )

@@ -51,13 +51,8 @@ class ParameterLimiter:
         style = wish.get("style")
         weights = base.weights if style is None else self._model.weights(style)
         for note in self.notes:
-            warnings.warn(note, MareyWarning, stacklevel=4)
+            warnings.warn(note, MareyWarning, stacklevel=3)
         return GaitParameters(speed, run, turn, leg, weights)
-
-    def first(self, wish: ParameterChanges) -> GaitParameters:
-        """Parameters of a character that begins: standing in the model's own size and style, changed as wished."""
-        model = self._model
-        return self.parameters(GaitParameters(0.0, 0.0, 0.0, model.leg_length_m, model.weights()), wish)
 
     def fastest(self, run: float, leg_length_m: float) -> float:
         """Highest speed [m/s] at which the model's gait holds."""

@@ -5,6 +5,7 @@ A ``RawFrame`` is what the walker, and the jump state machine round it, hand to 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -272,29 +273,22 @@ class GaitWalker:
 
 def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:
     """Memory of walkers that have not begun, characters first."""
-
-    def zeros(*shape: int) -> FloatArray:
-        return np.zeros((*batch, *shape))
-
-    held = np.zeros((*batch, 4), dtype=np.bool_)
-    settling = zeros(5) + INITIAL_SETTLING
-    points = zeros(4, 3)
-    return WalkerState(
-        zeros(7),
-        zeros(7),
-        zeros(num_parameters),
-        held,
-        settling,
-        zeros(4),
-        zeros(7, 8),
-        points,
-        zeros(2),
-        points.copy(),
-        points.copy(),
-        np.ones((*batch, 4), dtype=np.bool_),
-    )
+    shapes = {
+        "clock": (7,),
+        "state": (7,),
+        "here": (num_parameters,),
+        "settling": (5,),
+        "until": (4,),
+        "places": (7, 8),
+    }
+    shapes |= {"shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
+    arrays = {name: np.zeros((*batch, *shape)) for name, shape in shapes.items()}
+    arrays["settling"] += INITIAL_SETTLING
+    held, touch = np.zeros((*batch, 4), dtype=np.bool_), np.ones((*batch, 4), dtype=np.bool_)
+    return WalkerState(held=held, touch=touch, **arrays)
 
 
+@lru_cache(maxsize=16)
 def make_body_arrays(skeleton: Skeleton, leg_length_m: float, *, froude: bool, cubic: bool) -> BodyArrays:
     """What all characters of a model share, as arrays."""
     parts = ("hip", "knee", "ankle", "foot")

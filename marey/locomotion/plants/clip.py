@@ -42,8 +42,9 @@ LIFT: Final = 0.010  # [-] of the leg: the same upwards
 LEVEL: Final = 0.027  # [-] of the leg: plants nearer than this to the floor are on it; others are on steps
 HELD_PART: Final = 0.2  # [-] at each end of a contact the foot still rolls: the middle says where it stands
 
-GoalEdit = Callable[[int, int, FloatArray], FloatArray]
-"""Effector, frame in which it lands and goal ``(3,)`` [m]; returns the goal wanted."""
+PlantEdit = Callable[[str, FloatArray, Pose], FloatArray]
+"""``edit(effector, goal, pose)``: the effector (``"right_ankle"``, ``"right_foot"``, ...), its goal ``(3,)`` [m] and
+the raw pose in which it lands; returns the goal wanted. A toe's goal only turns its foot."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,10 +76,10 @@ def plan_schedule(
     flags: BoolArray,
     points: FloatArray,
     legs: LegArrays,
-    rate_hz: float,
+    motion: Motion,
     *,
     floor_m: float | None = None,
-    edit: GoalEdit | None = None,
+    edit: PlantEdit | None = None,
 ) -> tuple[PlantForecast, float]:
     """Plan the plants of a clip; returns the forecasts of all frames, frames first, and the height of the floor [m].
 
@@ -86,9 +87,9 @@ def plan_schedule(
         flags: what is planted ``(F, 4)``.
         points: raw positions of the effectors ``(F, 4, 3)`` [m].
         legs: of the clip's skeleton.
-        rate_hz: frames per second.
+        motion: the clip.
         floor_m: height of the floor; None fits a plane to the plants and keeps steps.
-        edit: changes goals.
+        edit: changes where effectors land.
     """
     found = [(k, start, stop) for k in range(4) for start, stop in find_runs(flags[:, k])]
     places = [standing_position(points[start:stop, k]) for k, start, stop in found]
@@ -103,15 +104,18 @@ def plan_schedule(
         # The frames before a plant, from the end of the one before on, are told when and where it starts.
         k, before = plant.effector, max(_previous_plant_end(flags, plant) - 1, 0)
         raw = points[plant.start, k]
-        forecast.until_s[before : plant.start, k] = (plant.start - np.arange(before, plant.start)) / rate_hz
+        forecast.until_s[before : plant.start, k] = (plant.start - np.arange(before, plant.start)) / motion.rate_hz
         forecast.landing[before : plant.start, k] = raw
         away = plant.place - raw
         forecast.shift[before : plant.stop, k] = (away[0], plant.ground - floor, away[2])
-    for plant in plants if edit is not None else ():
+    if edit is None:
+        return forecast, floor
+    names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
+    for plant in plants:
         # An edit shifts the plant of an ankle, and turns the foot of a toe.
         k, before = plant.effector, _previous_plant_end(forecast.planted, plant)
         goal = np.array([plant.place[0], plant.ground + legs.rest[k], plant.place[2]])
-        wanted = goal if edit is None else np.asarray(edit(k, plant.start, goal), dtype=np.float64)
+        wanted = np.asarray(edit(names[k], goal, motion[plant.start]), dtype=np.float64)
         if wanted.shape != (3,) or not np.isfinite(wanted).all():
             raise InputError("an edit of a foot plant gave no point", "Return three finite numbers, in metres")
         if k % 2 == 0:
@@ -203,10 +207,6 @@ def plant_slide_mm(motion: Motion, plants: BoolArray | None = None) -> FloatArra
 DETECTIONS: Final = ("contacts", "adaptive", "threshold")
 LONGEST_EASE_S: Final = 2.0  # [s] no swing lasts longer
 
-PlantEdit = Callable[[str, FloatArray, Pose], FloatArray]
-"""``edit(effector, goal, pose)``: the effector (``"right_ankle"``, ``"right_foot"``, ...), its goal ``(3,)`` [m] and
-the raw pose in which it lands; returns the goal wanted. A toe's goal only turns its foot."""
-
 
 def enforce_plants(
     motion: Motion,
@@ -273,14 +273,7 @@ def enforce_plants(
         if flags.shape != (frames, 4) or flags.dtype != np.bool_:
             raise InputError(f"plants is {flags.dtype} of shape {flags.shape}", f"Give true or false, ({frames}, 4)")
     # Where the plants are, as edited
-    names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
-
-    def edit_goal(effector: int, frame: int, goal: FloatArray) -> FloatArray:
-        return goal if edit is None else edit(names[effector], goal, motion[frame])
-
-    forecasts, floor_y = plan_schedule(
-        flags, points, legs, motion.rate_hz, floor_m=floor_m, edit=None if edit is None else edit_goal
-    )
+    forecasts, floor_y = plan_schedule(flags, points, legs, motion, floor_m=floor_m, edit=edit)
     # Frame by frame the feet are held, and the contact track tells what is.
     options = PlantOptions(PLANT_EASE_S if ease_s is None else float(ease_s), floor_y)
     roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()

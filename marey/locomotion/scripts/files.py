@@ -161,7 +161,7 @@ def parse_xml_script(text: str, *, file: str = "<script>") -> Script:
     Raises:
         FormatError: the text is not XML, declares entities, or breaks the grammar; the message names file and line.
     """
-    root = _XmlTreeBuilder(file).read(text)
+    root = _parse_xml(text, file)
     if root.tag != "animationGenerator":
         _xml_error(file, root, f"the file is a <{root.tag}>", "A script is an <animationGenerator>")
     # The header and the elements of the time line, in the order of the file
@@ -180,51 +180,36 @@ def parse_xml_script(text: str, *, file: str = "<script>") -> Script:
     return _build_record(Script, rate_line, file, timeline=timeline, rate_hz=rate_hz, name=name, file=file, lines=lines)
 
 
-class _XmlTreeBuilder:
-    """Builds a bounded tree of nodes; document types and entities are refused."""
+def _parse_xml(text: str, file: str) -> XmlNode:
+    """Read a bounded tree of nodes; document types and entities are refused."""
+    from xml.parsers.expat import ExpatError, ParserCreate, errors
 
-    def __init__(self, file: str) -> None:
-        from xml.parsers.expat import ParserCreate
+    parser, opened, count = ParserCreate("utf-8"), [XmlNode("", {}, 1)], 0
 
-        self.file, self.open, self.count = file, list[XmlNode](), 0
-        self.root = XmlNode("", {}, 1)
-        self.parser = ParserCreate("utf-8")
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._data
-        self.parser.StartDoctypeDeclHandler = self._refuse
-        self.parser.EntityDeclHandler = self._refuse
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        node, count = XmlNode(tag, attributes, parser.CurrentLineNumber), count + 1
+        if count > MAX_NODES or len(opened) > MAX_DEPTH:
+            _xml_error(file, node, "the script is too large or nested too deeply", "Use fewer elements")
+        opened[-1].children.append(node)
+        opened.append(node)
 
-    def read(self, text: str) -> XmlNode:
-        from xml.parsers.expat import ExpatError, errors
+    def add_text(data: str) -> None:
+        opened[-1].text += data
 
-        try:
-            self.parser.Parse(text.encode("utf-8"), True)
-        except ExpatError as error:
-            what = f"the XML is broken: {errors.messages[error.code]}"
-            raise FormatError(what, self.file, error.lineno, "Close every tag that is opened") from None
-        return self.root
+    def refuse(*_: Any) -> None:
+        here = XmlNode("", {}, parser.CurrentLineNumber)
+        _xml_error(file, here, "the file declares a document type or an entity", "Scripts need neither: remove it")
 
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        node = XmlNode(tag, attributes, self.parser.CurrentLineNumber)
-        self.count += 1
-        if self.count > MAX_NODES or len(self.open) >= MAX_DEPTH:
-            _xml_error(self.file, node, "the script is too large or nested too deeply", "Use fewer elements")
-        if self.open:
-            self.open[-1].children.append(node)
-        else:
-            self.root = node
-        self.open.append(node)
-
-    def _end(self, _tag: str) -> None:
-        self.open.pop()
-
-    def _data(self, data: str) -> None:
-        self.open[-1].text += data
-
-    def _refuse(self, *_: Any) -> None:
-        here = XmlNode("", {}, self.parser.CurrentLineNumber)
-        _xml_error(self.file, here, "the file declares a document type or an entity", "Scripts need neither: remove it")
+    parser.StartElementHandler, parser.EndElementHandler = start, lambda _tag: opened.pop()
+    parser.CharacterDataHandler = add_text
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(text.encode("utf-8"), True)
+    except ExpatError as error:
+        what = f"the XML is broken: {errors.messages[error.code]}"
+        raise FormatError(what, file, error.lineno, "Close every tag that is opened") from None
+    return opened[0].children[0]
 
 
 def _read_xml_element(node: XmlNode, file: str) -> Element:

@@ -111,11 +111,6 @@ class PathGuide:
         self._feet = ("right", "left")
         self._limits = curvature_speed_limit(way, 100.0)
 
-    @property
-    def goal(self) -> PathGoal | None:
-        """What comes next."""
-        return self.goals[0] if self.goals else None
-
     def __call__(self, engine: Engine, dt: float) -> bool:
         """Look, and plan if need be; false when all is done."""
         self.is_done = not self._look(engine, dt)
@@ -144,7 +139,7 @@ class PathGuide:
         struck = "RHS" in engine.events or "LHS" in engine.events
         if struck or self._since_s > MAX_PLAN_AGE_S:
             self._plan(engine)
-        return self.goal is not None or self.along_m < self.way.length_m
+        return bool(self.goals) or self.along_m < self.way.length_m
 
     def _jumping(self, engine: Engine) -> bool:
         """Wait for the take-off, planning it anew at heel strikes; then for the landing."""
@@ -164,7 +159,7 @@ class PathGuide:
 
     def _plan(self, engine: Engine) -> None:
         self._since_s = 0.0
-        goal = self.goal
+        goal = self.goals[0] if self.goals else None
         # A stop or a jump that is near is planned for; until then the way is cruised.
         if isinstance(goal, HaltGoal) and self._plan_halt(engine, goal):
             return

@@ -16,7 +16,6 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.locomotion.planning.ground_path import (
     HANDLE,
-    SPACING_M,
     GroundPath,
     evaluate_bezier,
     heading_vector,
@@ -175,18 +174,16 @@ def find_detour(
                 for pair in _detour_controls(extent, offset, handle, position, heading_rad, margin)
             ]
             # Of the ways that are free, compared by few points, the one that bends least is taken.
-            rough = [GroundPath(_sample_controls(pair, NUM_COARSE_POINTS, 0.1)) for pair in tried]
+            curves = [np.concatenate([evaluate_bezier(c, NUM_COARSE_POINTS) for c in pair]) for pair in tried]
+            rough = [GroundPath(resample_evenly(curve, 0.1)) for curve in curves]
             clearances = [min(box.distance(way.points).min() for box in boxes) for way in rough]
             free = [i for i, clearance in enumerate(clearances) if clearance >= radius_m + 0.5 * SWAY_M]
             if free:
                 best = min(free, key=lambda i: float(np.abs(rough[i].curvatures).max()))
-                ways.append(GroundPath(_sample_controls(tried[best], NUM_FINE_POINTS, SPACING_M)))
+                curve = np.concatenate([evaluate_bezier(c, NUM_FINE_POINTS) for c in tried[best]])
+                ways.append(GroundPath(resample_evenly(curve)))
                 break
     return min(ways, key=lambda way: way.length_m, default=None)
-
-
-def _sample_controls(pair: tuple[FloatArray, FloatArray], count: int, spacing_m: float) -> FloatArray:
-    return resample_evenly(np.concatenate([evaluate_bezier(controls, count) for controls in pair]), spacing_m)
 
 
 def _detour_controls(
@@ -264,7 +261,8 @@ def shift_path_past(
     """The way, shifted to one side where it passes a box; None if that takes more than ``slack_m``."""
     corners = box.corners()
     along = np.array([way.nearest(corner) for corner in corners])
-    left = left_vectors(way.heading_at(along))
+    headings = way.heading_at(along)
+    left = np.stack([np.cos(headings), -np.sin(headings)], axis=-1)
     beside = np.einsum("ij,ij->i", corners - way.point_at(along), left)
     away = radius_m + CLEARANCE_M
     # To either side of the box, the nearer one first
@@ -277,12 +275,8 @@ def shift_path_past(
         ramp = max(1.0, SHIFT_RAMP * abs(shift))
         u = np.clip(np.minimum((way.lengths - first + ramp) / ramp, (last + ramp - way.lengths) / ramp), 0.0, 1.0)
         bump = shift * u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
-        bent = resample_evenly(way.points + bump[:, None] * left_vectors(way.headings))
+        sideways = np.stack([np.cos(way.headings), -np.sin(way.headings)], axis=-1)
+        bent = resample_evenly(way.points + bump[:, None] * sideways)
         if box.distance(bent).min() >= radius_m:
             return bent
     return None
-
-
-def left_vectors(headings: FloatArray) -> FloatArray:
-    """Unit vectors ``(..., 2)`` to the left of headings."""
-    return np.stack([np.cos(headings), -np.sin(headings)], axis=-1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import acos, cos, sin, sqrt
 from typing import Final, NamedTuple
 
@@ -20,7 +19,7 @@ from marey.lie.kernels import exp, multiply, quaternion_at, rotate, write_rotati
 from marey.locomotion.model.clockwork import NEVER_S
 from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.model.locomotion_model import EFFECTORS, EVENTS, LocomotionModel
-from marey.locomotion.model.synthesis import BodyArrays, write_effectors
+from marey.locomotion.model.synthesis import write_effectors
 from marey.locomotion.model.walker import GaitWalker, make_body_arrays
 from marey.motion.editing import opposite_joints
 from marey.skeleton import Skeleton
@@ -162,13 +161,9 @@ def blend_frames(a: PoseFrame, b: PoseFrame, weight: float) -> PoseFrame:
 def compute_effectors(skeleton: Skeleton, frame: PoseFrame) -> FloatArray:
     """World positions ``(4, 3)`` [m] of the ankles and toes, in the order of EFFECTORS."""
     out = np.empty((len(EFFECTORS), 3))
-    write_effectors(_cached_body_arrays(skeleton), 1.0, frame.root, frame.rotations, out)
+    body = make_body_arrays(skeleton, 1.0, froude=True, cubic=True)
+    write_effectors(body, 1.0, frame.root, frame.rotations, out)
     return out
-
-
-@lru_cache(maxsize=16)
-def _cached_body_arrays(skeleton: Skeleton) -> BodyArrays:
-    return make_body_arrays(skeleton, 1.0, froude=True, cubic=True)
 
 
 def solve_ground_shift(held: FloatArray, moved: FloatArray, heading_rad: float) -> FloatArray:

@@ -37,11 +37,6 @@ class Airtime:
     leaving: tuple[str, ...]
     landing: tuple[str, ...]
 
-    @property
-    def duration_s(self) -> float:
-        """Time in the air."""
-        return self.land_s - self.off_s
-
     def stances(self, times: FloatArray) -> tuple[tuple[list[int], BoolArray], ...]:
         """Feet (0 left, 1 right) of the stance before and after, and when they are down ``(N,)``."""
         first, last = ([SIDES.index(side) for side in feet] for feet in (self.leaving, self.landing))
@@ -156,7 +151,7 @@ def fit_ballistic_path(
     c_off, v_off = _state_at_flight_edge(times, geometry.com + out, air.off_s, is_before=True)
     c_land, v_land = _state_at_flight_edge(times, geometry.com + out, air.land_s, is_before=False)
     # The throw: v from both ends of the flight, then the parabola for the frames between
-    T = air.duration_s
+    T = air.land_s - air.off_s
     v = (c_land - c_off) / T + 0.5 * GRAVITY * T * UP
     flying = (times > air.off_s) & (times < air.land_s)
     t = (times[flying] - air.off_s)[:, None]

@@ -100,11 +100,6 @@ class JumpDraft:
         return canonical_times(self.knots, canonical_steps(self.kind))
 
     @property
-    def root(self) -> FloatArray:
-        """Root path ``(N, 3)`` [m] as the rows have it."""
-        return self.rows[:, :3] * JUMP_LEG_M
-
-    @property
     def air(self) -> Airtime:
         """The flight."""
         middle, knots = len(self.spans) // 2, self.knots
@@ -130,7 +125,8 @@ class JumpDraft:
         if self.kind == "standing":
             return self
         times, air = self.times, self.air
-        com = self.geometry.com + ground_root_path(self.geometry, times, self.root, air, self.roll(times))
+        root = self.rows[:, :3] * JUMP_LEG_M
+        com = self.geometry.com + ground_root_path(self.geometry, times, root, air, self.roll(times))
         end = float(times[-1])
         late, early = (0.45 * air.off_s, air.off_s), (air.land_s, air.land_s + 0.25 * (end - air.land_s))
         flight = max(_forward_speed(times, com, air.off_s, air.land_s), 1e-3)
