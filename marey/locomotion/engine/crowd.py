@@ -12,7 +12,17 @@ from marey.base import BoolArray, FloatArray, InputError, frozen, kernel
 from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_number, check_time
 from marey.locomotion.engine.requests import LEG_RANGE_M, MAX_COORDINATE, MAX_TURN_RATE, resolve_model, split_step
-from marey.locomotion.model.clockwork import ParameterPlan, WalkerState, advance_walker, write_walker_frame
+from marey.locomotion.model.clockwork import (
+    HEADING,
+    NOW,
+    PHASE,
+    SINCE,
+    ParameterPlan,
+    WalkerState,
+    X,
+    advance_walker,
+    write_walker_frame,
+)
 from marey.locomotion.model.locomotion_model import GaitArrays, LocomotionModel, Style
 from marey.locomotion.model.synthesis import LEG_AT, BodyArrays, write_effectors
 from marey.locomotion.model.walker import allocate_walkers, make_body_arrays
@@ -158,12 +168,12 @@ class Crowd:
         self._ends = np.zeros_like(rows)  # [s] in the time of each plan
         # Where they start
         clock = self._walkers.clock
-        clock[:, 3], clock[:, 6] = (
+        clock[:, PHASE], clock[:, HEADING] = (
             self._broadcast_values("phases", phases),
             self._broadcast_values("headings_rad", headings_rad),
         )
         if positions is not None:
-            clock[:, 4:6] = frozen(positions, count, 2, name="positions")
+            clock[:, X:HEADING] = frozen(positions, count, 2, name="positions")
         if np.abs(clock).max() > MAX_COORDINATE:
             raise InputError("a phase, place or heading is far out", f"Give numbers of at most {MAX_COORDINATE:g}")
         # Roots `(n, 3)` [m] and local rotations `(n, J, 4)` wxyz now; overwritten by the next step
@@ -177,17 +187,17 @@ class Crowd:
     @property
     def positions(self) -> FloatArray:
         """Places ``(n, 2)`` [m], without the swaying of a walk."""
-        return self._walkers.state[:, 4:6].copy()
+        return self._walkers.state[:, X:HEADING].copy()
 
     @property
     def headings_rad(self) -> FloatArray:
         """Directions of travel ``(n,)``; 0 is +Z, positive to the left."""
-        return self._walkers.state[:, 6].copy()
+        return self._walkers.state[:, HEADING].copy()
 
     @property
     def phases(self) -> FloatArray:
         """Cycles ``(n,)``, unwrapped."""
-        return self._walkers.state[:, 3].copy()
+        return self._walkers.state[:, PHASE].copy()
 
     @property
     def speeds(self) -> FloatArray:
@@ -267,9 +277,9 @@ class Crowd:
         # The new plans begin now.
         knots, values = plan_ramp(now, to, ends, self._posture)
         walkers = self._walkers
-        walkers.settling[chosen, 1] -= walkers.clock[chosen, 0]
-        walkers.clock[chosen, :3] = 0.0
-        walkers.clock[chosen, 3:] = walkers.state[chosen, 3:]
+        walkers.settling[chosen, SINCE] -= walkers.clock[chosen, NOW]
+        walkers.clock[chosen, :PHASE] = 0.0
+        walkers.clock[chosen, PHASE:] = walkers.state[chosen, PHASE:]
         self._plans.knots[chosen], self._plans.values[chosen], self._ends[chosen] = knots, values, ends
 
     def step(self, dt: float) -> None:

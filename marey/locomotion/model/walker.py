@@ -13,8 +13,15 @@ from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray
 from marey.locomotion.model.clockwork import (
+    FOOT,
+    HEADING,
+    NOW,
+    PHASE,
+    SINCE,
+    STOOD,
     ParameterPlan,
     WalkerState,
+    X,
     advance_walker,
     cycle_rate,
     write_walker_frame,
@@ -89,27 +96,27 @@ class GaitWalker:
     @property
     def state(self) -> str:
         """``standing`` or ``locomotion``."""
-        return "standing" if self._arrays.settling[3] > 0.0 else "locomotion"
+        return "standing" if self._arrays.settling[STOOD] > 0.0 else "locomotion"
 
     @property
     def is_settled(self) -> bool:
         """Whether the walker stands still, and no foot makes a small step."""
-        return bool(self._arrays.settling[3] > 0.0 and self._arrays.settling[0] < 0.0)
+        return bool(self._arrays.settling[STOOD] > 0.0 and self._arrays.settling[FOOT] < 0.0)
 
     @property
     def phase(self) -> float:
         """Cycles since the start, unwrapped: whole numbers are right heel strikes."""
-        return float(self._arrays.state[3])
+        return float(self._arrays.state[PHASE])
 
     @property
     def position(self) -> FloatArray:
         """Where the carriage is, ``(x, z)`` [m]."""
-        return self._arrays.state[4:6].copy()
+        return self._arrays.state[X:HEADING].copy()
 
     @property
     def heading_rad(self) -> float:
         """Direction of travel; 0 is +Z, positive to the left."""
-        return float(self._arrays.state[6])
+        return float(self._arrays.state[HEADING])
 
     @property
     def parameters(self) -> GaitParameters:
@@ -124,7 +131,7 @@ class GaitWalker:
     @property
     def remaining_s(self) -> float:
         """Time [s] to the end of the plan."""
-        return max(float(self._plan.knots[-1] - self._arrays.clock[0]), 0.0)
+        return max(float(self._plan.knots[-1] - self._arrays.clock[NOW]), 0.0)
 
     def go_to(self, parameters: GaitParameters, over_s: float = 0.0) -> None:
         """Change parameters in straight lines over a time [s], at least 0.1 s.
@@ -165,7 +172,7 @@ class GaitWalker:
         # Cut from the plan what is past, so that the state at its start may be changed
         times, rows = self._remaining_plan()
         self._replan(times[None], rows[None])
-        arrays.clock[3:7] = phase, at[0], at[1], heading_rad
+        arrays.clock[PHASE:] = phase, at[0], at[1], heading_rad
         arrays.settling[:] = INITIAL_SETTLING
         advance_walker(self._gaits, self._build, self._plan, arrays, 0.0)
         self.frame()
@@ -258,14 +265,14 @@ class GaitWalker:
 
     def _replan(self, knots: FloatArray, values: FloatArray) -> None:
         arrays = self._arrays
-        arrays.settling[1] -= arrays.clock[0]
-        arrays.clock[:3] = 0.0
-        arrays.clock[3:] = arrays.state[3:]
+        arrays.settling[SINCE] -= arrays.clock[NOW]
+        arrays.clock[:PHASE] = 0.0
+        arrays.clock[PHASE:] = arrays.state[PHASE:]
         self._plan = ParameterPlan(np.ascontiguousarray(knots[0]), np.ascontiguousarray(values[0]))
 
     def _remaining_plan(self) -> tuple[FloatArray, FloatArray]:
         """Knots [s from now] and parameters of what is left of the plan, beginning now."""
-        t, plan = float(self._arrays.clock[0]), self._plan
+        t, plan = float(self._arrays.clock[NOW]), self._plan
         later = plan.knots > t
         now = self._arrays.here if t > 0.0 else plan.values[0]
         return np.r_[0.0, plan.knots[later] - t], np.concatenate([now[None], plan.values[later]])
