@@ -78,7 +78,7 @@ class JumpModel:
 
     @property
     def leg_length_m(self) -> float:
-        """Leg length [m] of that body."""
+        """Leg length [m] of the body on which jumps are measured; others are scaled."""
         return JUMP_LEG_M
 
     def unit(
@@ -119,9 +119,9 @@ class JumpModel:
             edges = self.edges(mix, wanted, flight_s)
             way = wanted * JUMP_LEG_M - (edges.length_m - float(edges.flown[2]))
             flight_s = 0.4 * flight_s + 0.6 * float(np.clip(way / speed, *self.flight_limits))
+        rise_m = 0.0 if height_n is None else height_n * JUMP_LEG_M
         for _ in range(0 if height_n is None else 3):
             # The centre of mass rises so high, between the heights of both stances.
-            rise_m = (height_n or 0.0) * JUMP_LEG_M
             drop_m = max(-float(self.edges(mix, wanted, flight_s).flown[1]), -0.9 * rise_m)
             airtime_s = float(np.sqrt(2.0 * rise_m / GRAVITY) + np.sqrt(2.0 * (rise_m + drop_m) / GRAVITY))
             flight_s = float(np.clip(airtime_s, *self.flight_limits))
