@@ -26,7 +26,6 @@ from marey.locomotion.units.gait_unit import (
     measure_leg_length,
     repair_joint_flips,
     resample_cycle,
-    root_from_rows,
     rotations_from_rows,
     segment_clip,
     straighten_cycle,
@@ -77,7 +76,7 @@ def walked(model: LocomotionModel, speed: float, style: str, heading: float = 0.
     low = phases.astype(int)
     part = (phases - low)[:, None]
     now = (1.0 - part) * rows[low] + part * rows[(low + 1) % len(rows)]
-    roots = root_from_rows(now, model.leg_length_m) + speed * times[:, None] * np.array([0.0, 0.0, 1.0])
+    roots = model.leg_length_m * now[..., :3] + speed * times[:, None] * np.array([0.0, 0.0, 1.0])
     walk = Motion(model.skeleton, rate, roots, SO3(rotations_from_rows(now, model.gaits.means)), name="walked")
     return place(walk, (3.0, -1.0), heading) if heading else walk
 

@@ -17,10 +17,11 @@ from marey.locomotion.fitting.timing import (
     measure_stance_path,
 )
 from marey.locomotion.model.locomotion_model import SHIPPED_MODEL, standing_rows
-from marey.locomotion.units.gait_unit import positions_from_rows, rotations_from_rows
+from marey.locomotion.units.gait_unit import rotations_from_rows
 from marey.models import principal_components
 from marey.models.hierarchy import joint_shares
 from marey.motion import Motion, centre_of_mass
+from marey.skeleton import joint_positions
 
 WALKS = (0.5, 0.8, 1.1, 1.4, 1.7, 2.0)  # [m/s]
 RUNS = (2.0, 2.5, 3.0, 3.5, 4.0)
@@ -127,7 +128,9 @@ def test_glardon_a5_the_law_is_continuous_and_begins_at_standing(model):
 
 def test_standing_feet_are_flat_at_rest_heights_and_bodies_in_balance(model):
     rows = standing_rows(model)
-    positions = positions_from_rows(rows, model.gaits.means, model.skeleton, model.leg_length_m)
+    positions = joint_positions(
+        model.skeleton, model.leg_length_m * rows[..., :3], rotations_from_rows(rows, model.gaits.means)
+    )
     feet = positions[:, [model.skeleton.index(name) for name in EFFECTORS], 1] / model.leg_length_m
     assert np.abs(feet - model.rest_heights).max() < 1e-4
     roots = model.leg_length_m * rows[:, :3]
@@ -264,7 +267,9 @@ def test_poses_of_every_style_and_speed_are_finite_and_upright(model):
         for run, speeds in ((0, (0.0, *WALKS)), (1, RUNS)):
             for speed in speeds:
                 rows = model.gaits.row(speed / model.leg_length_m, run, model.weights(name))
-                p = positions_from_rows(rows, model.gaits.means, model.skeleton, model.leg_length_m)
+                p = joint_positions(
+                    model.skeleton, model.leg_length_m * rows[..., :3], rotations_from_rows(rows, model.gaits.means)
+                )
                 assert np.isfinite(p).all()
                 assert p[:, head, 1].min() > 1.3
                 assert p[..., 1].min() > -0.06

@@ -12,7 +12,7 @@ from marey.base import InputError, UnknownNameError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, add_style, fit_style_weights, load_model, recover_parameters
 from marey.locomotion.fitting.person import capture_first_unit
-from marey.locomotion.units.gait_unit import MotionUnit, root_from_rows, rotations_from_rows
+from marey.locomotion.units.gait_unit import MotionUnit, rotations_from_rows
 from marey.motion import Motion
 
 
@@ -37,7 +37,7 @@ def walked(model: LocomotionModel, speed: float, style) -> Motion:
     low = phases.astype(int)
     part = (phases - low)[:, None]
     now = (1.0 - part) * rows[low] + part * rows[(low + 1) % len(rows)]
-    roots = root_from_rows(now, model.leg_length_m) + speed * times[:, None] * np.array([0.0, 0.0, 1.0])
+    roots = model.leg_length_m * now[..., :3] + speed * times[:, None] * np.array([0.0, 0.0, 1.0])
     return Motion(model.skeleton, rate, roots, SO3(rotations_from_rows(now, model.gaits.means)), name="walked")
 
 

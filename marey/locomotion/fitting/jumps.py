@@ -66,11 +66,6 @@ class JumpTable:
         return cls(kind, tuple(jumps), people, who, at, is_leap)
 
     @property
-    def leapers(self) -> BoolArray:
-        """Who leapt ``(K,)``."""
-        return np.array([self.is_leap[self.who == k].any() for k in range(len(self.people))])
-
-    @property
     def lengths(self) -> FloatArray:
         """Lengths of the leaps over leg length."""
         return self.at[self.is_leap, 0]
@@ -80,10 +75,6 @@ class JumpTable:
         """Weight ``(n,)`` of each jump, one on average: all leaps weigh as much as all steps."""
         leaps, steps = max(int(self.is_leap.sum()), 1), max(int((~self.is_leap).sum()), 1)
         return np.where(self.is_leap, 0.5 / leaps, 0.5 / steps) * float(len(self.at))
-
-    def numbers(self, name: str) -> FloatArray:
-        """One number ``(n,)`` of every jump, by the name of its field."""
-        return np.array([float(getattr(jump, name)) for jump in self.jumps])
 
 
 def fit_poses(scores: FloatArray, table: JumpTable, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -122,7 +113,9 @@ def fit_timing(table: JumpTable) -> dict[str, FloatArray]:
     spans = np.maximum(np.delete(spans, spans.shape[1] // 2, axis=1), SHORTEST_PIECE_S)
     marks = np.array([compute_event_marks(jump) for jump in table.jumps])
     leaps, shortest, kind = table.at[table.is_leap, 1], float(table.at[:, 1].min()), table.kind
-    flown = table.numbers("flight_mps")[table.is_leap] / measure_leg_length(table.jumps[0].motion.skeleton)
+    flown = np.array([jump.flight_mps for jump in table.jumps])[table.is_leap] / measure_leg_length(
+        table.jumps[0].motion.skeleton
+    )
     return {
         "pieces": _fit_planes(table, np.log(spans)),
         "piece_limits": np.stack([spans.min(axis=0), spans.max(axis=0)]),
@@ -264,7 +257,8 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     rows = np.stack([sample_captured_jump(jump, means, canonical_steps(kind)).ravel() for jump in jumps])
     space = principal_components(rows, explained=JUMP_VARIANCE_EXPLAINED)
     offsets, slopes = fit_poses(space.scores(rows), table, centre)
-    own = share_leg_offsets(offsets @ space.lifting, table.leapers)
+    leapers = np.array([table.is_leap[table.who == k].any() for k in range(len(table.people))])
+    own = share_leg_offsets(offsets @ space.lifting, leapers)
     offsets, slopes, lift = condense_components(own, slopes @ space.lifting)
     shortest, part = LENGTH_LIMITS[kind]
     captured = np.array([table.lengths.min(), table.lengths.max()])
@@ -274,7 +268,9 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     shares = np.full(len(table.people), 1.0 / len(table.people))
     arrays = {"shares": shares, **poses, **fit_timing(table), **range_n}
     # The law of the captured leaps' run-ups, with the slope of the thesis where they are too few
-    speeds = table.numbers("speed_mps")[table.is_leap] / measure_leg_length(jumps[0].motion.skeleton)
+    speeds = np.array([jump.speed_mps for jump in table.jumps])[table.is_leap] / measure_leg_length(
+        jumps[0].motion.skeleton
+    )
     slope = THESIS_LAWS[kind].slope if len(speeds) < MIN_JUMPS_FOR_SLOPE else None
     law, held = fit_run_up(table.lengths, speeds, slope), {n: frozen(array, name=n) for n, array in arrays.items()}
     model = JumpModel(

@@ -15,9 +15,9 @@ from marey.base import BoolArray, FloatArray
 from marey.lie import SO3
 from marey.locomotion.model.locomotion_model import EFFECTORS, EVENTS, GAITS, GaitArrays
 from marey.locomotion.planning.parameters import GRAVITY
-from marey.locomotion.units.gait_unit import positions_from_rows, root_from_rows, rotations_from_rows
+from marey.locomotion.units.gait_unit import rotations_from_rows
 from marey.motion import Motion, centre_of_mass
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, joint_positions
 
 INMAN: Final = 0.743  # [Hz s^1/2] cycles per second of a walk are this times the root of the normalised speed
 PATH_FACTORS: Final = (2.0, 3.0)  # path of a cycle over the gap of the heels: walk, run; [Glardon2005]_ §III.1.3.1
@@ -49,7 +49,7 @@ class GaitTables(NamedTuple):
 def compute_effector_paths(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_length_m: float) -> FloatArray:
     """Positions ``(N, 4, 3)`` [m] of the effectors over a unit, in the frame of the carriage."""
     joints = [skeleton.index(name) for name in EFFECTORS]
-    return positions_from_rows(rows, means, skeleton, leg_length_m)[:, joints]
+    return joint_positions(skeleton, leg_length_m * rows[..., :3], rotations_from_rows(rows, means))[:, joints]
 
 
 def detect_stance_spans(
@@ -190,7 +190,7 @@ def measure_flights(
     """Measure the flights of the rows ``(N, D)`` of a run at a speed."""
     paths = compute_effector_paths(rows, means, skeleton, leg_m)
     events = detect_unit_events(paths, run=True, leg_m=leg_m)
-    motion = Motion(skeleton, 1.0, root_from_rows(rows, leg_m), SO3(rotations_from_rows(rows, means)))
+    motion = Motion(skeleton, 1.0, leg_m * rows[..., :3], SO3(rotations_from_rows(rows, means)))
     spans = ((float(events[3]), float(events[4])), (float(events[7]), float(events[0]) + 1.0))
     return UnitFlights(spans, centre_of_mass(motion)[:, 1], speed_mps / measure_stance_path(paths, events))
 

@@ -69,10 +69,6 @@ class Manifest:
     default_style: tuple[str, ...] = ()  # subjects whose even mixture is the model's own style
     labels: Mapping[str, str] = field(default_factory=dict[str, str])  # readable names by subject
 
-    def clips(self, split: str) -> list[tuple[TrialGroup, str]]:
-        """Every clip of a split (``"train"`` or ``"test"``) with its group."""
-        return [(group, clip) for group in self.groups for clip in (group.train if split == "train" else group.test)]
-
 
 def load_manifest(path: str | os.PathLike[str] | None = None) -> Manifest:
     """Read a manifest; by default that of the shipped model.
@@ -181,12 +177,12 @@ def capture_units(
         report: called after each clip.
         num_frames: of a unit.
     """
-    own = {clip: group.rate_hz for group, clip in plan.clips(split) if group.rate_hz is not None}
+    clips = [(group, clip) for group in plan.groups for clip in (group.train if split == "train" else group.test)]
+    own = {clip: group.rate_hz for group, clip in clips if group.rate_hz is not None}
     load = make_loader(source, {**TRIAL_RATES_HZ, **own})
     units: list[MotionUnit] = []
     rejected: list[RejectedCycle] = []
     notes: list[str] = []
-    clips = plan.clips(split)
     for done, (group, clip) in enumerate(clips):
         motion = load(clip)
         # Why the frame rate of a clip is doubted, or `None`: gravity in flight and the tempo of the limbs tell

@@ -121,7 +121,16 @@ class ObstacleCourse:
         """Move obstacles on, and look after the manoeuvre under way."""
         self._left_s -= dt
         if self._active is None:
-            self._next()
+            # At a heel strike the nearest obstacle ahead that is in the way is decided on.
+            seen = [(box.extent_from(engine.position, engine.heading_rad), i) for i, box in enumerate(self._obstacles)]
+            ahead = [
+                (extent.front, i)
+                for extent, i in seen
+                if 0.3 < extent.front < 12.0 and extent.right < BODY_RADIUS_M and extent.left > -BODY_RADIUS_M
+            ]
+            struck = "RHS" in engine.events or "LHS" in engine.events
+            if ahead and struck and engine.state not in AIRBORNE_STATES:
+                self._decide(min(ahead)[1])
         elif self._guide is None and self.decision is not None and self.decision.choice == "jump":
             self._jumping()
         elif self._has_moved() and engine.state not in AIRBORNE_STATES:
@@ -294,21 +303,6 @@ class ObstacleCourse:
         """Straight on, as fast as before."""
         change = abs(self._speed - self._engine.speed)
         self._engine.set(speed=self._speed, run=self._run, turn_rate=0.0, over_s=max(0.3, 2.0 * change))
-
-    def _next(self) -> None:
-        """Look for the nearest obstacle ahead that is in the way."""
-        engine = self._engine
-        if engine.state in AIRBORNE_STATES:
-            return
-        seen = [(box.extent_from(engine.position, engine.heading_rad), i) for i, box in enumerate(self._obstacles)]
-        ahead = [
-            (extent.front, i)
-            for extent, i in seen
-            if 0.3 < extent.front < 12.0 and extent.right < BODY_RADIUS_M and extent.left > -BODY_RADIUS_M
-        ]
-        struck = "RHS" in engine.events or "LHS" in engine.events
-        if ahead and struck:
-            self._decide(min(ahead)[1])
 
 
 _COURSES: WeakKeyDictionary[Engine, ObstacleCourse] = WeakKeyDictionary()

@@ -17,7 +17,7 @@ from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics import retarget
 from marey.lie import SO3, frechet_mean
 from marey.motion import GaitCycle, Motion, align_to_ground, gait_cycles, headings, lowpass
-from marey.skeleton import HUMAN, Skeleton, foot_points, joint_frames, joint_positions, leg_length, role_map
+from marey.skeleton import HUMAN, Skeleton, foot_points, joint_frames, leg_length, role_map
 
 LEG_PARTS: Final = ("pelvis", "hip", "knee", "ankle", "foot")  # ends of the names of the lower body's joints
 NEAR_RAD: Final = float(np.deg2rad(5.0))  # axes of smaller rotations are noise
@@ -95,20 +95,10 @@ def find_far_rotations(table: FloatArray, names: Sequence[str]) -> dict[str, tup
     return {names[j]: (float(largest[j]), float(spread[j])) for j in np.flatnonzero(told).tolist()}
 
 
-def root_from_rows(rows: FloatArray, leg_length_m: float) -> FloatArray:
-    """Root positions ``(N, 3)`` [m] of rows, in the frame of the carriage."""
-    return leg_length_m * rows[..., :3]
-
-
 def rotations_from_rows(rows: FloatArray, means: FloatArray) -> FloatArray:
     """Joint rotations ``(..., J, 4)`` of rows ``(..., 3 + 3 J)``."""
     logs = rows[..., 3:].reshape(*rows.shape[:-1], len(means), 3)
     return (SO3(means) @ SO3.exp(logs)).wxyz
-
-
-def positions_from_rows(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_length_m: float) -> FloatArray:
-    """Joint positions ``(N, J, 3)`` [m] of rows ``(N, D)`` in the frame of the carriage."""
-    return joint_positions(skeleton, root_from_rows(rows, leg_length_m), rotations_from_rows(rows, means))
 
 
 class Cycle(NamedTuple):
