@@ -113,9 +113,8 @@ def fit_timing(table: JumpTable) -> dict[str, FloatArray]:
     spans = np.maximum(np.delete(spans, spans.shape[1] // 2, axis=1), SHORTEST_PIECE_S)
     marks = np.array([compute_event_marks(jump) for jump in table.jumps])
     leaps, shortest, kind = table.at[table.is_leap, 1], float(table.at[:, 1].min()), table.kind
-    flown = np.array([jump.flight_mps for jump in table.jumps])[table.is_leap] / measure_leg_length(
-        table.jumps[0].motion.skeleton
-    )
+    leg_m = measure_leg_length(table.jumps[0].motion.skeleton)
+    flown = np.array([jump.flight_mps for jump in table.jumps])[table.is_leap] / leg_m
     return {
         "pieces": _fit_planes(table, np.log(spans)),
         "piece_limits": np.stack([spans.min(axis=0), spans.max(axis=0)]),
@@ -268,9 +267,7 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     shares = np.full(len(table.people), 1.0 / len(table.people))
     arrays = {"shares": shares, **poses, **fit_timing(table), **range_n}
     # The law of the captured leaps' run-ups, with the slope of the thesis where they are too few
-    speeds = np.array([jump.speed_mps for jump in table.jumps])[table.is_leap] / measure_leg_length(
-        jumps[0].motion.skeleton
-    )
+    speeds = np.array([jump.speed_mps for jump in jumps])[table.is_leap] / measure_leg_length(jumps[0].motion.skeleton)
     slope = THESIS_LAWS[kind].slope if len(speeds) < MIN_JUMPS_FOR_SLOPE else None
     law, held = fit_run_up(table.lengths, speeds, slope), {n: frozen(array, name=n) for n, array in arrays.items()}
     model = JumpModel(
