@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.gait_tables import phase_at
+from oracles.gait_tables import phase_at, tabulate_frequency
 
 from marey.base import InputError, UnknownNameError
 from marey.locomotion.planning.baselines import solve_quadratic_profile
@@ -22,7 +22,7 @@ def inman(speed: float, run: float) -> float:
     return (0.743 + 0.15 * run) * float(np.sqrt(speed / LEG_M))
 
 
-TABLE = FrequencyTable.from_source(inman)
+TABLE = tabulate_frequency(inman)
 speeds = st.floats(0.2, 2.0)
 phases = st.floats(0.0, 0.999)
 
@@ -80,7 +80,9 @@ def test_glardon_a39_closed_form_takes_the_mean_frequency():
 
 @pytest.mark.parametrize(("rule", "cycles", "seconds"), [("absolute", 2.0, 4.41), ("signed", 1.0, 2.09)])
 def test_glardon_a39_worked_example_b(rule, cycles, seconds):
-    profile = plan_profile(lambda s, _: 0.861 * s / 0.9, 0.0, 0.9, 1.6, 0.1, method="quadratic-linF", rule=rule)
+    profile = plan_profile(
+        tabulate_frequency(lambda s, _: 0.861 * s / 0.9), 0.0, 0.9, 1.6, 0.1, method="quadratic-linF", rule=rule
+    )
     assert profile.final_phase == cycles
     assert abs(profile.duration_s - seconds) < 0.01
 

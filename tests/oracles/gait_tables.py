@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -29,8 +31,14 @@ def _interpolate_table(table: FloatArray, speeds: FloatArray, speed: float, axis
     return (1.0 - part) * np.take(table, i, axis=axis) + part * np.take(table, i + 1, axis=axis)
 
 
+def tabulate_frequency(source: Callable[[float, float], float], fastest_mps: float = 8.0) -> FrequencyTable:
+    """Table of a function ``F(speed, run)`` [Hz], dense where cadence bends most."""
+    speeds = fastest_mps * np.linspace(0.0, 1.0, 200) ** 2
+    return FrequencyTable(speeds, np.array([[source(float(s), run) for s in speeds] for run in (0.0, 1.0)]))
+
+
 def phase_at(profile: SpeedProfile, table: FrequencyTable, time_s: float) -> float:
     """Phase of a profile at a time, not wrapped: the integral of the frequency."""
     u = min(max(time_s / profile.duration_s, 0.0), 1.0)
-    made = integrate_cycles(*table.frequency_table(), profile.powers, np.array(profile.run), profile.duration_s, u)
+    made = integrate_cycles(table.speeds_mps, table.hertz, profile.powers, np.array(profile.run), profile.duration_s, u)
     return profile.phase + float(made)

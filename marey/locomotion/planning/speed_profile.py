@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, frozen, kernel
 from marey.locomotion.checks import check_name, check_number, check_positive
 from marey.locomotion.planning.baselines import search_linear_frequency_profile
-from marey.locomotion.planning.run_up import Frequency
 
 FOUND = 0
 TOO_CLOSE = 1  # no heel strike fits before the place, even at the highest speed
@@ -199,7 +198,6 @@ RULES: Final = ("absolute", "signed")
 FEET: Final = {"right": 0.0, "left": 0.5}  # phase of the heel strike
 MAX_ACCELERATION_MPS2: Final = 1.0  # [m/s²] what a profile may ask, [Glardon2005]_ leaves it open
 MIN_PHASE_TO_STRIKE: Final = 0.05  # [cycle] a heel strike nearer than this is not planned for
-TABLE_POINTS: Final = 200
 STATUS: Final = (
     "ok",
     "too close: no heel strike fits before the place",
@@ -207,15 +205,6 @@ STATUS: Final = (
     "faster than the body can go",
     "harder than the acceleration allowed",
 )
-
-
-@runtime_checkable
-class CadenceSource(Protocol):
-    """Source of the cadence of a character: an engine or a table."""
-
-    def frequency_table(self) -> tuple[FloatArray, FloatArray]:
-        """Speeds ``(G,)`` [m/s], and cycles per second ``(2, G)`` of walks and runs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,24 +220,6 @@ class FrequencyTable:
             raise InputError("the speeds of a frequency table do not rise from zero", "Sort them, the first is 0")
         object.__setattr__(self, "speeds_mps", speeds)
         object.__setattr__(self, "hertz", frozen(self.hertz, 2, len(speeds), name="hertz"))
-
-    @classmethod
-    def from_source(cls, source: CadenceSource | Frequency, *, fastest_mps: float = 8.0) -> FrequencyTable:
-        """Table of an engine, of a table, or of a function ``F(speed, run)`` [Hz]."""
-        if isinstance(source, FrequencyTable):
-            return source
-        if isinstance(source, CadenceSource):
-            return cls(*source.frequency_table())
-        if not callable(source):
-            raise InputError(f"source is {source!r}", "Give an engine, a FrequencyTable or a function of speed and run")
-        speeds = fastest_mps * np.linspace(0.0, 1.0, TABLE_POINTS) ** 2  # dense where cadence bends most
-        even = cast(list[float], speeds.tolist())
-        rows: list[list[float]] = [[source(speed, run) for speed in even] for run in (0.0, 1.0)]
-        return cls(speeds, np.array(rows))
-
-    def frequency_table(self) -> tuple[FloatArray, FloatArray]:
-        """Both arrays, as an engine gives them."""
-        return self.speeds_mps, self.hertz
 
     def at(self, speed_mps: float, run: float = 0.0) -> float:
         """Cycles per second at one speed."""
@@ -301,7 +272,7 @@ class SpeedProfile:
 
 
 def plan_profile(
-    source: CadenceSource | Frequency,
+    table: FrequencyTable,
     s1: float,
     s2: float,
     distance_m: float,
@@ -328,7 +299,7 @@ def plan_profile(
     ``acceleration`` and ends with none.
 
     Args:
-        source: engine, frequency table or function ``F(speed, run)`` [Hz].
+        table: cadence of the character, as ``FrequencyTable(*engine.frequency_table())``.
         s1: speed [m/s] now.
         s2: speed [m/s] there.
         distance_m: way of the root.
@@ -372,7 +343,6 @@ def plan_profile(
         strike = check_number("foot", foot)
         if not 0.0 <= strike < 1.0:
             raise InputError(f"the phase of the foot is {foot}", "It lies from 0 to 1")
-    table = FrequencyTable.from_source(source)
     if method == "quadratic-linF":
         # The thesis's closed form, with the mean of both frequencies
         powers, duration, final, code = search_linear_frequency_profile(
@@ -389,7 +359,8 @@ def plan_profile(
     # The exact phase integral, for each heel strike near the even profile
     fastest = float(table.speeds_mps[-1]) if fastest_mps is None else fastest_mps
     problem = ProfileProblem(
-        *table.frequency_table(),
+        table.speeds_mps,
+        table.hertz,
         np.array(run, dtype=np.float64),
         np.array([s1, s2, acceleration], dtype=np.float64),
         method == "quartic",

@@ -19,7 +19,7 @@ from marey.locomotion.planning.ground_path import (
     heading_vector,
     straight_path,
 )
-from marey.locomotion.planning.speed_profile import SpeedProfile, plan_profile
+from marey.locomotion.planning.speed_profile import FrequencyTable, SpeedProfile, plan_profile
 from marey.locomotion.steering.path_schedule import (
     CRUISE_ACCELERATION,
     PathSchedule,
@@ -203,10 +203,10 @@ class PathGuide:
         left = max(left, 0.02)
         is_starting = now.speed < 0.5 * self.speed_mps  # from a stand to a stand: a bump, as high as the wished speed
         lasting = max(1.5 * left / self.speed_mps, 2.0 * float(np.sqrt(left / PREFERRED_MPS2))) if is_starting else None
-        phase, run = engine.phase % 1.0, (now.run, 0.0)
+        phase, run, table = engine.phase % 1.0, (now.run, 0.0), FrequencyTable(*engine.frequency_table())
         # Either heel may strike on the spot; the profile that bends least is taken.
         found = [
-            plan_profile(engine, now.speed, 0.0, left, phase, run=run, foot=foot, lasting_s=lasting)
+            plan_profile(table, now.speed, 0.0, left, phase, run=run, foot=foot, lasting_s=lasting)
             for foot in ("right", "left")
         ]
         good = [profile for profile in found if self._is_profile_acceptable(profile, left)]

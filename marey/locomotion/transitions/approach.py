@@ -211,7 +211,7 @@ def find_run_up(
     which differ in their foot alone.
     """
     now, kind, reasons = walker.parameters, requests[0].kind, list[str]()
-    leg, run, table = now.leg_length_m, float(kind == "run"), FrequencyTable.from_source(walker)
+    leg, run, table = now.leg_length_m, float(kind == "run"), FrequencyTable(*walker.frequency_table())
     wanted, tolerance = jumps.run_up(kind, requests[0].length_m, leg)
     for speed in (clamp_approach_speed(now.speed, wanted, tolerance), wanted, wanted - tolerance, wanted + tolerance):
         for request in requests if speed > STANDING_MPS else ():
