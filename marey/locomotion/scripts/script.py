@@ -79,7 +79,7 @@ class JumpAction:
     """Jump once; it lasts as long as run-up, jump and return to the last action need."""
 
     length_m: float
-    kind: str = "walk"  # one of JUMP_KINDS
+    kind: str = "walk"  # one of REQUEST_KINDS
     height_m: float | None = None
     takeoff: tuple[float, float] | None = None  # (x, z) [m] of the take-off toe; None is the next heel strike that fits
     priority: str = "jump-parameters"
