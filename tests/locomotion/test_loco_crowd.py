@@ -163,5 +163,5 @@ def test_glardon_a46_random_control_leaves_memory_flat(model, minutes):
 def test_glardon_a46_a_character_needs_little_memory(model):
     crowd = Crowd(model, np.full(10, 0.9), plants=True)
     crowd.set(speed=1.0)
-    arrays = [*crowd._plans, *crowd._walkers, *crowd._states, crowd._roots, crowd._rotations, crowd._landings]
+    arrays = [*crowd._plans, *crowd._walkers, *crowd._states, crowd.root_positions, crowd.rotations, crowd._landings]
     assert sum(array.nbytes for array in arrays) / 10 < 100_000

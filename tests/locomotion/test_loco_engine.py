@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from oracles.gait_tables import events_at, frequency_at
 
 from marey.base import InputError, MareyWarning, UnknownNameError
 from marey.lie import SO3, geodesic_distance
@@ -158,7 +159,7 @@ def test_the_kernels_row_is_the_models_row(model):
     engine = Engine(model, speed=1.1, run=0.3, plants=False)
     count = model.gaits.base.shape[2]
     for speed, run in ((0.0, 0.0), (0.2, 0.0), (1.1, 0.3), (3.0, 1.0)):
-        rows = model.gaits.row(model.normalised_speed(speed, model.leg_length_m), run, model.weights())
+        rows = model.gaits.row(speed * model.scales(model.leg_length_m)[0], run, model.weights())
         for i in (0, 7, count - 1):
             root, wxyz = engine._walker.pose_at(i / count, speed, run, (0.0, 0.0), 0.0)
             expected = SO3(model.gaits.means) @ SO3.exp(rows[i, 3:].reshape(-1, 3))
@@ -170,10 +171,10 @@ def test_frequency_and_events_are_the_models(model):
     engine = Engine(model, style=model.styles[0], plants=False)
     weights = model.weights(model.styles[0])
     for speed, run in ((0.4, 0.0), (1.3, 0.5), (3.1, 1.0)):
-        s_n = model.normalised_speed(speed, model.leg_length_m)
-        expected = model.gaits.frequency_at(s_n, run, weights)
+        s_n = speed * model.scales(model.leg_length_m)[0]
+        expected = frequency_at(model.gaits, s_n, run, weights)
         assert engine._walker.frequency(speed, run) == pytest.approx(expected, rel=1e-12)
-        np.testing.assert_allclose(engine._walker.events(speed, run), model.gaits.events_at(s_n, run, weights))
+        np.testing.assert_allclose(engine._walker.events(speed, run), events_at(model.gaits, s_n, run, weights))
 
 
 def test_short_legs_step_faster_by_the_pendulums_law(model):

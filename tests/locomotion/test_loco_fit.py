@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.gait_tables import frequency_at
 
 from marey.base import FormatError, InputError
 from marey.lie import SO3
 from marey.locomotion import LocomotionModel, load_manifest, load_model
-from marey.locomotion.fitting.fit import column_weights, fit_units, posture_columns
+from marey.locomotion.fitting.fit import COLUMN_WEIGHTS, POSTURE_COLUMNS, fit_units
 from marey.locomotion.fitting.trials import TrialGroup, reject_outliers
 from marey.locomotion.units.gait_unit import (
     Cycle,
@@ -25,7 +26,6 @@ from marey.locomotion.units.gait_unit import (
     measure_leg_length,
     repair_joint_flips,
     resample_cycle,
-    root_from_rows,
     rotations_from_rows,
     segment_clip,
     straighten_cycle,
@@ -72,11 +72,11 @@ def walked(model: LocomotionModel, speed: float, style: str, heading: float = 0.
     s, weights, rate = speed / model.leg_length_m, model.weights(style), 120.0
     rows = model.gaits.row(s, 0.0, weights)
     times = np.arange(int(seconds * rate)) / rate
-    phases = (times * model.gaits.frequency_at(s, 0.0, weights) * len(rows)) % len(rows)
+    phases = (times * frequency_at(model.gaits, s, 0.0, weights) * len(rows)) % len(rows)
     low = phases.astype(int)
     part = (phases - low)[:, None]
     now = (1.0 - part) * rows[low] + part * rows[(low + 1) % len(rows)]
-    roots = root_from_rows(now, model.leg_length_m) + speed * times[:, None] * np.array([0.0, 0.0, 1.0])
+    roots = model.leg_length_m * now[..., :3] + speed * times[:, None] * np.array([0.0, 0.0, 1.0])
     walk = Motion(model.skeleton, rate, roots, SO3(rotations_from_rows(now, model.gaits.means)), name="walked")
     return place(walk, (3.0, -1.0), heading) if heading else walk
 
@@ -192,8 +192,8 @@ def test_a_fit_gives_back_the_units_it_was_made_of(model, fitted):
             @ SO3(rotations_from_rows(wanted, model.gaits.means))
         ).angle()
         assert np.rad2deg(off.mean()) < 2.5, (style, run)
-        assert fitted.gaits.frequency_at(s, run, fitted.weights(style)) == pytest.approx(
-            model.gaits.frequency_at(s, run, model.weights(style)), rel=0.08
+        assert frequency_at(fitted.gaits, s, run, fitted.weights(style)) == pytest.approx(
+            frequency_at(model.gaits, s, run, model.weights(style)), rel=0.08
         )
 
 
@@ -245,8 +245,8 @@ def test_units_of_25_frames_as_in_the_thesis_serve_as_well(model, units, fitted)
         SO3(rotations_from_rows(rows, few.gaits.means)).inverse() @ SO3(rotations_from_rows(wanted, fitted.gaits.means))
     ).angle()
     assert np.rad2deg(off.max()) < 4.0
-    assert few.gaits.frequency_at(1.4, 0.0, few.weights()) == pytest.approx(
-        fitted.gaits.frequency_at(1.4, 0.0, fitted.weights()), rel=0.05
+    assert frequency_at(few.gaits, 1.4, 0.0, few.weights()) == pytest.approx(
+        frequency_at(fitted.gaits, 1.4, 0.0, fitted.weights()), rel=0.05
     )
 
 
@@ -265,7 +265,7 @@ def test_a_model_needs_walks_and_runs(units):
 
 
 def test_noisy_joints_weigh_less_and_legs_are_no_posture():
-    weights, posture = column_weights(), posture_columns()
+    weights, posture = COLUMN_WEIGHTS, POSTURE_COLUMNS
     wrist, knee = 3 + 3 * HUMAN.index("left_wrist"), 3 + 3 * HUMAN.index("left_knee")
     assert weights[wrist] < weights[knee] == 1.0
     assert posture[wrist] == 1.0 and posture[knee] == 0.0 and not posture[:3].any()

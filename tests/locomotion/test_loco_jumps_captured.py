@@ -12,7 +12,7 @@ from oracles.jump_scores import score_left_out_jumps
 from marey.base import InputError, MissingFileError
 from marey.lie import SO3
 from marey.locomotion.fitting.jumps import capture_jumps, find_jump_fault, fit_jumps, fit_kind
-from marey.locomotion.fitting.trials import TRIAL_RATES_HZ, FolderLoader, make_loader
+from marey.locomotion.fitting.trials import TRIAL_RATES_HZ, make_loader
 from marey.locomotion.units.captured_jumps import (
     CapturedJump,
     canonical_steps,
@@ -35,7 +35,7 @@ SMALL = {
 
 @lru_cache
 def leaps(folder: Path, name: str) -> tuple[CapturedJump, ...]:
-    return tuple(find_leaps(retarget_to_body(FolderLoader(folder, TRIAL_RATES_HZ)(name), HUMAN)))
+    return tuple(find_leaps(retarget_to_body(make_loader(folder, TRIAL_RATES_HZ)(name), HUMAN)))
 
 
 def longest(folder: Path, name: str) -> CapturedJump:
@@ -86,8 +86,8 @@ def test_captured_flights_fall_at_g_on_the_models_body(mocap: Path) -> None:
 
 
 def test_a_flight_read_at_twice_its_rate_is_refused(mocap: Path) -> None:
-    wrong = find_leaps(retarget_to_body(FolderLoader(mocap, {})("75_04"), HUMAN))  # the header says 120 Hz, it was 60
-    right = find_leaps(retarget_to_body(FolderLoader(mocap, TRIAL_RATES_HZ)("75_04"), HUMAN))
+    wrong = find_leaps(retarget_to_body(make_loader(mocap, {})("75_04"), HUMAN))  # the header says 120 Hz, it was 60
+    right = find_leaps(retarget_to_body(make_loader(mocap, TRIAL_RATES_HZ)("75_04"), HUMAN))
     assert min(jump.fall_mps2 for jump in wrong) < -25.0
     assert any(find_jump_fault(jump, "run") is None and jump.flight_s > 0.25 for jump in right)
 

@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError, UnknownNameError
 from marey.lie import SO3
 from marey.locomotion import load_model
 from marey.locomotion.model.jump_model import JumpModel
-from marey.locomotion.planning.run_up import THESIS_LAWS, RunUpLaw, fit_run_up, get_thesis_law
+from marey.locomotion.planning.run_up import THESIS_LAWS, RunUpLaw, fit_run_up
 from marey.locomotion.units.jump_unit import JumpUnit
 from marey.motion import Motion, centre_of_mass, mirror
 from marey.skeleton import HUMAN, contact_points
@@ -161,9 +161,6 @@ def test_events_are_in_order_and_say_when_the_feet_are_down(kind: str) -> None:
         assert unit.events[3] == pytest.approx(unit.flight[0])
         assert unit.events[4] == pytest.approx(unit.flight[1])
         assert unit.events[7] <= 1.0
-        assert not unit.planted(float(np.mean(unit.flight))).any()
-        stands = unit.planted(0.5 * float(unit.events[1] + unit.events[2]))
-        assert stands.tolist() == ([True] * 4 if kind == "standing" else [True, True, False, False])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -227,7 +224,8 @@ def test_a_standing_jump_rises_as_high_as_asked() -> None:
 def test_a_longer_jump_flies_longer_or_faster() -> None:
     for kind in ("walk", "run"):
         units = [jumps()[kind].unit(length) for length in known_lengths(kind, 6)]
-        assert all(b.flight_s > a.flight_s - 0.02 for a, b in pairwise(units))
+        airtimes = [(unit.flight[1] - unit.flight[0]) * unit.duration_s for unit in units]
+        assert all(b > a - 0.02 for a, b in pairwise(airtimes))
         assert all(b.mean_speed_mps > a.mean_speed_mps for a, b in pairwise(units))
 
 
@@ -257,8 +255,6 @@ def test_bad_numbers_and_names_are_refused() -> None:
         model.unit(1.0, leg_length_m=0.0)
     with pytest.raises(UnknownNameError, match="scaling"):
         model.unit(1.0, scaling="metric")
-    with pytest.raises(UnknownNameError, match="run-up law"):
-        model.run_up_law("mine")
 
 
 def test_people_that_never_jumped_are_left_out_of_a_mixture() -> None:
@@ -274,13 +270,8 @@ def test_thesis_run_up_laws_have_the_printed_numbers_and_an_inverse() -> None:
     assert THESIS_LAWS["walk"].speed(1.0) == pytest.approx(0.93)
     assert THESIS_LAWS["run"].speed(1.5) == pytest.approx(1.61)
     for kind in ("walk", "run"):
-        law = get_thesis_law(kind)
+        law = THESIS_LAWS[kind]
         assert law.length(law.speed(1.2)) == pytest.approx(1.2)
-        assert law.fits(law.speed(1.2) + law.tolerance, 1.2)
-        assert not law.fits(law.speed(1.2) + 1.01 * law.tolerance, 1.2)
-        assert jumps()[kind].run_up_law("glardon") is law
-    with pytest.raises(UnknownNameError):
-        get_thesis_law("standing")
     assert THESIS_LAWS["walk"].speed(0.0) == 0.0
 
 

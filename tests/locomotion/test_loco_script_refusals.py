@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import FormatError, InputError, MareyError, MareyWarning, MissingFileError, UnknownNameError
 from marey.locomotion import Engine, LocomotionModel, load_model, load_script
-from marey.locomotion.planning.speed_profile import plan_profile
+from marey.locomotion.planning.speed_profile import FrequencyTable, plan_profile
 
 BAD = (float("nan"), float("inf"), -float("inf"))
 DT = 1.0 / 60.0
@@ -201,17 +201,17 @@ def test_glardon_a50_a_script_that_is_no_script_is_refused_with_a_line(tmp_path:
 
 @pytest.mark.parametrize("bad", BAD)
 def test_glardon_a50_profiles_of_no_number_are_refused(model, bad):
-    engine = Engine(model, speed=1.1)
+    table = FrequencyTable(*Engine(model, speed=1.1).frequency_table())
     with pytest.raises(InputError):
-        plan_profile(engine, bad, 1.0, 5.0, 0.0)
+        plan_profile(table, bad, 1.0, 5.0, 0.0)
     with pytest.raises(InputError):
-        plan_profile(engine, 1.0, 1.0, bad, 0.0)
+        plan_profile(table, 1.0, 1.0, bad, 0.0)
 
 
 def test_glardon_a50_a_profile_over_no_distance_is_not_feasible(model):
-    engine = Engine(model, speed=1.1)
+    table = FrequencyTable(*Engine(model, speed=1.1).frequency_table())
     for distance in (0.0, -1.0):
-        assert plan_profile(engine, 1.1, 1.1, distance, 0.2).status != "ok"
+        assert plan_profile(table, 1.1, 1.1, distance, 0.2).status != "ok"
 
 
 def test_glardon_a50_plants_are_refused_where_there_are_no_legs(model):

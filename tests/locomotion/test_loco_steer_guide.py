@@ -18,7 +18,6 @@ from marey.locomotion.scripts.sketch import check_sketch, join_points, list_hurd
 from marey.locomotion.steering.decision import decide_obstacle, find_leap, get_leap_table
 from marey.locomotion.steering.guide import HaltGoal, LeapGoal, PathGuide, plan_halt_before, standing_toes
 from marey.locomotion.steering.obstacles import Extent
-from marey.locomotion.steering.path_schedule import plan_approach_profile
 from marey.world import Box, GroundPose, Path, River, Sketch, Table, Wall, World
 
 LEG_M = 0.88
@@ -100,9 +99,9 @@ def test_guide_says_when_a_leap_cannot_be_made(model):
 
 def test_approach_ends_with_the_speed_of_the_jump_and_a_heel_strike(model):
     engine = Engine(model, leg_length_m=LEG_M, speed=1.1, phase=0.4)
-    found = plan_approach_profile(engine, 0.9, "walk", 6.0)
+    found = engine.jumper.find_run_up(0.9, "walk", 6.0)
     assert not isinstance(found, str)
-    profile, foot = found
+    profile, foot = found.profile, found.foot
     wanted, tolerance = engine.jumper.jumps.run_up("walk", 0.9, LEG_M)
     assert abs(float(profile.speed(profile.duration_s)) - wanted) <= tolerance + 1e-9
     strike = engine.jumper.preview(0.9, "walk", wanted)[0].gait.events[0 if foot == "right" else 4]
@@ -110,7 +109,8 @@ def test_approach_ends_with_the_speed_of_the_jump_and_a_heel_strike(model):
 
 
 def test_approach_that_is_too_short_says_why(model):
-    assert isinstance(plan_approach_profile(Engine(model, leg_length_m=LEG_M, speed=0.6), 1.6, "run", 0.9), str)
+    slow = Engine(model, leg_length_m=LEG_M, speed=0.6)
+    assert isinstance(slow.jumper.find_run_up(1.6, "run", 0.9), str)
 
 
 def test_longer_ground_needs_longer_leaps(model):

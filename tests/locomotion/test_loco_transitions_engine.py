@@ -233,7 +233,7 @@ def test_a_flight_falls_at_g(model):
         engine.step(1.0 / RATE)
     heights, dt = [], 1.0 / 240.0
     while engine.state == "jump":
-        heights.append(engine.raw_pose().root_position[1])
+        heights.append(engine._source.frame().root_position[1])
         engine.step(dt)
     times = dt * np.arange(len(heights))
     assert 2.0 * np.polyfit(times, heights, 2)[0] == pytest.approx(-9.81, abs=2.8)

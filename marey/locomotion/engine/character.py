@@ -30,7 +30,6 @@ from marey.locomotion.plants.state import (
     LEG_SOLVERS,
     PlantForecast,
     PlantOptions,
-    PlantState,
     allocate_plant_state,
     make_leg_arrays,
 )
@@ -44,9 +43,6 @@ from marey.locomotion.transitions.state_machine import JumpStateMachine
 from marey.motion import Contacts, Motion
 from marey.skeleton import Pose, Skeleton
 
-NO_SHIFT: Final = np.zeros((4, 3))  # [m]
-NO_YAW: Final = np.zeros(2)  # [rad]
-
 
 class Footprint(NamedTuple):
     """Position and heading of a landed foot."""
@@ -55,51 +51,6 @@ class Footprint(NamedTuple):
     position: FloatArray  # (3,) [m] the ankle, in world
     heading_rad: float  # direction of the foot; 0 is +Z, positive to the left
     time_s: float
-
-
-class FootPlanter:
-    """Holds the feet of one character to the ground."""
-
-    def __init__(self, model: LocomotionModel, ik: str) -> None:
-        self._own_leg, self._plant = model.leg_length_m, plant_step_priority if ik == "priority" else plant_step
-        self._legs, self._state = make_leg_arrays(model.skeleton), allocate_plant_state()
-        self.contacts: BoolArray = np.zeros(4, dtype=np.bool_)
-
-    def plant(self, dt: float, frame: RawFrame) -> None:
-        """Correct a frame in place; ``dt`` [s] has passed since the last one."""
-        shift, yaw = (NO_SHIFT if frame.shift is None else frame.shift), (NO_YAW if frame.yaw is None else frame.yaw)
-        forecast = PlantForecast(frame.planted, frame.until_s, frame.landing, shift, yaw)
-        options = PlantOptions(scale=frame.leg_length_m / self._own_leg)
-        bits = self._plant(dt, forecast, options, self._legs, self._state, frame.root_position, frame.rotations)
-        self.contacts = np.array([bits >> e & 1 for e in range(4)], dtype=np.bool_)
-
-    def pass_through(self, frame: RawFrame) -> None:
-        """Pass a frame through unchanged, with the contacts of its source."""
-        self.contacts = frame.planted.copy()
-        self._state = allocate_plant_state()
-
-    def goals(self) -> FloatArray:
-        """Where the effectors ``(4, 3)`` [m] are held, are about to land, or were held last."""
-        return self._state.goals()
-
-    def new_footprints(self, before: BoolArray, feet: FloatArray, time_s: float) -> list[Footprint]:
-        """Footprints of the feet that were in the air and are not; ``feet`` ``(4, 3)`` [m] is where they are."""
-        found: list[Footprint] = []
-        for side in range(2):
-            pair = slice(2 * side, 2 * side + 2)
-            if self.contacts[pair].any() and not before[pair].any():
-                ankle, toe = feet[2 * side], feet[2 * side + 1]
-                heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
-                found.append(Footprint(FEET[side], ankle.copy(), heading, time_s))
-        return found
-
-    def snapshot(self) -> tuple[PlantState, BoolArray]:
-        """Remember this moment."""
-        return self._state.copy(), self.contacts.copy()
-
-    def restore(self, snapshot: tuple[PlantState, BoolArray]) -> None:
-        """Come back to a moment."""
-        self._state, self.contacts = snapshot[0].copy(), snapshot[1].copy()
 
 
 MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
@@ -169,7 +120,9 @@ class Engine:
         leg = model.leg_length_m if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
         leg = leg if size is None else check_positive("size", size) * model.leg_length_m
         wish = ParameterChanges(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
-        start = self._controller.first(wish)
+        # It begins standing in the model's own size and style, changed as wished.
+        standing = GaitParameters(0.0, 0.0, 0.0, model.leg_length_m, model.weights())
+        start = self._controller.parameters(standing, wish)
         build = make_body_arrays(
             model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic"
         )
@@ -180,22 +133,20 @@ class Engine:
             if np.abs(value).max() > MAX_COORDINATE:
                 raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
         self._walker = GaitWalker(gaits, build, start, position=place, **numbers)
-        self._feet = FootPlanter(model, ik)
+        # What holds the feet to the ground
+        self._plant = plant_step_priority if ik == "priority" else plant_step
+        self._legs, self._planting = make_leg_arrays(model.skeleton), allocate_plant_state()
+        self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
+        self._prints: deque[Footprint] = deque(maxlen=MAX_FOOTPRINTS)
         self._machine: JumpStateMachine | None = None
         self._drivers: list[EngineDriver] = []
-        self._time_s = 0.0
-        self._events: tuple[str, ...] = ()
-        self._prints: deque[Footprint] = deque(maxlen=MAX_FOOTPRINTS)
+        # What it does: seconds since the start, foot events of the last step, the body at its size now, the last frame
+        self.time_s = 0.0
+        self.events: tuple[str, ...] = ()
         self._skeleton_leg = self._walker.parameters.leg_length_m
-        self._skeleton = self.model.skeleton_for(self._skeleton_leg)
+        self.skeleton: Skeleton = self.model.skeleton_for(self._skeleton_leg)
+        self.pose: Pose
         self._show(0.0)
-
-    # What it does
-
-    @property
-    def time_s(self) -> float:
-        """Seconds since the start."""
-        return self._time_s
 
     @property
     def state(self) -> str:
@@ -238,24 +189,14 @@ class Engine:
         return self._walker.parameters.leg_length_m
 
     @property
-    def skeleton(self) -> Skeleton:
-        """The body, at its size now."""
-        return self._skeleton
-
-    @property
-    def events(self) -> tuple[str, ...]:
-        """Foot events passed in the last step: names of ``EVENTS``."""
-        return self._events
-
-    @property
     def contacts(self) -> BoolArray:
         """Which effectors ``(4,)`` are on the ground, in the order of ``EFFECTORS``."""
-        return self._feet.contacts.copy()
+        return self._contacts.copy()
 
     @property
     def plant_goals(self) -> FloatArray:
         """Where the effectors ``(4, 3)`` [m] are held, are about to land, or were held last."""
-        return self._feet.goals()
+        return self._planting.goals()
 
     @property
     def footprints(self) -> tuple[Footprint, ...]:
@@ -266,16 +207,6 @@ class Engine:
     def notes(self) -> tuple[str, ...]:
         """Values that the last :meth:`set` clamped, one sentence each."""
         return self._controller.notes
-
-    @property
-    def pose(self) -> Pose:
-        """The last frame."""
-        return self._pose
-
-    def raw_pose(self) -> Pose:
-        """The pose now, before feet are held to the ground."""
-        frame = self._source.frame()
-        return Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
 
     def frequency_table(self) -> tuple[FloatArray, FloatArray]:
         """Speeds ``(G,)`` [m/s] and cycles per second ``(2, G)`` [Hz] of walk and run, for this size and style."""
@@ -374,28 +305,28 @@ class Engine:
         for share in split_step(check_time("dt", dt)):
             self._drivers = [driver for driver in self._drivers if driver(self, share)]
             events = (*events, *self._source.advance(share))
-            self._time_s += share
+            self.time_s += share
             self._show(share)
-        self._events = events
-        return self._pose
+        self.events = events
+        return self.pose
 
     def predict(self, tau: float) -> Pose:
         """Pose that will be reached in ``tau`` [s] with the parameters as they are planned; changes nothing."""
         ahead_s = check_time("tau", tau)
-        source, feet = self._source, self._feet if self.plants else None
-        moment, footing = self._walker.snapshot(), self._feet.snapshot()
+        source, moment = self._source, self._walker.snapshot()
+        planting, contacts = self._planting.copy(), self._contacts
         machine = None if self._machine is None else self._machine.snapshot()
         try:
             count = max(1, int(np.ceil(ahead_s / PREDICTION_STEP_S - 1e-9))) if ahead_s > 0.0 else 0
             frame = source.frame()
-            if feet is not None and count == 0:
-                feet.plant(0.0, frame)
+            if self.plants and count == 0:
+                self._plant_feet(0.0, frame)
             for _ in range(count):
                 source.advance(ahead_s / count)
                 frame = source.frame()
-                if feet is not None:
-                    feet.plant(ahead_s / count, frame)
-                touch = frame.planted if feet is None else feet.contacts
+                if self.plants:
+                    self._plant_feet(ahead_s / count, frame)
+                touch = self._contacts if self.plants else frame.planted
                 self._walker.show_feet(frame.root_position, frame.rotations, touch)
             return Pose(self.model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))
         finally:
@@ -403,7 +334,7 @@ class Engine:
             self._walker.restore(moment)
             if self._machine is not None and machine is not None:
                 self._machine.restore(machine)
-            self._feet.restore(footing)
+            self._planting, self._contacts = planting, contacts
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
         """Let time pass and return the motion, first frame now.
@@ -415,9 +346,9 @@ class Engine:
         count = round(check_time("seconds", seconds) * rate)
         if not 1 <= count <= MAX_FRAMES:
             raise InputError(f"{seconds} s at {rate_hz} Hz are {count} frames", f"Make 1 to {MAX_FRAMES} of them")
-        start, poses, contacts = self._time_s, [self._pose], [self.contacts]
+        start, poses, contacts = self.time_s, [self.pose], [self.contacts]
         for i in range(1, count + 1):
-            poses.append(self.step(max(start + i / rate - self._time_s, 0.0)))
+            poses.append(self.step(max(start + i / rate - self.time_s, 0.0)))
             contacts.append(self.contacts)
         return build_clip(poses, rate, np.stack(contacts), name="locomotion")
 
@@ -430,15 +361,28 @@ class Engine:
         frame = self._source.frame()
         leg = frame.leg_length_m
         if abs(leg - self._skeleton_leg) > 1e-12:
-            self._skeleton, self._skeleton_leg = self.model.skeleton_for(leg), leg
-        before = self._feet.contacts.copy()
+            self.skeleton, self._skeleton_leg = self.model.skeleton_for(leg), leg
+        before = self._contacts
         if self.plants:
-            self._feet.plant(dt, frame)
+            self._plant_feet(dt, frame)
         else:
-            self._feet.pass_through(frame)
-        feet = self._walker.show_feet(frame.root_position, frame.rotations, self._feet.contacts)
-        self._prints.extend(self._feet.new_footprints(before, feet, self._time_s))
-        self._pose = Pose(self._skeleton, frame.root_position, SO3(frame.rotations))
+            self._contacts, self._planting = frame.planted.copy(), allocate_plant_state()
+        feet = self._walker.show_feet(frame.root_position, frame.rotations, self._contacts)
+        # Footprints of the feet that were in the air and are not
+        for side in range(2):
+            pair = slice(2 * side, 2 * side + 2)
+            if self._contacts[pair].any() and not before[pair].any():
+                ankle, toe = feet[2 * side], feet[2 * side + 1]
+                heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
+                self._prints.append(Footprint(FEET[side], ankle.copy(), heading, self.time_s))
+        self.pose = Pose(self.skeleton, frame.root_position, SO3(frame.rotations))
+
+    def _plant_feet(self, dt: float, frame: RawFrame) -> None:
+        """Hold the feet of a frame to the ground, in place; ``dt`` [s] has passed since the last one."""
+        forecast = PlantForecast(frame.planted, frame.until_s, frame.landing, frame.shift, frame.yaw)
+        options = PlantOptions(scale=frame.leg_length_m / self.model.leg_length_m)
+        bits = self._plant(dt, forecast, options, self._legs, self._planting, frame.root_position, frame.rotations)
+        self._contacts = np.array([bits >> e & 1 for e in range(4)], dtype=np.bool_)
 
 
 def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray, *, name: str) -> Motion:

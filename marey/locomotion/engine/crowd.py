@@ -8,11 +8,21 @@ from typing import Final, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, kernel
+from marey.base import BoolArray, FloatArray, InputError, frozen, kernel
 from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_number, check_time
 from marey.locomotion.engine.requests import LEG_RANGE_M, MAX_COORDINATE, MAX_TURN_RATE, resolve_model, split_step
-from marey.locomotion.model.clockwork import ParameterPlan, WalkerState, advance_walker, write_walker_frame
+from marey.locomotion.model.clockwork import (
+    HEADING,
+    NOW,
+    PHASE,
+    SINCE,
+    ParameterPlan,
+    WalkerState,
+    X,
+    advance_walker,
+    write_walker_frame,
+)
 from marey.locomotion.model.locomotion_model import GaitArrays, LocomotionModel, Style
 from marey.locomotion.model.synthesis import LEG_AT, BodyArrays, write_effectors
 from marey.locomotion.model.walker import allocate_walkers, make_body_arrays
@@ -158,15 +168,16 @@ class Crowd:
         self._ends = np.zeros_like(rows)  # [s] in the time of each plan
         # Where they start
         clock = self._walkers.clock
-        clock[:, 3], clock[:, 6] = (
+        clock[:, PHASE], clock[:, HEADING] = (
             self._broadcast_values("phases", phases),
             self._broadcast_values("headings_rad", headings_rad),
         )
         if positions is not None:
-            clock[:, 4:6] = frozen(positions, count, 2, name="positions")
+            clock[:, X:HEADING] = frozen(positions, count, 2, name="positions")
         if np.abs(clock).max() > MAX_COORDINATE:
             raise InputError("a phase, place or heading is far out", f"Give numbers of at most {MAX_COORDINATE:g}")
-        self._roots, self._rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
+        # Roots `(n, 3)` [m] and local rotations `(n, J, 4)` wxyz now; overwritten by the next step
+        self.root_positions, self.rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
         self._landings = np.zeros((count, 4, 3))
         self._legs, self._states = make_leg_arrays(self.model.skeleton), allocate_plant_state(count)
         self.step(0.0)
@@ -174,29 +185,19 @@ class Crowd:
     # What they do
 
     @property
-    def root_positions(self) -> FloatArray:
-        """Roots ``(n, 3)`` [m] now; overwritten by the next step."""
-        return self._roots
-
-    @property
-    def rotations(self) -> FloatArray:
-        """Local rotations ``(n, J, 4)`` wxyz now; overwritten by the next step."""
-        return self._rotations
-
-    @property
     def positions(self) -> FloatArray:
         """Places ``(n, 2)`` [m], without the swaying of a walk."""
-        return self._walkers.state[:, 4:6].copy()
+        return self._walkers.state[:, X:HEADING].copy()
 
     @property
     def headings_rad(self) -> FloatArray:
         """Directions of travel ``(n,)``; 0 is +Z, positive to the left."""
-        return self._walkers.state[:, 6].copy()
+        return self._walkers.state[:, HEADING].copy()
 
     @property
     def phases(self) -> FloatArray:
         """Cycles ``(n,)``, unwrapped."""
-        return self._walkers.state[:, 3].copy()
+        return self._walkers.state[:, PHASE].copy()
 
     @property
     def speeds(self) -> FloatArray:
@@ -221,7 +222,7 @@ class Crowd:
         if not (-self._count <= at < self._count and at == int(at)):
             raise InputError(f"character {index} of {self._count}", f"Give a number from 0 to {self._count - 1}")
         skeleton = self.model.skeleton_for(float(self._walkers.here[int(at), LEG]))
-        return Pose(skeleton, self._roots[int(at)].copy(), SO3(self._rotations[int(at)].copy()))
+        return Pose(skeleton, self.root_positions[int(at)].copy(), SO3(self.rotations[int(at)].copy()))
 
     # Steering
 
@@ -273,7 +274,13 @@ class Crowd:
         to[:, SPEED] = self._clamp_speeds(to[:, SPEED], to)
         if styles is not None:
             to[:, STYLES:], ends[:, STYLES:] = self._weights(styles, len(chosen)), over[:, None]
-        self._replan(chosen, now, to, ends)
+        # The new plans begin now.
+        knots, values = plan_ramp(now, to, ends, self._posture)
+        walkers = self._walkers
+        walkers.settling[chosen, SINCE] -= walkers.clock[chosen, NOW]
+        walkers.clock[chosen, :PHASE] = 0.0
+        walkers.clock[chosen, PHASE:] = walkers.state[chosen, PHASE:]
+        self._plans.knots[chosen], self._plans.values[chosen], self._ends[chosen] = knots, values, ends
 
     def step(self, dt: float) -> None:
         """Move all on by ``dt`` [s].
@@ -281,21 +288,13 @@ class Crowd:
         Raises:
             InputError: ``dt`` is negative or not a finite number.
         """
-        roots, rotations, landings = self._roots, self._rotations, self._landings
+        roots, rotations, landings = self.root_positions, self.rotations, self._landings
         for step in split_step(check_time("dt", dt)):
             move_crowd(self._gaits, self._build, self._plans, self._walkers, step, roots, rotations, landings)
             if self.plants:
                 plant_crowd(self._build, self._legs, self._walkers, self._states, step, roots, rotations, landings)
             else:
                 self._walkers.feet[:], self._walkers.touch[:] = self._walkers.ease, True
-
-    def _replan(self, chosen: IntArray, now: FloatArray, to: FloatArray, ends: FloatArray) -> None:
-        knots, values = plan_ramp(now, to, ends, self._posture)
-        walkers = self._walkers
-        walkers.settling[chosen, 1] -= walkers.clock[chosen, 0]
-        walkers.clock[chosen, :3] = 0.0
-        walkers.clock[chosen, 3:] = walkers.state[chosen, 3:]
-        self._plans.knots[chosen], self._plans.values[chosen], self._ends[chosen] = knots, values, ends
 
     def _broadcast_values(self, name: str, values: ArrayLike, count: int | None = None) -> FloatArray:
         count = self._count if count is None else count

@@ -51,13 +51,8 @@ class ParameterLimiter:
         style = wish.get("style")
         weights = base.weights if style is None else self._model.weights(style)
         for note in self.notes:
-            warnings.warn(note, MareyWarning, stacklevel=4)
+            warnings.warn(note, MareyWarning, stacklevel=3)
         return GaitParameters(speed, run, turn, leg, weights)
-
-    def first(self, wish: ParameterChanges) -> GaitParameters:
-        """Parameters of a character that begins: standing in the model's own size and style, changed as wished."""
-        model = self._model
-        return self.parameters(GaitParameters(0.0, 0.0, 0.0, model.leg_length_m, model.weights()), wish)
 
     def fastest(self, run: float, leg_length_m: float) -> float:
         """Highest speed [m/s] at which the model's gait holds."""
@@ -99,6 +94,7 @@ def check_plan(
     speeds = frozen(speed, len(times), name="speed")
     runs = None if run is None else np.clip(frozen(run, len(times), name="run"), 0.0, 1.0)
     turns = None if turn_rate is None else frozen(turn_rate, len(times), name="turn_rate")
+    # Speeds are held below what the gait of each knot can do.
     shares = np.full(len(times), now.run) if runs is None else runs
     fastest = np.array([controller.fastest(float(share), now.leg_length_m) for share in shares])
     held = np.clip(speeds, 0.0, fastest)

@@ -7,7 +7,7 @@ were captured in gaits only, is balanced from their walking units.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -45,16 +45,6 @@ SLOW_RUN: Final = 0.5  # [-] of the slowest captured run
 PERSON_VARIANCE_RATIO: Final = 1.0  # [-] variance between persons over that of one person at one speed
 
 
-def concatenate_units(parts: Sequence[MotionUnits]) -> MotionUnits:
-    """Tables of units one below the other."""
-    return MotionUnits(
-        np.concatenate([part.table for part in parts]),
-        tuple(s for part in parts for s in part.subjects),
-        tuple(g for part in parts for g in part.gaits),
-        np.concatenate([part.speeds for part in parts]),
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedSpeedLaw:
     """Common dependence on speed in one gait: shared slope and captured range."""
@@ -86,10 +76,12 @@ def fit_shared_speed_law(units: MotionUnits, gait: str) -> SharedSpeedLaw:
     for person in people:
         rows = units.rows_of(person, gait)
         speeds, table = units.speeds[rows], units.table[rows]
+        # lambda_k: how much of the person's own mean is taken out of the person's rows
         part = 1.0 - 1.0 / np.sqrt(1.0 + len(rows) * PERSON_VARIANCE_RATIO)
         design.append(np.stack([np.full(len(rows), 1.0 - part), speeds - part * speeds.mean()], axis=1))
         values.append(table - part * table.mean(axis=0))
     solved = np.linalg.lstsq(np.concatenate(design), np.concatenate(values), rcond=None)[0]
+    # The line passes through the mean of all captures; a few outliers do not widen its range.
     every = units.speeds[[i for i, g in enumerate(units.gaits) if g == gait]]
     slowest, fastest = np.percentile(every, [2.0, 98.0])
     speed = float(every.mean())
@@ -155,6 +147,12 @@ def cycle_mean(row: FloatArray, posture: FloatArray) -> FloatArray:
 EXPLAINED: Final = (0.98, 0.999)  # of the main level (the thesis: 0.95); of the levels below, which cost little
 NOISY_JOINTS: Final = ("neck", "head", "left_wrist", "right_wrist", "left_foot", "right_foot")
 NOISY_JOINT_WEIGHT: Final = 0.25  # of joints whose captured angles are mostly noise
+COLUMN_WEIGHTS: Final[FloatArray] = np.repeat(
+    [1.0, *(NOISY_JOINT_WEIGHT if name in NOISY_JOINTS else 1.0 for name in HUMAN.names)], 3
+)  # (D,) of the columns of a unit in the components: noisy joints count less
+POSTURE_COLUMNS: Final[FloatArray] = np.repeat([0.0, *(float(not n.endswith(LEG_PARTS)) for n in HUMAN.names)], 3)
+"""One for the columns ``(D,)`` of a person's posture, zero for root and legs."""
+SIDES: Final = ("left", "right")
 
 
 def flatten_units(units: Sequence[MotionUnit], means: FloatArray) -> MotionUnits:
@@ -164,39 +162,8 @@ def flatten_units(units: Sequence[MotionUnit], means: FloatArray) -> MotionUnits
     return MotionUnits(rows, subjects, gaits, np.array([unit.speed_n for unit in units]))
 
 
-def fit_tree(units: MotionUnits, *, explained: float = EXPLAINED[0]) -> HierarchicalModel:
-    """Fit main, personal and gait components; columns of noisy joints weigh less in all of them."""
-    weights = column_weights()
-    scales = np.tile(weights, units.table.shape[1] // len(weights))
-    scaled = MotionUnits(units.table * scales, units.subjects, units.gaits, units.speeds)
-    count = principal_components(scaled.table, explained=explained).count
-    fitted = HierarchicalPCA(explained=EXPLAINED[1], n_main=count).fit(scaled)
-    main = fitted.main
-    unscaled = Components(main.mean / scales, main.directions, scales, main.variances, main.shares)
-    return HierarchicalModel(unscaled, fitted.people)
-
-
-def column_weights() -> FloatArray:
-    """Weight ``(D,)`` of the columns of a unit in the components: noisy joints count less."""
-    weights = np.ones(3 + 3 * HUMAN.num_joints)
-    for name in NOISY_JOINTS:
-        j = HUMAN.index(name)
-        weights[3 + 3 * j : 6 + 3 * j] = NOISY_JOINT_WEIGHT
-    return weights
-
-
-def posture_columns() -> FloatArray:
-    """One for the columns ``(D,)`` of a person's posture, zero for root and legs."""
-    columns = np.zeros(3 + 3 * HUMAN.num_joints)
-    for j, name in enumerate(HUMAN.names):
-        if not name.endswith(LEG_PARTS):
-            columns[3 + 3 * j : 6 + 3 * j] = 1.0
-    return columns
-
-
-STANDING_KNEE_RAD: Final = float(
-    np.deg2rad(12.0)
-)  # legs reach 99.4 % of their length: soft knees, room for foot plants
+# legs reach 99.4 % of their length: soft knees, room for foot plants
+STANDING_KNEE_RAD: Final = float(np.deg2rad(12.0))
 STANDING_COM_FRACTION: Final = 0.38  # [-] of the way from ankle to ball: where people stand
 PROBE_RAD: Final = 0.01
 STANDING_HEAD_AHEAD_M: Final = 0.03  # [m] how far the head of a standing body is ahead of its pelvis
@@ -218,67 +185,39 @@ def build_standing_row(walks: Sequence[MotionUnit], means: FloatArray) -> FloatA
             # A softly bent leg whose foot stays level
             share = {"hip": -0.5, "knee": 1.0, "ankle": -0.5}.get(name.split("_")[-1], 0.0)
             wxyz[j] = SO3.exp(np.array([share * STANDING_KNEE_RAD, 0.0, 0.0])).wxyz
-    wxyz = balance_standing_pose(wxyz)
+    # The spine is pitched until the head is over the pelvis, then the whole body about its ankles until the centre of
+    # mass is over the feet: secants on the angle about the parent's axis across.
+    legs = {HUMAN.index(f"{side}_{part}"): sign for side in SIDES for part, sign in (("hip", 1.0), ("ankle", -1.0))}
+    for k, (joints, goal) in enumerate((({spine: 1.0}, STANDING_HEAD_AHEAD_M), (legs, STANDING_COM_FRACTION))):
+        for _ in range(NUM_SECANT_STEPS):
+            probe = _pitch_joints(wxyz, joints, PROBE_RAD)
+            here, there = (_measure_stand(pose)[k] for pose in (wxyz, probe))
+            wxyz = _pitch_joints(wxyz, joints, PROBE_RAD * (goal - here) / (there - here))
     root = np.zeros((1, 3))
     ankle = joint_positions(HUMAN, root, wxyz[None])[0, HUMAN.index("right_ankle"), 1]
     root[0, 1] = HUMAN.rest_positions()[HUMAN.index("right_ankle"), 1] - ankle
     return unit_rows(root / HUMAN_LEG_M, wxyz[None], means)[0]
 
 
-def balance_standing_pose(wxyz: FloatArray) -> FloatArray:
-    """Straighten a standing pose ``(J, 4)``: its head over its pelvis, its centre of mass over its feet."""
-    spine = HUMAN.index("spine1")
-    upright = _solve_secant(
-        wxyz, lambda pose, angle: _pitch_joints(pose, {spine: angle}), _head_ahead, STANDING_HEAD_AHEAD_M
-    )
-    legs = [(HUMAN.index(f"{side}_hip"), HUMAN.index(f"{side}_ankle")) for side in ("left", "right")]
-    signs = {joint: sign for pair in legs for joint, sign in zip(pair, (1.0, -1.0), strict=True)}
-    return _solve_secant(
-        upright,
-        lambda pose, angle: _pitch_joints(pose, {j: sign * angle for j, sign in signs.items()}),
-        _com_over_feet,
-        STANDING_COM_FRACTION,
-    )
-
-
-def _solve_secant(
-    pose: FloatArray,
-    turn: Callable[[FloatArray, float], FloatArray],
-    measure: Callable[[FloatArray], float],
-    goal: float,
-) -> FloatArray:
-    """Turn a pose until a measure of it reaches a goal, by secants."""
-    for _ in range(NUM_SECANT_STEPS):
-        here, there = measure(pose), measure(turn(pose, PROBE_RAD))
-        pose = turn(pose, PROBE_RAD * (goal - here) / (there - here))
-    return pose
-
-
-def _pitch_joints(wxyz: FloatArray, angles: Mapping[int, float]) -> FloatArray:
-    """Pitch some joints by angles [rad] about the parent's axis across."""
+def _pitch_joints(wxyz: FloatArray, signs: Mapping[int, float], angle: float) -> FloatArray:
+    """Pitch some joints of a pose ``(J, 4)`` by an angle [rad], up or down."""
     out = wxyz.copy()
-    for joint, angle in angles.items():
-        out[joint] = (SO3.exp(np.array([angle, 0.0, 0.0])) @ SO3(out[joint])).wxyz
+    for joint, sign in signs.items():
+        out[joint] = (SO3.exp(np.array([sign * angle, 0.0, 0.0])) @ SO3(out[joint])).wxyz
     return out
 
 
-def _head_ahead(wxyz: FloatArray) -> float:
-    """How far [m] the head is ahead of the pelvis."""
-    positions = joint_positions(HUMAN, np.zeros((1, 3)), wxyz[None])[0]
-    return float(positions[HUMAN.index("head"), 2] - positions[0, 2])
-
-
-def _com_over_feet(wxyz: FloatArray) -> float:
-    """Where the centre of mass is between ankles (0) and balls of the feet (1)."""
+def _measure_stand(wxyz: FloatArray) -> tuple[float, float]:
+    """How far [m] the head is ahead of the pelvis, and the centre of mass between ankles (0) and balls (1)."""
     motion = Motion(HUMAN, 1.0, np.zeros((1, 3)), SO3(wxyz[None]))
-    ankle, ball = (motion.joint_positions()[0, HUMAN.index(f"right_{part}"), 2] for part in ("ankle", "foot"))
-    return float((centre_of_mass(motion)[0, 2] - ankle) / (ball - ankle))
+    ahead = motion.joint_positions()[0, :, 2]
+    ankle, ball = ahead[HUMAN.index("right_ankle")], ahead[HUMAN.index("right_foot")]
+    com = (centre_of_mass(motion)[0, 2] - ankle) / (ball - ankle)
+    return float(ahead[HUMAN.index("head")] - ahead[0]), float(com)
 
 
-SPEED_EXTRAPOLATION: Final = (
-    1.25,
-    1.1,
-)  # fastest walk and run over the fastest captured: the thesis went 1.7 and 1.4 times
+# fastest walk and run over the fastest captured: the thesis went 1.7 and 1.4 times
+SPEED_EXTRAPOLATION: Final = (1.25, 1.1)
 
 
 def fit_locomotion(
@@ -349,8 +288,22 @@ def fit_units(
     lines = {gait: fit_shared_speed_law(table, gait) for gait in GAITS}
     at_rest = {person: np.tile(standing[k], num_frames) for k, person in enumerate(people)}
     stands = MotionUnits(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
-    whole = concatenate_units([table, *prior_units(table, lines, at_rest, posture_columns()), stands])
-    tree = round_tree(fit_tree(whole, explained=explained))
+    # Captured, lent and standing units, one below the other
+    parts = [table, *prior_units(table, lines, at_rest, POSTURE_COLUMNS), stands]
+    whole = MotionUnits(
+        np.concatenate([part.table for part in parts]),
+        tuple(s for part in parts for s in part.subjects),
+        tuple(g for part in parts for g in part.gaits),
+        np.concatenate([part.speeds for part in parts]),
+    )
+    # Main, personal and gait components; columns of noisy joints weigh less in all of them
+    scales = np.tile(COLUMN_WEIGHTS, num_frames)
+    scaled = MotionUnits(whole.table * scales, whole.subjects, whole.gaits, whole.speeds)
+    count = principal_components(scaled.table, explained=explained).count
+    fitted = HierarchicalPCA(explained=EXPLAINED[1], n_main=count).fit(scaled)
+    main = fitted.main
+    unscaled = Components(main.mean / scales, main.directions, scales, main.variances, main.shares)
+    tree = round_tree(HierarchicalModel(unscaled, fitted.people))
     limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
     # The root's height in runs is corrected, so that flights fall freely.
     raw = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames)

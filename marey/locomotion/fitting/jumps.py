@@ -17,10 +17,9 @@ from marey.locomotion.fitting.trials import (
     TrialLoader,
     choose_trials,
     make_loader,
-    trial_subject,
 )
 from marey.locomotion.model.jump_model import JumpModel
-from marey.locomotion.planning.run_up import THESIS_LAWS, RunUpLaw, fit_run_up
+from marey.locomotion.planning.run_up import THESIS_LAWS, fit_run_up
 from marey.locomotion.units.captured_jumps import (
     CapturedJump,
     canonical_steps,
@@ -30,6 +29,7 @@ from marey.locomotion.units.captured_jumps import (
     sample_captured_jump,
 )
 from marey.locomotion.units.gait_unit import LEG_PARTS, joint_means, measure_leg_length
+from marey.locomotion.units.jump_unit import JUMP_LEG_M
 from marey.models import principal_components
 from marey.motion import mirror
 from marey.skeleton import HUMAN, Skeleton
@@ -66,11 +66,6 @@ class JumpTable:
         return cls(kind, tuple(jumps), people, who, at, is_leap)
 
     @property
-    def leapers(self) -> BoolArray:
-        """Who leapt ``(K,)``."""
-        return np.array([self.is_leap[self.who == k].any() for k in range(len(self.people))])
-
-    @property
     def lengths(self) -> FloatArray:
         """Lengths of the leaps over leg length."""
         return self.at[self.is_leap, 0]
@@ -81,10 +76,6 @@ class JumpTable:
         leaps, steps = max(int(self.is_leap.sum()), 1), max(int((~self.is_leap).sum()), 1)
         return np.where(self.is_leap, 0.5 / leaps, 0.5 / steps) * float(len(self.at))
 
-    def numbers(self, name: str) -> FloatArray:
-        """One number ``(n,)`` of every jump, by the name of its field."""
-        return np.array([float(getattr(jump, name)) for jump in self.jumps])
-
 
 def fit_poses(scores: FloatArray, table: JumpTable, centre: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Personal offsets ``(K, C)`` and shared slopes ``(2, C)`` of scores ``(n, C)`` by length and airtime."""
@@ -93,7 +84,7 @@ def fit_poses(scores: FloatArray, table: JumpTable, centre: FloatArray) -> tuple
     root = np.sqrt(table.weights)[:, None]
     left = np.concatenate([design * root, np.sqrt(RIDGE) * np.eye(count, count + 3)])
     right = np.concatenate([scores * root, np.zeros((count, scores.shape[1]))])
-    solved = _solve_least_squares(left, right)
+    solved = np.linalg.lstsq(left, right, rcond=None)[0]
     return solved[:count] + solved[count], solved[count + 1 :]
 
 
@@ -102,7 +93,7 @@ def share_leg_offsets(offsets: FloatArray, leapers: BoolArray) -> FloatArray:
 
     A walker's long stride would otherwise make up the whole length of a short leap, which would not leave the ground.
     """
-    is_leg = np.array([True] * 3 + [name.endswith(LEG_PARTS) for name in HUMAN.names for _ in range(3)])
+    is_leg = np.repeat([True, *(name.endswith(LEG_PARTS) for name in HUMAN.names)], 3)
     common = offsets[leapers].mean(axis=0)
     legs = np.tile(is_leg, offsets.shape[1] // len(is_leg)) & ~leapers[:, None]
     return np.where(legs, (1.0 - OWN_LEG_WEIGHT) * common + OWN_LEG_WEIGHT * offsets, offsets)
@@ -117,11 +108,13 @@ def condense_components(offsets: FloatArray, slopes: FloatArray) -> tuple[FloatA
 
 def fit_timing(table: JumpTable) -> dict[str, FloatArray]:
     """Durations of pieces, foot events, time and speed of flights, as the fields of a jump model."""
+    # Durations of the pieces but the flight, which lies in the middle
     spans = np.array([np.diff(jump.knots) for jump in table.jumps])
     spans = np.maximum(np.delete(spans, spans.shape[1] // 2, axis=1), SHORTEST_PIECE_S)
     marks = np.array([compute_event_marks(jump) for jump in table.jumps])
     leaps, shortest, kind = table.at[table.is_leap, 1], float(table.at[:, 1].min()), table.kind
-    flown = table.numbers("flight_mps")[table.is_leap] / measure_leg_length(table.jumps[0].motion.skeleton)
+    leg_m = measure_leg_length(table.jumps[0].motion.skeleton)
+    flown = np.array([jump.flight_mps for jump in table.jumps])[table.is_leap] / leg_m
     return {
         "pieces": _fit_planes(table, np.log(spans)),
         "piece_limits": np.stack([spans.min(axis=0), spans.max(axis=0)]),
@@ -158,17 +151,14 @@ def _fit_line(lengths: FloatArray, values: FloatArray, slope: float) -> FloatArr
     """Constant and slope ``(2,)`` of values by length; with the slope given where the jumps are too few."""
     if len(lengths) < MIN_JUMPS_FOR_SLOPE:
         return np.array([float(np.mean(values - slope * lengths)), slope])
-    return _solve_least_squares(np.stack([np.ones(len(lengths)), lengths], axis=1), values)
+    return np.linalg.lstsq(np.stack([np.ones(len(lengths)), lengths], axis=1), values, rcond=None)[0]
 
 
 def _fit_planes(table: JumpTable, values: FloatArray) -> FloatArray:
     """Constant and slopes by length and airtime ``(3, m)`` of values ``(n, m)``."""
     root = np.sqrt(table.weights)[:, None]
-    return _solve_least_squares(np.concatenate([np.ones((len(root), 1)), table.at], axis=1) * root, values * root)
-
-
-def _solve_least_squares(left: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.lstsq(left, right, rcond=None)[0], dtype=np.float64)
+    design = np.concatenate([np.ones((len(root), 1)), table.at], axis=1)
+    return np.linalg.lstsq(design * root, values * root, rcond=None)[0]
 
 
 JUMP_VARIANCE_EXPLAINED: Final = 0.97  # [-] of the variance of the rows; the thesis keeps 80 % of jumps
@@ -228,7 +218,7 @@ def capture_jumps(
                 fate = reason or "taken"
                 report(f"{kind} {name}: {jump.length_m:.2f} m, {jump.flight_s:.3f} s in the air, {fate}")
             if reason is None:
-                found.append(replace(jump, subject=trial_subject(name), clip=name))
+                found.append(replace(jump, subject=name.partition("_")[0], clip=name))
     if not found:
         raise InputError(f"no jump of kind '{kind}' in the trials given", "Name trials that hold some")
     return found
@@ -238,6 +228,7 @@ def find_jump_fault(jump: CapturedJump, kind: str) -> str | None:
     """Why a jump is left out, or nothing."""
     length_n = jump.length_m / measure_leg_length(jump.motion.skeleton)
     first, last = float(jump.knots[1]), float(jump.knots[-1] - jump.knots[-2])
+    # A long flight falls at about g, or its file has a wrong rate.
     if jump.flight_s >= MIN_LEAP_FLIGHT_S and not FALLS_MPS2[0] < jump.fall_mps2 < FALLS_MPS2[1]:
         return f"falls at {-jump.fall_mps2:.1f} m/s²"
     if kind == "standing":
@@ -265,7 +256,8 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     rows = np.stack([sample_captured_jump(jump, means, canonical_steps(kind)).ravel() for jump in jumps])
     space = principal_components(rows, explained=JUMP_VARIANCE_EXPLAINED)
     offsets, slopes = fit_poses(space.scores(rows), table, centre)
-    own = share_leg_offsets(offsets @ space.lifting, table.leapers)
+    leapers = np.array([table.is_leap[table.who == k].any() for k in range(len(table.people))])
+    own = share_leg_offsets(offsets @ space.lifting, leapers)
     offsets, slopes, lift = condense_components(own, slopes @ space.lifting)
     shortest, part = LENGTH_LIMITS[kind]
     captured = np.array([table.lengths.min(), table.lengths.max()])
@@ -275,7 +267,7 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     shares = np.full(len(table.people), 1.0 / len(table.people))
     arrays = {"shares": shares, **poses, **fit_timing(table), **range_n}
     # The law of the captured leaps' run-ups, with the slope of the thesis where they are too few
-    speeds = table.numbers("speed_mps")[table.is_leap] / measure_leg_length(jumps[0].motion.skeleton)
+    speeds = np.array([jump.speed_mps for jump in jumps])[table.is_leap] / measure_leg_length(jumps[0].motion.skeleton)
     slope = THESIS_LAWS[kind].slope if len(speeds) < MIN_JUMPS_FOR_SLOPE else None
     law, held = fit_run_up(table.lengths, speeds, slope), {n: frozen(array, name=n) for n, array in arrays.items()}
     model = JumpModel(
@@ -284,23 +276,14 @@ def fit_kind(kind: str, jumps: list[CapturedJump], means: FloatArray) -> JumpMod
     # The thesis has its jump frequency from the line of mean path speeds by length.
     paths = np.array([path_speed(jump) for jump in jumps])[table.is_leap]
     path_law = fit_run_up(table.lengths, paths, 1.0 if len(paths) < MIN_JUMPS_FOR_SLOPE else None)
-    frequency = frozen(fit_frequency_law(model, path_law), 2, name="frequency_law")
-    # The law of the jumps that the model makes, within its limits; the captured jumps give the tolerance.
+    # Its frequency [Hz] is that speed over the root's path in the model's own jumps, a line in length (§III.1.3.2).
     lengths = np.linspace(float(model.limits[0]), float(model.limits[1]), NUM_LENGTHS)
-    made = np.array([model.unit(float(length)).mean_speed_mps for length in lengths]) / model.leg_length_m
+    units = [model.unit(float(length)) for length in lengths]
+    ways = [np.linalg.norm(np.diff(unit.rows[:, :3], axis=0), axis=1).sum() for unit in units]
+    slope, constant = np.polyfit(lengths, [path_law.speed(float(n)) for n in lengths] / np.array(ways), 1)
+    frequency = frozen(np.array([constant, slope]), 2, name="frequency_law")
+    # The law of the jumps that the model makes, within its limits; the captured jumps give the tolerance.
+    made = np.array([unit.mean_speed_mps for unit in units]) / JUMP_LEG_M
     own_law = fit_run_up(lengths, made)
     own_law = replace(own_law, tolerance=max(own_law.tolerance, law.tolerance))
     return replace(model, run_up=own_law, frequency_law=frequency)
-
-
-def fit_frequency_law(model: JumpModel, path_speed: RunUpLaw) -> FloatArray:
-    r"""Jumps per second: constant [Hz] and slope by length ``(2,)``, [Glardon2005]_ §III.1.3.2.
-
-    .. math:: F(l_n) = \bar s(l_n) \big/ \sum_i \|p_i - p_{i-1}\| \approx a\,l_n + b
-
-    over the root's path in the model's own jumps. The thesis plots durations as lines and fits frequencies; so do we.
-    """
-    lengths = np.linspace(float(model.limits[0]), float(model.limits[1]), NUM_LENGTHS)
-    paths = [np.linalg.norm(np.diff(model.unit(float(n)).rows[:, :3], axis=0), axis=1).sum() for n in lengths]
-    slope, constant = np.polyfit(lengths, [path_speed.speed(float(n)) for n in lengths] / np.array(paths), 1)
-    return np.array([constant, slope])

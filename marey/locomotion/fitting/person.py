@@ -57,10 +57,10 @@ def recover_parameters(motion: Motion | MotionUnit, model: LocomotionModel | Non
         motion: a clip, or a unit that was cut already.
         model: the shipped one by default.
     """
-    model = _model_or_shipped(model)
+    model = load_model() if model is None else model
     unit = capture_first_unit(motion, model) if isinstance(motion, Motion) else motion
     seen = unit_rows(unit.root, unit.wxyz, model.gaits.means)
-    goal = _main_scores(model, seen)
+    goal = model.tree.main.scores(seen.ravel())
     found = min((_search_parameters(model, goal, float(run)) for run in (0, 1)), key=lambda part: part[2])
     speed_n, weights, _, run = found
     rows = model.gaits.row(speed_n, run, weights)
@@ -88,14 +88,22 @@ def fit_style_weights(
     """
     if method not in METHODS:
         raise UnknownNameError("method", method, "personify", METHODS)
-    model = _model_or_shipped(model)
+    model = load_model() if model is None else model
     unit = capture_first_unit(motion, model) if isinstance(motion, Motion) else motion
-    goal = _main_scores(model, unit_rows(unit.root, unit.wxyz, model.gaits.means))
-    gaits = (0.0, 1.0) if run is None else (float(run),)
-    weigh = _solve_style_weights if method == "least-squares" else _inverse_distance_weights
-    tried = [(weigh(model, _people_scores(model, unit.speed_n, g), goal), g) for g in gaits]
-    errors = [float(np.linalg.norm(w @ _people_scores(model, unit.speed_n, g) - goal)) for w, g in tried]
-    weights = tried[int(np.argmin(errors))][0]
+    main = model.tree.main
+    goal = main.scores(unit_rows(unit.root, unit.wxyz, model.gaits.means).ravel())
+    tried: list[tuple[float, FloatArray]] = []
+    for gait in (0.0, 1.0) if run is None else (float(run),):
+        people = _people_scores(model, unit.speed_n, gait)
+        if method == "least-squares":
+            weights = _solve_style_weights(people, goal)
+        else:
+            # Inverse Mahalanobis distances, one over the other
+            far = np.linalg.norm((people - goal) / np.sqrt(main.variances), axis=1)
+            weights = 1.0 / np.maximum(far, 1e-9)
+            weights /= weights.sum()
+        tried.append((float(np.linalg.norm(weights @ people - goal)), weights))
+    weights = min(tried, key=lambda one: one[0])[1]
     return {name: float(w) for name, w in zip(model.styles, weights, strict=True) if w > 1e-6}
 
 
@@ -142,19 +150,10 @@ def add_style(
     )
 
 
-def _model_or_shipped(model: LocomotionModel | None) -> LocomotionModel:
-
-    return load_model() if model is None else model
-
-
-def _main_scores(model: LocomotionModel, rows: FloatArray) -> FloatArray:
-    return model.tree.main.scores(rows.ravel())
-
-
 def _people_scores(model: LocomotionModel, speed_n: float, run: float) -> FloatArray:
     """Main scores ``(K, m)`` of everybody at one speed and gait."""
     every = np.eye(len(model.styles))
-    return np.stack([_main_scores(model, model.gaits.row(speed_n, run, every[k])) for k in range(len(every))])
+    return np.stack([model.tree.main.scores(model.gaits.row(speed_n, run, one).ravel()) for one in every])
 
 
 def _search_parameters(model: LocomotionModel, goal: FloatArray, run: float) -> tuple[float, FloatArray, float, float]:
@@ -172,21 +171,16 @@ def _search_parameters(model: LocomotionModel, goal: FloatArray, run: float) -> 
         bend = a - 2.0 * b + c
         shift = 0.5 * (a - c) / bend if bend > 0.0 else 0.0
         best = float(speeds[i] + np.clip(shift, -1.0, 1.0) * (speeds[i + 1] - speeds[i]))
-        weights = _solve_style_weights(model, _people_scores(model, best, run), goal)
+        weights = _solve_style_weights(_people_scores(model, best, run), goal)
     error = float(np.linalg.norm(weights @ _people_scores(model, best, run) - goal))
     return best, weights, error, run
 
 
-def _solve_style_weights(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:
+def _solve_style_weights(people: FloatArray, goal: FloatArray) -> FloatArray:
+    """Least squares over weights that are not negative and sum to one."""
     from scipy.optimize import nnls  # pyright: ignore[reportUnknownVariableType] (scipy is untyped)
 
     size = SUM_WEIGHT * float(np.linalg.norm(people))
     system = np.concatenate([people.T, np.full((1, len(people)), size)])
     weights = np.asarray(nnls(system, np.append(goal, size))[0], dtype=np.float64)
-    return weights / weights.sum()
-
-
-def _inverse_distance_weights(model: LocomotionModel, people: FloatArray, goal: FloatArray) -> FloatArray:
-    far = np.linalg.norm((people - goal) / np.sqrt(model.tree.main.variances), axis=1)
-    weights = 1.0 / np.maximum(far, 1e-9)
     return weights / weights.sum()

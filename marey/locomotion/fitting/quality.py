@@ -77,11 +77,6 @@ def group_by_speed(units: Sequence[MotionUnit], width_mps: float = BIN_MPS) -> l
     return [SpeedCell(s, g, (i + 0.5) * width_mps, tuple(found)) for (s, g, i), found in sorted(bins.items())]
 
 
-def widest_spread(units: Sequence[MotionUnit], width_mps: float = BIN_MPS) -> float:
-    """Largest distance [rad²] between two units of a person at equal speed."""
-    return max(cell.spread for cell in group_by_speed(units, width_mps))
-
-
 def synthesis_errors(synthesis: Synthesis, units: Sequence[MotionUnit]) -> list[float]:
     """Distance [rad²] of every unit from what stands in for it."""
     return [motion_distance(unit.wxyz, synthesis(unit)) for unit in units]
@@ -107,12 +102,11 @@ class UnitGroup:
         """Distances [rad²] of some units from a fit of all others."""
         seen = [i for i in range(len(self.units)) if i not in set(left_out)]
         predict = fit(self.table[seen], self.speeds[seen])
-        return [self.error(predict(float(self.speeds[i])), i) for i in left_out]
-
-    def error(self, row: FloatArray, number: int) -> float:
-        """Distance [rad²] of a unit from a row ``(p,)``."""
-        unit = self.units[number]
-        return motion_distance(unit.wxyz, rotations_from_rows(row.reshape(unit.num_frames, -1), self.means))
+        found: list[float] = []
+        for i in left_out:
+            rows = predict(float(self.speeds[i])).reshape(self.units[i].num_frames, -1)
+            found.append(motion_distance(self.units[i].wxyz, rotations_from_rows(rows, self.means)))
+        return found
 
 
 def leave_unit_out(group: UnitGroup, fit: RowFit) -> list[float]:
@@ -218,7 +212,7 @@ def report_quality(
 def report_held_out(
     model: LocomotionModel, source: ClipSource, plan: Manifest, *, report: Progress | None = None
 ) -> QualityReport:
-    """As :func:`quality_report`, from the clips of a manifest."""
+    """As :func:`report_quality`, from the clips of a manifest."""
     frames = model.gaits.base.shape[2]
     train = capture_units(source, plan, "train", report=report, num_frames=frames)
     test = capture_units(source, plan, "test", report=report, num_frames=frames)
@@ -249,14 +243,6 @@ def count_components(units: Sequence[MotionUnit], explained: float = 0.95) -> di
     return counts
 
 
-def measure_left_out_errors(units: Sequence[MotionUnit], key: tuple[str, str], means: FloatArray) -> list[float]:
-    """Distances [rad²] of the units of a person and gait, each from a fit of the others and of everybody else."""
-    own = [unit for unit in units if (unit.subject, unit.gait) == key]
-    others = [unit for unit in units if unit.gait == key[1] and unit.subject != key[0]]
-    line = fit_shared_speed_law(flatten_units(others, means), key[1])
-    return leave_unit_out(UnitGroup.from_units(own, means), make_pooled_fit(line))
-
-
 def _measure_group(
     model: LocomotionModel,
     key: tuple[str, str],
@@ -267,12 +253,15 @@ def _measure_group(
     synthesis = make_model_synthesis(model)
     seen, unseen = ([unit for unit in units if (unit.subject, unit.gait) == key] for units in (train, test))
     both = [*train, *test]
-    left = (
-        measure_left_out_errors(both, key, model.gaits.means)
-        if leave_out and len(seen) + len(unseen) >= MIN_GROUP
-        else []
-    )
-    spread = widest_spread([*seen, *unseen]) if left else 0.0
+    left: list[float] = []
+    if leave_out and len(seen) + len(unseen) >= MIN_GROUP:
+        # Every unit from a fit of the person's others, on the slope of everybody else
+        others = [unit for unit in both if unit.gait == key[1] and unit.subject != key[0]]
+        line = fit_shared_speed_law(flatten_units(others, model.gaits.means), key[1])
+        own = [unit for unit in both if (unit.subject, unit.gait) == key]
+        left = leave_unit_out(UnitGroup.from_units(own, model.gaits.means), make_pooled_fit(line))
+    # The largest distance between two units of the person at equal speed
+    spread = max(cell.spread for cell in group_by_speed([*seen, *unseen])) if left else 0.0
     return GroupError(
         *key,
         len(seen),

@@ -15,9 +15,9 @@ from marey.base import BoolArray, FloatArray
 from marey.lie import SO3
 from marey.locomotion.model.locomotion_model import EFFECTORS, EVENTS, GAITS, GaitArrays
 from marey.locomotion.planning.parameters import GRAVITY
-from marey.locomotion.units.gait_unit import positions_from_rows, root_from_rows, rotations_from_rows
+from marey.locomotion.units.gait_unit import rotations_from_rows
 from marey.motion import Motion, centre_of_mass
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, joint_positions
 
 INMAN: Final = 0.743  # [Hz s^1/2] cycles per second of a walk are this times the root of the normalised speed
 PATH_FACTORS: Final = (2.0, 3.0)  # path of a cycle over the gap of the heels: walk, run; [Glardon2005]_ §III.1.3.1
@@ -27,15 +27,13 @@ STANCE_CENTRES: Final = (
     ((0.12, 0.32), (0.18, 0.46)),
     ((0.06, 0.15), (0.08, 0.20)),
 )
-STANCE_START_FRACTION: Final = (
-    0.6  # [-] of its speed in stance: an ankle that goes back with the ground this well has come down
-)
+# [-] of its speed in stance: an ankle that goes back with the ground this well has come down
+STANCE_START_FRACTION: Final = 0.6
 STANCE_END_FRACTIONS: Final = (0.8, 0.5)  # [-] an ankle, a toe that does no better has left
 HEEL_UP: Final = 0.016  # [-] of the leg: an ankle that has risen so far since the foot was flat has left, too
 TOE_DOWN: Final = 0.2  # [-] of its height at the heel strike: a toe below has come down
-STILL_FRACTION: Final = (
-    0.85  # [-] of its median speed: a point that goes back less does not tell how fast the ground goes
-)
+# [-] of its median speed: a point that goes back less does not tell how fast the ground goes
+STILL_FRACTION: Final = 0.85
 NUM_SUBSAMPLES: Final = 8  # points looked at for every frame
 
 
@@ -51,7 +49,7 @@ class GaitTables(NamedTuple):
 def compute_effector_paths(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_length_m: float) -> FloatArray:
     """Positions ``(N, 4, 3)`` [m] of the effectors over a unit, in the frame of the carriage."""
     joints = [skeleton.index(name) for name in EFFECTORS]
-    return positions_from_rows(rows, means, skeleton, leg_length_m)[:, joints]
+    return joint_positions(skeleton, leg_length_m * rows[..., :3], rotations_from_rows(rows, means))[:, joints]
 
 
 def detect_stance_spans(
@@ -185,10 +183,6 @@ class UnitFlights(NamedTuple):
             inside |= ((phases - begin - inset) % 1.0) < max(end - begin - 2.0 * inset, 0.0)
         return inside
 
-    def accelerations(self) -> FloatArray:
-        """Vertical acceleration ``(N,)`` [m/s²] of the centre of mass."""
-        return _second_difference(len(self.heights)) @ self.heights * (len(self.heights) * self.frequency) ** 2
-
 
 def measure_flights(
     rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_m: float, speed_mps: float
@@ -196,7 +190,7 @@ def measure_flights(
     """Measure the flights of the rows ``(N, D)`` of a run at a speed."""
     paths = compute_effector_paths(rows, means, skeleton, leg_m)
     events = detect_unit_events(paths, run=True, leg_m=leg_m)
-    motion = Motion(skeleton, 1.0, root_from_rows(rows, leg_m), SO3(rotations_from_rows(rows, means)))
+    motion = Motion(skeleton, 1.0, leg_m * rows[..., :3], SO3(rotations_from_rows(rows, means)))
     spans = ((float(events[3]), float(events[4])), (float(events[7]), float(events[0]) + 1.0))
     return UnitFlights(spans, centre_of_mass(motion)[:, 1], speed_mps / measure_stance_path(paths, events))
 
@@ -204,7 +198,9 @@ def measure_flights(
 def mean_fall(flights: UnitFlights) -> float:
     """Mean vertical acceleration [m/s²] of the centre of mass in flight, first and last frames left out."""
     inside = flights.frames(margin=1)
-    return float(flights.accelerations()[inside].mean()) if inside.any() else -GRAVITY
+    count = len(flights.heights)
+    falls = _second_difference(count) @ flights.heights * (count * flights.frequency) ** 2
+    return float(falls[inside].mean()) if inside.any() else -GRAVITY
 
 
 def fit_flight_heights(gaits: GaitArrays, skeleton: Skeleton, leg_m: float) -> FloatArray:
@@ -237,6 +233,7 @@ def solve_height_correction(flights: Sequence[UnitFlights], speeds: FloatArray) 
     wanted: list[FloatArray] = []
     count = len(flights[0].heights)
     for flight, s in zip(flights, speeds, strict=True):
+        # Rows: free fall in flight, height in stance, smoothness in stance; the same again times s for the slope
         second = _second_difference(count) * (count * flight.frequency) ** 2 / GRAVITY
         flying, near = flight.frames(), flight.frames(margin=-1)
         part = [second[flying], STANCE_WEIGHT * np.eye(count)[~near], SMOOTH_WEIGHT * second[~flying]]

@@ -69,10 +69,6 @@ class Manifest:
     default_style: tuple[str, ...] = ()  # subjects whose even mixture is the model's own style
     labels: Mapping[str, str] = field(default_factory=dict[str, str])  # readable names by subject
 
-    def clips(self, split: str) -> list[tuple[TrialGroup, str]]:
-        """Every clip of a split (``"train"`` or ``"test"``) with its group."""
-        return [(group, clip) for group in self.groups for clip in (group.train if split == "train" else group.test)]
-
 
 def load_manifest(path: str | os.PathLike[str] | None = None) -> Manifest:
     """Read a manifest; by default that of the shipped model.
@@ -125,36 +121,24 @@ TRIAL_RATES_HZ: Final[Mapping[str, float]] = {"75": 60.0, "141": 60.0, "143": 60
 TrialLoader = Callable[[str], Motion]
 
 
-@dataclass(frozen=True, slots=True)
-class FolderLoader:
-    """Trials by name from a folder of motion files."""
-
-    folder: Path
-    rates: Mapping[str, float]
-
-    def __call__(self, name: str) -> Motion:
-        """Read the trial ``name``, at its true rate."""
-        for suffix in (".bvh", ".amc"):
-            found = sorted(self.folder.rglob(f"{name}{suffix}"))
-            if found:
-                return load(found[0], rate_hz=self.rates.get(name, self.rates.get(trial_subject(name))))
-        raise MissingFileError(str(self.folder / f"{name}.bvh"), "Give the folder that holds the captured trials.")
-
-
 def make_loader(source: str | Path | Library | TrialLoader, rates: Mapping[str, float] = TRIAL_RATES_HZ) -> TrialLoader:
     """How to get a trial by its name from a folder, a library, or a function that does it."""
     if isinstance(source, str | Path):
-        return FolderLoader(Path(source), rates)
+        folder = Path(source)
+
+        def load_trial(name: str) -> Motion:
+            # The true rate is that of the trial, or of its performer: what stands before the underscore.
+            found = [file for suffix in (".bvh", ".amc") for file in sorted(folder.rglob(f"{name}{suffix}"))]
+            if not found:
+                raise MissingFileError(str(folder / f"{name}.bvh"), "Give the folder that holds the captured trials.")
+            return load(found[0], rate_hz=rates.get(name, rates.get(name.partition("_")[0])))
+
+        return load_trial
     if isinstance(source, Library):
         return lambda name: source.load(source.find(name).id)
     if callable(source):
         return source
     raise InputError(f"no trials in a {type(source).__name__}", "Give a folder, a library or a function of the name")
-
-
-def trial_subject(trial: str) -> str:
-    """The performer of a trial: what stands before the underscore."""
-    return trial.partition("_")[0]
 
 
 def choose_trials(manifest: Mapping[str, Iterable[str]] | None) -> dict[str, tuple[str, ...]]:
@@ -193,12 +177,12 @@ def capture_units(
         report: called after each clip.
         num_frames: of a unit.
     """
-    own = {clip: group.rate_hz for group, clip in plan.clips(split) if group.rate_hz is not None}
+    clips = [(group, clip) for group in plan.groups for clip in (group.train if split == "train" else group.test)]
+    own = {clip: group.rate_hz for group, clip in clips if group.rate_hz is not None}
     load = make_loader(source, {**TRIAL_RATES_HZ, **own})
     units: list[MotionUnit] = []
     rejected: list[RejectedCycle] = []
     notes: list[str] = []
-    clips = plan.clips(split)
     for done, (group, clip) in enumerate(clips):
         motion = load(clip)
         # Why the frame rate of a clip is doubted, or `None`: gravity in flight and the tempo of the limbs tell
@@ -232,6 +216,7 @@ def reject_outliers(units: Sequence[MotionUnit]) -> tuple[list[MotionUnit], list
             continue
         table = np.stack([unit_rows(units[i].root, units[i].wxyz, means).ravel() for i in rows])
         speeds = np.array([units[i].speed_n for i in rows])
+        # What is left of the rows once their line in speed is taken out
         line = np.polynomial.polynomial.polyfit(speeds, table, 1)
         left = table - line[0] - speeds[:, None] * line[1]
         far |= {i for i, is_far in zip(rows, find_outliers(left).tolist(), strict=True) if is_far}

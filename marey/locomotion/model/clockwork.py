@@ -330,26 +330,6 @@ def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, 
 
 
 @kernel
-def raise_settling_leg(build: BodyArrays, side: int, part: float, rotations: FloatArray) -> None:
-    """Raise a foot under its hip: thigh forward, shank back, the foot level, all about the hips' own axis."""
-    hip, knee, ankle = build.legs[side, 0], build.legs[side, 1], build.legs[side, 2]
-    angle = SETTLING_LIFT * sin(pi * part) ** 2
-    q_hip, q_knee, q_ankle = (
-        quaternion_at(rotations, hip),
-        quaternion_at(rotations, knee),
-        quaternion_at(rotations, ankle),
-    )
-    forth, back = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0), (cos(angle), sin(angle), 0.0, 0.0)
-    # Turns about the pelvis's axis, in the frame of the shank
-    q = multiply(q_hip, q_knee)
-    shank_back = multiply(multiply(conjugate(q), back), q)
-    shank_forth = multiply(multiply(conjugate(q), forth), q)
-    write_rotation(rotations[hip], multiply(forth, q_hip))
-    write_rotation(rotations[knee], multiply(q_knee, shank_back))
-    write_rotation(rotations[ankle], multiply(shank_forth, q_ankle))
-
-
-@kernel
 def write_walker_frame(
     gaits: GaitArrays,
     build: BodyArrays,
@@ -378,7 +358,23 @@ def write_walker_frame(
     write_effectors(build, leg, root, rotations, walker.ease)
     if walker.settling[FOOT] >= 0.0:
         part = min((walker.clock[NOW] - walker.settling[SINCE]) / SETTLE_S, 1.0)
-        raise_settling_leg(build, int(walker.settling[FOOT]), part, rotations)
+        # The foot is raised under its hip: thigh forward, shank back, foot level, about the pelvis's own axis.
+        stepping = int(walker.settling[FOOT])
+        hip, knee, ankle = build.legs[stepping, 0], build.legs[stepping, 1], build.legs[stepping, 2]
+        angle = SETTLING_LIFT * sin(pi * part) ** 2
+        q_hip, q_knee, q_ankle = (
+            quaternion_at(rotations, hip),
+            quaternion_at(rotations, knee),
+            quaternion_at(rotations, ankle),
+        )
+        forth, back = (cos(0.5 * angle), -sin(0.5 * angle), 0.0, 0.0), (cos(angle), sin(angle), 0.0, 0.0)
+        # The same turns in the frame of the shank
+        q = multiply(q_hip, q_knee)
+        shank_back = multiply(multiply(conjugate(q), back), q)
+        shank_forth = multiply(multiply(conjugate(q), forth), q)
+        write_rotation(rotations[hip], multiply(forth, q_hip))
+        write_rotation(rotations[knee], multiply(q_knee, shank_back))
+        write_rotation(rotations[ankle], multiply(shank_forth, q_ankle))
     write_effectors(build, leg, root, rotations, landing)
     low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
     # Where effectors will be when they land

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import astuple, dataclass, replace
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, frozen
 from marey.locomotion.checks import check_name, check_number, check_positive, check_weights
-from marey.locomotion.planning.parameters import SCALINGS
-from marey.locomotion.planning.run_up import RunUpLaw, get_thesis_law
+from marey.locomotion.planning.parameters import GRAVITY, SCALINGS
+from marey.locomotion.planning.run_up import RunUpLaw
 from marey.locomotion.units.captured_jumps import canonical_steps
-from marey.locomotion.units.jump_flight import measure_jump_length
-from marey.locomotion.units.jump_unit import JUMP_LEG_M, FlightEdges, JumpDraft, JumpUnit
-from marey.skeleton import HUMAN, Skeleton
+from marey.locomotion.units.gait_unit import rotations_from_rows
+from marey.locomotion.units.jump_flight import Airtime, JumpGeometry, bend_knees, measure_jump_length
+from marey.locomotion.units.jump_unit import FLIGHT_FEET, JUMP_LEG_M, JumpDraft, JumpUnit
+from marey.skeleton import HUMAN
 
 NUM_ROWS: Final = {"walk": 61, "run": 61, "standing": 121}  # about one every 1/60 s
 JUMP_TIMINGS: Final = ("ballistic", "glardon")
 FREQUENCIES_HZ: Final = (0.3, 3.0)  # of jumps timed as in the thesis
-RUN_UP_LAWS: Final = ("model", "captured", "glardon")
 SECANT_STEPS: Final = 4
-MAX_LENGTH_CORRECTION: Final = (
-    0.2  # [-] how far l_n may stray from what is asked so that the poses are of the right length
-)
+# [-] how far l_n may stray from what is asked so that the poses are of the right length
+MAX_LENGTH_CORRECTION: Final = 0.2
 LENGTH_TOL_M: Final = 2e-3  # [m] poses this near the length are good enough; the flight makes up the rest
 _SINGLE_FIELDS: Final = ("mean", "lift")
 _DOUBLE_FIELDS: Final = (
     *("shares", "offsets", "slopes", "centre", "pose_limits", "pieces", "piece_limits", "marks", "mark_limits"),
     *("flight_law", "flight_speed", "flight_limits", "frequency_law", "captured", "limits", "means"),
 )
+
+
+class FlightEdges(NamedTuple):
+    """A jump at toe off and at heel strike alone: how long it is, and how far it flies."""
+
+    length_m: float  # toe joints that leave to heels that land, along +Z
+    flown: FloatArray  # (3,) [m] way of the centre of mass in flight
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -71,13 +77,8 @@ class JumpModel:
     means: FloatArray  # (J, 4) wxyz
 
     @property
-    def skeleton(self) -> Skeleton:
-        """The body on which jumps are measured; others are scaled."""
-        return HUMAN
-
-    @property
     def leg_length_m(self) -> float:
-        """Leg length [m] of that body."""
+        """Leg length [m] of the body on which jumps are measured; others are scaled."""
         return JUMP_LEG_M
 
     def unit(
@@ -104,17 +105,26 @@ class JumpModel:
                 at the frequency that the thesis fits to whole jumps: flights then fall too fast or too slowly.
             calibrated: make the measured length the requested one; without, the plain law of the thesis.
         """
-        wanted = self._checked(length_n, height_n, scaling)
+        if height_n is not None:
+            check_positive("height_n", height_n)
+        check_name("scaling", scaling, "a jump model", SCALINGS)
+        wanted = float(np.clip(check_number("length_n", length_n), *self.limits))
         check_name("timing", timing, "a jump model", JUMP_TIMINGS)
         mix = self.mix_people(weights)
         # Time in the air: of a standing jump by its law, of a leap so that it flies as fast as it is run up to
-        flight_s = self._clamp_flight(float(self.flight_law @ [1.0, wanted]))
+        flight_s = float(np.clip(float(self.flight_law @ [1.0, wanted]), *self.flight_limits))
         speed = float(self.flight_speed @ [1.0, wanted]) * JUMP_LEG_M
         for _ in range(0 if self.kind == "standing" else 4):
-            way = wanted * JUMP_LEG_M - self.edges(mix, wanted, flight_s).spread_m
-            flight_s = 0.4 * flight_s + 0.6 * self._clamp_flight(way / speed)
+            # What is not flown lies between toe-off and root, and between root and heel strike.
+            edges = self.edges(mix, wanted, flight_s)
+            way = wanted * JUMP_LEG_M - (edges.length_m - float(edges.flown[2]))
+            flight_s = 0.4 * flight_s + 0.6 * float(np.clip(way / speed, *self.flight_limits))
+        rise_m = 0.0 if height_n is None else height_n * JUMP_LEG_M
         for _ in range(0 if height_n is None else 3):
-            flight_s = self._clamp_flight(self.edges(mix, wanted, flight_s).airtime_for((height_n or 0.0) * JUMP_LEG_M))
+            # The centre of mass rises so high, between the heights of both stances.
+            drop_m = max(-float(self.edges(mix, wanted, flight_s).flown[1]), -0.9 * rise_m)
+            airtime_s = float(np.sqrt(2.0 * rise_m / GRAVITY) + np.sqrt(2.0 * (rise_m + drop_m) / GRAVITY))
+            flight_s = float(np.clip(airtime_s, *self.flight_limits))
         asked = self._calibrate_length(mix, wanted, flight_s) if calibrated else wanted
         # The draft becomes a unit once its root path fits the poses and falls under gravity.
         draft, wanted_m = self.plain(mix, asked, flight_s).match_stance_speeds(), wanted * JUMP_LEG_M
@@ -147,13 +157,6 @@ class JumpModel:
         total = float(given.sum())
         return given / total if total > 0.0 else self.shares
 
-    def run_up_law(self, name: str = "model") -> RunUpLaw:
-        """The law of run-up speeds by name: of the jumps the ``"model"`` makes, ``"captured"``, or ``"glardon"``."""
-        check_name("run-up law", name, "a jump model", RUN_UP_LAWS)
-        if name == "glardon":
-            return get_thesis_law(self.kind)
-        return self.run_up if name == "model" else self.captured_run_up
-
     def rows(self, mix: FloatArray, length_n: float, flight_s: float) -> FloatArray:
         """Rows ``(N, D)`` of the plain law at the canonical instants, for weights ``(K,)``.
 
@@ -172,7 +175,12 @@ class JumpModel:
         width, rows = 3 + 3 * len(self.means), [sum(steps[:middle]), sum(steps[: middle + 1])]
         lift = self.lift.reshape(len(self.lift), -1, width)[:, rows].reshape(len(self.lift), -1)
         flat = self.mean.reshape(-1, width)[rows].ravel() + scores @ lift
-        return FlightEdges.from_rows(self.kind, flat.reshape(2, width), self.means)
+        edge_rows = flat.reshape(2, width)
+        turns = rotations_from_rows(bend_knees(edge_rows, self.means), self.means)
+        geometry, root = JumpGeometry.from_rotations(HUMAN, turns), edge_rows[:, :3] * JUMP_LEG_M
+        air = Airtime(0.0, 1.0, 1.0, *FLIGHT_FEET[self.kind])
+        com = geometry.com + root
+        return FlightEdges(measure_jump_length(geometry, np.array([0.0, 1.0]), root, air), com[1] - com[0])
 
     def _known(self, length_n: float, flight_s: float) -> FloatArray:
         """Length and airtime ``(2,)`` within what was captured."""
@@ -184,17 +192,9 @@ class JumpModel:
         spans = np.clip(np.exp(at @ self.pieces), *self.piece_limits)
         spans = np.insert(spans, len(spans) // 2, flight_s)
         marks = np.clip(at @ self.marks, *self.mark_limits)
-        return JumpDraft.from_rows(self.kind, self.rows(mix, length_n, flight_s), spans, marks, self.means)
-
-    def _checked(self, length_n: float, height_n: float | None, scaling: str) -> float:
-        """The length within the limits."""
-        if height_n is not None:
-            check_positive("height_n", height_n)
-        check_name("scaling", scaling, "a jump model", SCALINGS)
-        return float(np.clip(check_number("length_n", length_n), *self.limits))
-
-    def _clamp_flight(self, flight_s: float) -> float:
-        return float(np.clip(flight_s, *self.flight_limits))
+        rows = bend_knees(self.rows(mix, length_n, flight_s), self.means)
+        geometry = JumpGeometry.from_rotations(HUMAN, rotations_from_rows(rows, self.means))
+        return JumpDraft(self.kind, rows, spans, marks, self.means, geometry)
 
     def _calibrate_length(self, mix: FloatArray, length_n: float, flight_s: float) -> float:
         """Length to ask for so that the poses are as long as wanted, as near as the law allows: a secant search."""
@@ -212,6 +212,7 @@ class JumpModel:
                 break
             before, asked = made, asked + step
             made = self.edges(mix, asked, flight_s).length_m
+            # The secant's slope, within what a pose can plausibly do
             slope = float(np.clip((made - before) / step, 0.3 * JUMP_LEG_M, 3.0 * JUMP_LEG_M))
         return asked
 
@@ -219,7 +220,7 @@ class JumpModel:
         """Arrays that hold all of the model, poses in single precision; names are UTF-8 bytes."""
         large = {name: getattr(self, name).astype(np.float32) for name in _SINGLE_FIELDS}
         small = {name: np.array(getattr(self, name)) for name in _DOUBLE_FIELDS}
-        laws = np.array([self.run_up.to_numbers(), self.captured_run_up.to_numbers()])
+        laws = np.array([astuple(self.run_up), astuple(self.captured_run_up)])
         text = "\n".join((self.kind, *self.people)).encode()
         return {**large, **small, "laws": laws, "names": np.frombuffer(text, dtype=np.uint8).copy()}
 
@@ -229,7 +230,7 @@ class JumpModel:
         kind, *people = bytes(arrays["names"]).decode().split("\n")
         check_name("kind of jump", kind, "a jump model", NUM_ROWS)
         held = {name: frozen(np.asarray(arrays[name]), name=name) for name in (*_SINGLE_FIELDS, *_DOUBLE_FIELDS)}
-        own, captured = (RunUpLaw.from_numbers(law) for law in arrays["laws"])
+        own, captured = (RunUpLaw(*frozen(law, 4, name="run-up law").tolist()) for law in arrays["laws"])
         return cls(kind=kind, people=tuple(people), run_up=own, captured_run_up=captured, **held)
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import BoolArray, FloatArray, InputError, MareyError, TensorFormat
-from marey.locomotion.checks import check_name, check_number, check_positive, check_weights
+from marey.locomotion.checks import check_name, check_positive, check_weights
 from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.planning.parameters import SCALINGS
 from marey.models import Components, HierarchicalModel, Leaf, Person, SpeedLaw
@@ -82,24 +82,6 @@ class GaitArrays(NamedTuple):
             total += shares[k, t] * (self.base[k, t] + np.tensordot(scores[k, t], self.lift[k, t], axes=1))
         return total
 
-    def frequency_at(self, speed_n: float, run: float, weights: ArrayLike) -> float:
-        """Cycles per second [Hz] on the model's own legs."""
-        return float(np.sum(self.shares(run, weights) * _interpolate_table(self.frequency, self.speeds, speed_n)))
-
-    def events_at(self, speed_n: float, run: float, weights: ArrayLike) -> FloatArray:
-        """Phases ``(8,)`` of the foot events, unwrapped, in the order of ``EVENTS``."""
-        return np.einsum(
-            "kt,kte->e", self.shares(run, weights), _interpolate_table(self.events, self.speeds, speed_n, axis=2)
-        )
-
-
-def _interpolate_table(table: FloatArray, speeds: FloatArray, speed: float, axis: int = -1) -> FloatArray:
-    """A table at one speed, linear between its own and level beyond them."""
-    s = min(max(float(speed), float(speeds[0])), float(speeds[-1]))
-    i = min(int(np.searchsorted(speeds, s, side="right")) - 1, len(speeds) - 2)
-    part = (s - speeds[i]) / (speeds[i + 1] - speeds[i])
-    return (1.0 - part) * np.take(table, i, axis=axis) + part * np.take(table, i + 1, axis=axis)
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LocomotionModel:
@@ -153,15 +135,11 @@ class LocomotionModel:
         check_name("timing", timing, "this model", self.frequencies)
         return self.gaits._replace(frequency=self.frequencies[timing])
 
-    def normalised_speed(self, speed_mps: float, leg_length_m: float, scaling: str = "froude") -> float:
-        r"""Speed at which the tables are looked up [1/s].
+    def scales(self, leg_length_m: float, scaling: str = "froude") -> tuple[float, float]:
+        r"""Factors from speed [m/s] to normalised speed [1/s], and from the table's frequency to the character's.
 
         .. math:: s_n = s / \sqrt{H H_0} \text{ ("froude")}, \qquad s_n = s / H \text{ ("leg", [Glardon2005]_ §III.1.2)}
         """
-        return check_number("speed_mps", speed_mps) * self.scales(leg_length_m, scaling)[0]
-
-    def scales(self, leg_length_m: float, scaling: str = "froude") -> tuple[float, float]:
-        """Factors from speed [m/s] to normalised speed [1/s], and from the table's frequency to the character's."""
         leg = check_positive("leg_length_m", leg_length_m)
         if check_name("scaling", scaling, "the locomotion engine", SCALINGS) == "leg":
             return 1.0 / leg, 1.0
@@ -170,6 +148,7 @@ class LocomotionModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a ``.safetensors`` file; the same model makes the same bytes."""
+        # Large tables in single precision, laws and means in double; the gaits are multiplied out again on reading.
         tensors = _tree_tensors(self.tree)
         tensors |= {
             "standing": to_single(standing_rows(self)),
@@ -269,6 +248,7 @@ FORMAT: Final = TensorFormat(
 )
 JUMP_PREFIX: Final = "jump/"
 TIMING_PREFIX: Final = "frequency/"
+COMPONENT_PARTS: Final = ("mean", "directions", "variances", "shares")  # of a level of the tree
 
 AnyPath = str | os.PathLike[str]
 Tensors = dict[str, NDArray[Any]]
@@ -344,22 +324,13 @@ def _tree_tensors(tree: HierarchicalModel) -> Tensors:
     tensors |= {"main/scales": to_single(tree.main.scales), "main/variances": tree.main.variances}
     tensors["main/shares"] = tree.main.shares
     for name, person in tree.people.items():
-        tensors |= _component_tensors(f"person/{name}", person.space)
+        tensors |= {f"person/{name}/{part}": getattr(person.space, part) for part in COMPONENT_PARTS}
         for gait, leaf in person.leaves.items():
             key = f"person/{name}/{gait}"
-            tensors |= _component_tensors(key, leaf.space)
+            tensors |= {f"{key}/{part}": getattr(leaf.space, part) for part in COMPONENT_PARTS}
             tensors[f"{key}/law"] = np.stack([leaf.law.standing, leaf.law.slope, leaf.law.offset])
             tensors[f"{key}/slowest"] = np.array([leaf.law.slowest, leaf.law.power])
     return tensors
-
-
-def _component_tensors(key: str, space: Components) -> Tensors:
-    return {
-        f"{key}/mean": space.mean,
-        f"{key}/directions": space.directions,
-        f"{key}/variances": space.variances,
-        f"{key}/shares": space.shares,
-    }
 
 
 def _read_tree(tensors: Mapping[str, NDArray[Any]], people: list[str]) -> HierarchicalModel:
@@ -388,9 +359,7 @@ def _read_tree(tensors: Mapping[str, NDArray[Any]], people: list[str]) -> Hierar
 
 
 def _read_components(tensors: Mapping[str, NDArray[Any]], key: str) -> Components:
-    mean, directions, variances, shares = (
-        _to_double(tensors[f"{key}/{part}"]) for part in ("mean", "directions", "variances", "shares")
-    )
+    mean, directions, variances, shares = (_to_double(tensors[f"{key}/{part}"]) for part in COMPONENT_PARTS)
     return Components(mean, directions, np.ones(len(mean)), variances, shares)
 
 

@@ -122,18 +122,6 @@ def add_unit_row(
                             out[d] += score * gaits.lift[k, tau, c, row, d]
 
 
-@kernel
-def catmull_rom_weight(r: int, u: float) -> float:
-    """Weight of the ``r``-th of four values for a place ``u`` between the second and the third."""
-    if r == 0:
-        return 0.5 * u * (u * (2.0 - u) - 1.0)
-    if r == 1:
-        return 0.5 * (u * u * (3.0 * u - 5.0) + 2.0)
-    if r == 2:
-        return 0.5 * u * (u * (4.0 - 3.0 * u) + 1.0)
-    return 0.5 * u * u * (u - 1.0)
-
-
 S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT = 0, 1, 2, 3, 4, 5, 6, 7  # columns of a placing
 
 
@@ -165,11 +153,15 @@ def write_unit(
     after = np.empty(columns.shape[0])
     for c in range(columns.shape[0]):
         columns[c], after[c] = 0.0, 0.0
+    shares = (0.0, 1.0, 1.0, 0.0)
+    if cubic:
+        # Catmull-Rom, for a place u between the second and the third row
+        first, second = 0.5 * u * (u * (2.0 - u) - 1.0), 0.5 * (u * u * (3.0 * u - 5.0) + 2.0)
+        shares = (first, second, 0.5 * u * (u * (4.0 - 3.0 * u) + 1.0), 0.5 * u * u * (u - 1.0))
     for r in range(4):
-        share = catmull_rom_weight(r, u) if cubic else (1.0 if r == 1 or r == 2 else 0.0)
-        if share != 0.0:
+        if shares[r] != 0.0:
             out = after if r == 2 and not cubic else columns
-            add_unit_row(gaits, at[S_N], at[RUN_AT], weights, (i + r - 1) % count, share, out)
+            add_unit_row(gaits, at[S_N], at[RUN_AT], weights, (i + r - 1) % count, shares[r], out)
     # The rotations: mean times exponential; SLERP between the two rows of the thesis (Eq. III.1.16)
     for j in range(joints):
         q = exp((columns[3 + 3 * j], columns[4 + 3 * j], columns[5 + 3 * j]))
@@ -216,6 +208,7 @@ def write_effectors(build: BodyArrays, leg: float, root: FloatArray, rotations: 
             p = (p[0] + step[0], p[1] + step[1], p[2] + step[2])
             if part < 3:
                 q = multiply(q, quaternion_at(rotations, j))
+            # Ankle and toe are written; hip and knee only lead there.
             if part >= 2:
                 row = 2 * side + part - 2
                 out[row, 0], out[row, 1], out[row, 2] = p

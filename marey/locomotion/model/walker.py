@@ -5,13 +5,27 @@ A ``RawFrame`` is what the walker, and the jump state machine round it, hand to 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray
-from marey.locomotion.model.clockwork import ParameterPlan, WalkerState, advance_walker, cycle_rate, write_walker_frame
+from marey.locomotion.model.clockwork import (
+    FOOT,
+    HEADING,
+    NOW,
+    PHASE,
+    SINCE,
+    STOOD,
+    ParameterPlan,
+    WalkerState,
+    X,
+    advance_walker,
+    cycle_rate,
+    write_walker_frame,
+)
 from marey.locomotion.model.locomotion_model import EVENTS, GaitArrays
 from marey.locomotion.model.synthesis import BodyArrays, evaluate_foot_events, write_effectors, write_pose
 from marey.locomotion.planning.parameters import (
@@ -31,8 +45,6 @@ from marey.locomotion.planning.parameters import (
 )
 from marey.skeleton import Skeleton
 
-NEVER_S: Final = 1e9  # [s] time to a plant that is not in sight
-
 
 class RawFrame(NamedTuple):
     """One frame before foot plants, and what the plants need to know of the future; the arrays are the taker's own.
@@ -46,8 +58,8 @@ class RawFrame(NamedTuple):
     until_s: FloatArray  # (4,) [s] to the start of the next plant; NEVER_S where none is in sight
     landing: FloatArray  # (4, 3) [m] raw effectors in world at that start; where they are now if none is in sight
     leg_length_m: float  # the body's size now
-    shift: FloatArray | None = None  # (4, 3) [m] added to where effectors land, so that they stand well
-    yaw: FloatArray | None = None  # (2,) [rad] added to the right and the left foot when they land
+    shift: FloatArray  # (4, 3) [m] added to where effectors land, so that they stand well
+    yaw: FloatArray  # (2,) [rad] added to the right and the left foot when they land
 
 
 INITIAL_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0])  # no foot steps, none did for long, both stand well
@@ -84,27 +96,27 @@ class GaitWalker:
     @property
     def state(self) -> str:
         """``standing`` or ``locomotion``."""
-        return "standing" if self._arrays.settling[3] > 0.0 else "locomotion"
+        return "standing" if self._arrays.settling[STOOD] > 0.0 else "locomotion"
 
     @property
     def is_settled(self) -> bool:
         """Whether the walker stands still, and no foot makes a small step."""
-        return bool(self._arrays.settling[3] > 0.0 and self._arrays.settling[0] < 0.0)
+        return bool(self._arrays.settling[STOOD] > 0.0 and self._arrays.settling[FOOT] < 0.0)
 
     @property
     def phase(self) -> float:
         """Cycles since the start, unwrapped: whole numbers are right heel strikes."""
-        return float(self._arrays.state[3])
+        return float(self._arrays.state[PHASE])
 
     @property
     def position(self) -> FloatArray:
         """Where the carriage is, ``(x, z)`` [m]."""
-        return self._arrays.state[4:6].copy()
+        return self._arrays.state[X:HEADING].copy()
 
     @property
     def heading_rad(self) -> float:
         """Direction of travel; 0 is +Z, positive to the left."""
-        return float(self._arrays.state[6])
+        return float(self._arrays.state[HEADING])
 
     @property
     def parameters(self) -> GaitParameters:
@@ -119,12 +131,7 @@ class GaitWalker:
     @property
     def remaining_s(self) -> float:
         """Time [s] to the end of the plan."""
-        return max(float(self._plan.knots[-1] - self._arrays.clock[0]), 0.0)
-
-    @property
-    def held(self) -> BoolArray:
-        """Which effectors ``(4,)`` are on the ground."""
-        return self._arrays.held.copy()
+        return max(float(self._plan.knots[-1] - self._arrays.clock[NOW]), 0.0)
 
     def go_to(self, parameters: GaitParameters, over_s: float = 0.0) -> None:
         """Change parameters in straight lines over a time [s], at least 0.1 s.
@@ -165,7 +172,7 @@ class GaitWalker:
         # Cut from the plan what is past, so that the state at its start may be changed
         times, rows = self._remaining_plan()
         self._replan(times[None], rows[None])
-        arrays.clock[3:7] = phase, at[0], at[1], heading_rad
+        arrays.clock[PHASE:] = phase, at[0], at[1], heading_rad
         arrays.settling[:] = INITIAL_SETTLING
         advance_walker(self._gaits, self._build, self._plan, arrays, 0.0)
         self.frame()
@@ -258,14 +265,14 @@ class GaitWalker:
 
     def _replan(self, knots: FloatArray, values: FloatArray) -> None:
         arrays = self._arrays
-        arrays.settling[1] -= arrays.clock[0]
-        arrays.clock[:3] = 0.0
-        arrays.clock[3:] = arrays.state[3:]
+        arrays.settling[SINCE] -= arrays.clock[NOW]
+        arrays.clock[:PHASE] = 0.0
+        arrays.clock[PHASE:] = arrays.state[PHASE:]
         self._plan = ParameterPlan(np.ascontiguousarray(knots[0]), np.ascontiguousarray(values[0]))
 
     def _remaining_plan(self) -> tuple[FloatArray, FloatArray]:
         """Knots [s from now] and parameters of what is left of the plan, beginning now."""
-        t, plan = float(self._arrays.clock[0]), self._plan
+        t, plan = float(self._arrays.clock[NOW]), self._plan
         later = plan.knots > t
         now = self._arrays.here if t > 0.0 else plan.values[0]
         return np.r_[0.0, plan.knots[later] - t], np.concatenate([now[None], plan.values[later]])
@@ -273,29 +280,22 @@ class GaitWalker:
 
 def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:
     """Memory of walkers that have not begun, characters first."""
-
-    def zeros(*shape: int) -> FloatArray:
-        return np.zeros((*batch, *shape))
-
-    held = np.zeros((*batch, 4), dtype=np.bool_)
-    settling = zeros(5) + INITIAL_SETTLING
-    points = zeros(4, 3)
-    return WalkerState(
-        zeros(7),
-        zeros(7),
-        zeros(num_parameters),
-        held,
-        settling,
-        zeros(4),
-        zeros(7, 8),
-        points,
-        zeros(2),
-        points.copy(),
-        points.copy(),
-        np.ones((*batch, 4), dtype=np.bool_),
-    )
+    shapes = {
+        "clock": (7,),
+        "state": (7,),
+        "here": (num_parameters,),
+        "settling": (5,),
+        "until": (4,),
+        "places": (7, 8),
+    }
+    shapes |= {"shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
+    arrays = {name: np.zeros((*batch, *shape)) for name, shape in shapes.items()}
+    arrays["settling"] += INITIAL_SETTLING
+    held, touch = np.zeros((*batch, 4), dtype=np.bool_), np.ones((*batch, 4), dtype=np.bool_)
+    return WalkerState(held=held, touch=touch, **arrays)
 
 
+@lru_cache(maxsize=16)
 def make_body_arrays(skeleton: Skeleton, leg_length_m: float, *, froude: bool, cubic: bool) -> BodyArrays:
     """What all characters of a model share, as arrays."""
     parts = ("hip", "knee", "ankle", "foot")

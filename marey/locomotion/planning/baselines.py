@@ -31,9 +31,11 @@ def search_linear_frequency_profile(
     s1, s2 = speeds
     if distance <= 0.0 or s1 + s2 <= 0.0 or sum(hertz) <= 0.0:
         return np.zeros(5), 1.0, phase, TOO_CLOSE
+    # The heel strike that an even change of speed would come nearest to
     strike = max(1.0, np.floor(phase + sum(hertz) / (s1 + s2) * distance + 0.5))
     best = _evaluate_strike(speeds, hertz, distance, phase, strike)
     for _ in range(MAX_STRIKES_TRIED):
+        # A rising acceleration asks for an earlier strike, a falling one for a later.
         onward = strike - np.sign(best[0])
         if onward < 1.0 or onward == strike:
             break

@@ -6,7 +6,6 @@ Dubins paths, and given ends with a prescribed heading.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, cast
@@ -63,10 +62,6 @@ class GroundPath:
         """Direction ``(...)`` [rad] at arc lengths, held at the ends."""
         return np.interp(np.asarray(along_m, dtype=np.float64), self.lengths, self.headings)
 
-    def curvature_at(self, along_m: ArrayLike) -> FloatArray:
-        """Curvature ``(...)`` [1/m] at arc lengths, zero beyond the ends."""
-        return np.interp(np.asarray(along_m, dtype=np.float64), self.lengths, self.curvatures, left=0.0, right=0.0)
-
     def until(self, along_m: float) -> GroundPath:
         """The way up to an arc length, inside it."""
         inside = self.lengths < along_m - 1e-6
@@ -107,6 +102,14 @@ def evaluate_bezier(controls: FloatArray, count: int) -> FloatArray:
     while level.shape[1] > 1:
         level = (1.0 - u) * level[:, :-1] + u * level[:, 1:]
     return level[:, 0]
+
+
+def quintic_controls(start: FloatArray, out: FloatArray, end: FloatArray, back: FloatArray) -> FloatArray:
+    """Control points ``(6, 2)`` of a Bézier curve of degree five that begins along ``out`` and ends along ``back`` [m].
+
+    Two even control points at each end make the curvature zero there.
+    """
+    return np.stack([start, start + out, start + 2.0 * out, end - 2.0 * back, end - back, end])
 
 
 def resample_evenly(points: FloatArray, spacing_m: float = SPACING_M) -> FloatArray:
@@ -166,64 +169,44 @@ def find_dubins_paths(
     Returns:
         Points ``(M, 2)`` of each way, a centimetre apart.
     """
+    # In units of the radius, with the line from start to end along heading 0; `a` and `b` are the headings there.
     away = (end - start) / radius_m
-    distance, bearing = float(np.hypot(*away)), float(np.arctan2(away[0], away[1]))
-    words = sorted(
-        _dubins_words(distance, heading - bearing, end_heading - bearing), key=lambda w: sum(n for _, n in w)
-    )
-    return [_sample_word(start, heading, word, radius_m) for word in words]
-
-
-def _dubins_words(d: float, a: float, b: float) -> Iterator[tuple[Piece, Piece, Piece]]:
-    """All six words for unit circles; the line from start to end is heading 0, ``a`` and ``b`` are the headings."""
+    bearing = float(np.arctan2(away[0], away[1]))
+    a, b, place = heading - bearing, end_heading - bearing, np.array((0.0, float(np.hypot(*away))))
+    words: list[tuple[Piece, Piece, Piece]] = []
     for first, last in ((1, 1), (-1, -1), (1, -1), (-1, 1)):
-        straight = _circle_line_circle(d, a, b, first, last)
-        if straight is not None:
-            yield straight
+        # Circle, straight line, circle: the line touches both circles on the sides to which they turn.
+        between = place + last * heading_vector(b + 0.5 * np.pi) - first * heading_vector(a + 0.5 * np.pi)
+        gap, line = float(np.hypot(*between)), float(np.arctan2(between[0], between[1]))
+        if first != last and gap < 2.0:
+            continue
+        length = gap if first == last else float(np.sqrt(gap * gap - 4.0))
+        line += 0.0 if first == last else first * float(np.arcsin(2.0 / gap))
+        turns = (first * (line - a)) % FULL_TURN_RAD, (last * (b - line)) % FULL_TURN_RAD
+        words.append(((first, turns[0]), (0, length), (last, turns[1])))
     for turn in (1, -1):
-        yield from _three_circles(d, a, b, turn)
+        # Circle, opposite circle, circle: the middle one lies on either side.
+        c1, c3 = turn * heading_vector(a + 0.5 * np.pi), place + turn * heading_vector(b + 0.5 * np.pi)
+        between = c3 - c1
+        gap, line = float(np.hypot(*between)), float(np.arctan2(between[0], between[1]))
+        for side in (1, -1) if gap < 4.0 else ():
+            middle = c1 + 2.0 * heading_vector(line + side * float(np.arccos(gap / 4.0)))
+            # At a point where circles touch, the heading stands across the line of centres.
+            m1, m2 = middle - c1, c3 - middle
+            h1 = float(np.arctan2(m1[0], m1[1])) + turn * 0.5 * np.pi
+            h2 = float(np.arctan2(m2[0], m2[1])) - turn * 0.5 * np.pi
+            arcs = (turn * (h1 - a)) % FULL_TURN_RAD, (-turn * (h2 - h1)) % FULL_TURN_RAD
+            words.append(((turn, arcs[0]), (-turn, arcs[1]), (turn, (turn * (b - h2)) % FULL_TURN_RAD)))
+    words.sort(key=lambda word: sum(length for _, length in word))
+    return [_sample_dubins_path(start, heading, word, radius_m) for word in words]
 
 
-def _circle_centre(place: tuple[float, float], heading: float, turn: int) -> FloatArray:
-    return np.array(place) + turn * heading_vector(heading + 0.5 * np.pi)
-
-
-def _circle_line_circle(d: float, a: float, b: float, first: int, last: int) -> tuple[Piece, Piece, Piece] | None:
-    between = _circle_centre((0.0, d), b, last) - _circle_centre((0.0, 0.0), a, first)
-    gap, bearing = float(np.hypot(*between)), float(np.arctan2(between[0], between[1]))
-    if first == last:
-        length, line = gap, bearing
-    else:
-        if gap < 2.0:
-            return None
-        length = float(np.sqrt(gap * gap - 4.0))
-        line = bearing + first * float(np.arcsin(2.0 / gap))
-    return (first, (first * (line - a)) % FULL_TURN_RAD), (0, length), (last, (last * (b - line)) % FULL_TURN_RAD)
-
-
-def _three_circles(d: float, a: float, b: float, turn: int) -> Iterator[tuple[Piece, Piece, Piece]]:
-    """Circle, opposite circle, circle: the middle one lies on either side."""
-    c1, c3 = _circle_centre((0.0, 0.0), a, turn), _circle_centre((0.0, d), b, turn)
-    between = c3 - c1
-    gap, bearing = float(np.hypot(*between)), float(np.arctan2(between[0], between[1]))
-    if gap >= 4.0:
-        return
-    for side in (1, -1):
-        middle = c1 + 2.0 * heading_vector(bearing + side * float(np.arccos(gap / 4.0)))
-        # at a point where circles touch, the heading stands across the line of centres
-        m1, m2 = middle - c1, c3 - middle
-        h1 = float(np.arctan2(m1[0], m1[1])) + turn * 0.5 * np.pi
-        h2 = float(np.arctan2(m2[0], m2[1])) - turn * 0.5 * np.pi
-        yield (
-            (turn, (turn * (h1 - a)) % FULL_TURN_RAD),
-            (-turn, (-turn * (h2 - h1)) % FULL_TURN_RAD),
-            (turn, (turn * (b - h2)) % FULL_TURN_RAD),
-        )
-
-
-def _sample_word(start: FloatArray, heading: float, word: tuple[Piece, Piece, Piece], radius: float) -> FloatArray:
+def _sample_dubins_path(
+    start: FloatArray, heading: float, word: tuple[Piece, Piece, Piece], radius: float
+) -> FloatArray:
     points, at = [start[None]], start
     for turn, length in word:
+        # A whole turn is none: it comes from rounding of an angle.
         if length < 1e-6 or (length > FULL_TURN_RAD - 1e-6 and turn):
             continue
         s = np.linspace(0.0, length, max(2, int(np.ceil(length * radius / 0.01)) + 1))[1:]
@@ -240,6 +223,7 @@ def _sample_word(start: FloatArray, heading: float, word: tuple[Piece, Piece, Pi
 
 STRAIGHT_RAD: Final = 1e-3  # smaller corners are ignored
 CORNER_POINTS: Final = 120
+CORNER_ARM: Final = 0.42  # [-] of the reach: the arms of a corner's Bézier curve
 MAX_CUT_M: Final = 1.5  # [m] a wide corridor does not ask for wider curves than this from the corner
 TURN_SPANS_M: Final = (0.1, 0.3, 0.5, 0.8, 1.2, 1.6, 2.0)  # where a turn at an end may join the line
 TURN_RADII_M: Final = (1.0, 0.7, 0.5, 0.4, 0.32, 0.26, 0.21, 0.17)  # circles of a turn, the widest that fits is taken
@@ -265,21 +249,17 @@ def round_corners(points: FloatArray, slack_m: float) -> FloatArray:
     line = _round_gentle_corners(points[: edges[1] + 1], slack_m)
     for first, last in pairwise(edges[1:]):
         onward = _round_gentle_corners(points[first : last + 1], slack_m)
-        line = _round_hairpin(line, onward, slack_m)
+        # The turn of a hairpin may begin before its point.
+        way, band = GroundPath(line), np.concatenate([line, onward])
+        for back in [back for back in HAIRPIN_BACK_M if back < way.length_m - 0.1]:
+            start, heading = way.point_at(way.length_m - back), float(way.heading_at(way.length_m - back))
+            turn = _find_widest_turn(onward, start, heading, slack_m, band)
+            if turn is not None:
+                line = np.concatenate([line[way.lengths < way.length_m - back - 1e-6], turn])
+                break
+        else:
+            raise _no_room_error(np.pi, slack_m)
     return smooth_points(resample_evenly(line)) if len(edges) > 2 else line
-
-
-def _round_hairpin(line: FloatArray, onward: FloatArray, slack_m: float) -> FloatArray:
-    """One line and the next, with a turn that may begin before the point of the corner."""
-    way, band = GroundPath(line), np.concatenate([line, onward])
-    for back in HAIRPIN_BACK_M:
-        if back >= way.length_m - 0.1:
-            continue
-        start, heading = way.point_at(way.length_m - back), float(way.heading_at(way.length_m - back))
-        turn = _find_widest_turn(onward, start, heading, slack_m, band)
-        if turn is not None:
-            return np.concatenate([line[way.lengths < way.length_m - back - 1e-6], turn])
-    raise _no_room_error(np.pi, slack_m)
 
 
 def _round_gentle_corners(points: FloatArray, slack_m: float) -> FloatArray:
@@ -293,18 +273,12 @@ def _round_gentle_corners(points: FloatArray, slack_m: float) -> FloatArray:
         room = 0.5 * min(lengths[i - 1] * (2.0 if i == 1 else 1.0), lengths[i] * (2.0 if i == last else 1.0))
         # A curve that begins one metre before the corner passes it at a distance that grows with its reach.
         before, after = heading_vector(0.0), heading_vector(turn)
-        middle = evaluate_bezier(_corner_controls(np.zeros(2), before, after, 1.0), 3)[1]
+        middle = evaluate_bezier(quintic_controls(-before, CORNER_ARM * before, after, CORNER_ARM * after), 3)[1]
         reach = min(0.98 * float(room), slack_m / max(float(np.linalg.norm(middle)), 1e-6), MAX_CUT_M)
-        pieces.append(evaluate_bezier(_corner_controls(points[i], units[i - 1], units[i], reach), CORNER_POINTS))
+        before, after, arm = units[i - 1], units[i], CORNER_ARM * reach
+        first, last_point = points[i] - reach * before, points[i] + reach * after
+        pieces.append(evaluate_bezier(quintic_controls(first, arm * before, last_point, arm * after), CORNER_POINTS))
     return resample_evenly(np.concatenate([*pieces, points[-1:]]))
-
-
-def _corner_controls(corner: FloatArray, before: FloatArray, after: FloatArray, reach: float) -> FloatArray:
-    first, last = corner - reach * before, corner + reach * after
-    arm = 0.42 * reach
-    return np.stack(
-        [first, first + arm * before, first + 2.0 * arm * before, last - 2.0 * arm * after, last - arm * after, last]
-    )
 
 
 def join_from_heading(line: FloatArray, heading_rad: float, slack_m: float) -> FloatArray:

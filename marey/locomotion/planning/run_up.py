@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import FloatArray, InputError
 from marey.locomotion.planning.parameters import GRAVITY
 
 
@@ -34,32 +34,12 @@ class RunUpLaw:
         """Normalised length of the jump that fits a normalised speed [1/s]."""
         return (speed_n - self.offset) / self.slope
 
-    def fits(self, speed_n: float, length_n: float) -> bool:
-        """Whether a speed is within the tolerance of what a length wants."""
-        return abs(speed_n - self.speed(length_n)) <= self.tolerance + 1e-12
-
-    def to_numbers(self) -> tuple[float, float, float, float]:
-        """Slope, offset, tolerance and correlation."""
-        return self.slope, self.offset, self.tolerance, self.correlation
-
-    @classmethod
-    def from_numbers(cls, numbers: FloatArray) -> RunUpLaw:
-        """The law that :meth:`to_numbers` gave."""
-        return cls(*(float(number) for number in frozen(numbers, 4, name="run-up law")))
-
 
 THESIS_LAWS: Final[Mapping[str, RunUpLaw]] = {
     "walk": RunUpLaw(0.97, -0.04, 0.10, 0.97),
     "run": RunUpLaw(1.16, -0.13, 0.15, 0.94),
 }
 """The laws of [Glardon2005]_ §III.3.2.1, from 105 walking and 103 running jumps, in leg lengths and seconds."""
-
-
-def get_thesis_law(kind: str) -> RunUpLaw:
-    """Return the law that the thesis prints for a kind of leap."""
-    if kind not in THESIS_LAWS:
-        raise UnknownNameError("kind of run-up", kind, "the thesis", tuple(THESIS_LAWS))
-    return THESIS_LAWS[kind]
 
 
 def fit_run_up(lengths_n: FloatArray, speeds_n: FloatArray, slope: float | None = None) -> RunUpLaw:
@@ -106,16 +86,6 @@ class SpeedRamp:
     change: tuple[float, float] = (0.0, 1.0)  # parts of the duration between which walking becomes running
     is_feasible: bool = True
 
-    @property
-    def acceleration(self) -> float:
-        """Change of speed per second [m/s²]."""
-        return (self.speed[1] - self.speed[0]) / self.duration_s if self.duration_s > 0.0 else 0.0
-
-    @property
-    def distance_m(self) -> float:
-        """Way that passes."""
-        return 0.5 * (self.speed[0] + self.speed[1]) * self.duration_s
-
     def knots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Times [s], speeds [m/s] and shares of running, linear in between."""
         parts = np.unique([0.0, *self.change, 1.0])
@@ -131,15 +101,6 @@ def clamp_approach_speed(speed: float, wanted: float, tolerance: float) -> float
 def gait_change_speed(leg_length_m: float) -> float:
     """Speed [m/s] at which people of this leg length change between walking and running: Froude number one half."""
     return sqrt(GAIT_CHANGE_FROUDE * GRAVITY * leg_length_m)
-
-
-def gait_change_fractions(speed: tuple[float, float], duration_s: float, at_speed: float) -> tuple[float, float]:
-    """Parts of a ramp of speed between which the gait changes: about the speed at which people change it."""
-    width = min(GAIT_CHANGE_S / max(duration_s, GAIT_CHANGE_S), 1.0)
-    rise = speed[1] - speed[0]
-    middle = min(max((at_speed - speed[0]) / rise, 0.0), 1.0) if rise else 1.0
-    start = min(max(middle - 0.5 * width, 0.0), 1.0 - width)
-    return start, start + width
 
 
 def mean_frequency(
@@ -201,7 +162,14 @@ def plan_run_up(
     ramps = abs(end[0] - start[0]) / max_acceleration, abs(end[1] - start[1]) * GAIT_CHANGE_S
     shortest = max(*ramps, at_least_s)
     speed, run = (start[0], end[0]), (start[1], end[1])
-    change = gait_change_fractions(speed, shortest, change_at) if run[0] != run[1] else (0.0, 1.0)
+    # The gait changes about the speed at which people change it: parts of the duration between which it does
+    change = (0.0, 1.0)
+    if run[0] != run[1]:
+        width = min(GAIT_CHANGE_S / max(shortest, GAIT_CHANGE_S), 1.0)
+        rise = speed[1] - speed[0]
+        middle = min(max((change_at - speed[0]) / rise, 0.0), 1.0) if rise else 1.0
+        begin = min(max(middle - 0.5 * width, 0.0), 1.0 - width)
+        change = begin, begin + width
     both_ends = 0.5 * (frequency(*start) + frequency(*end))
     mean = mean_frequency(start, end, frequency, change) if method == "exact" else both_ends
     first = (target_phase - phase) % 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, frozen, kernel
 from marey.locomotion.checks import check_name, check_number, check_positive
 from marey.locomotion.planning.baselines import search_linear_frequency_profile
-from marey.locomotion.planning.run_up import Frequency
 
 FOUND = 0
 TOO_CLOSE = 1  # no heel strike fits before the place, even at the highest speed
@@ -199,7 +198,6 @@ RULES: Final = ("absolute", "signed")
 FEET: Final = {"right": 0.0, "left": 0.5}  # phase of the heel strike
 MAX_ACCELERATION_MPS2: Final = 1.0  # [m/s²] what a profile may ask, [Glardon2005]_ leaves it open
 MIN_PHASE_TO_STRIKE: Final = 0.05  # [cycle] a heel strike nearer than this is not planned for
-TABLE_POINTS: Final = 200
 STATUS: Final = (
     "ok",
     "too close: no heel strike fits before the place",
@@ -207,15 +205,6 @@ STATUS: Final = (
     "faster than the body can go",
     "harder than the acceleration allowed",
 )
-
-
-@runtime_checkable
-class CadenceSource(Protocol):
-    """Source of the cadence of a character: an engine or a table."""
-
-    def frequency_table(self) -> tuple[FloatArray, FloatArray]:
-        """Speeds ``(G,)`` [m/s], and cycles per second ``(2, G)`` of walks and runs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,24 +220,6 @@ class FrequencyTable:
             raise InputError("the speeds of a frequency table do not rise from zero", "Sort them, the first is 0")
         object.__setattr__(self, "speeds_mps", speeds)
         object.__setattr__(self, "hertz", frozen(self.hertz, 2, len(speeds), name="hertz"))
-
-    @classmethod
-    def from_source(cls, source: CadenceSource | Frequency, *, fastest_mps: float = 8.0) -> FrequencyTable:
-        """Table of an engine, of a table, or of a function ``F(speed, run)`` [Hz]."""
-        if isinstance(source, FrequencyTable):
-            return source
-        if isinstance(source, CadenceSource):
-            return cls(*source.frequency_table())
-        if not callable(source):
-            raise InputError(f"source is {source!r}", "Give an engine, a FrequencyTable or a function of speed and run")
-        speeds = fastest_mps * np.linspace(0.0, 1.0, TABLE_POINTS) ** 2  # dense where cadence bends most
-        even = cast(list[float], speeds.tolist())
-        rows: list[list[float]] = [[source(speed, run) for speed in even] for run in (0.0, 1.0)]
-        return cls(speeds, np.array(rows))
-
-    def frequency_table(self) -> tuple[FloatArray, FloatArray]:
-        """Both arrays, as an engine gives them."""
-        return self.speeds_mps, self.hertz
 
     def at(self, speed_mps: float, run: float = 0.0) -> float:
         """Cycles per second at one speed."""
@@ -267,7 +238,6 @@ class SpeedProfile:
     run: tuple[float, float]  # walk (0) or run (1) at both ends, linear in between
     max_acceleration: float  # [m/s²]
     status: str  # "ok", or why there is no profile
-    table: FrequencyTable
 
     @property
     def is_feasible(self) -> bool:
@@ -280,11 +250,6 @@ class SpeedProfile:
         return self.final_phase - self.phase
 
     @property
-    def heel_strikes(self) -> int:
-        """How often the phase passes a whole number before or at the end."""
-        return int(np.floor(self.final_phase + 1e-9) - np.floor(self.phase))
-
-    @property
     def times(self) -> FloatArray:
         """Times ``(P,)`` [s], at most 1/60 s apart, at which a straight line between speeds is good to 0.1 mm/s."""
         return np.linspace(0.0, self.duration_s, max(2, int(np.ceil(60.0 * self.duration_s)) + 1))
@@ -292,31 +257,22 @@ class SpeedProfile:
     def speed(self, time_s: ArrayLike) -> FloatArray:
         """Speed [m/s] at times ``(...)``; held outside."""
         u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
-        return _evaluate_polynomial(self.powers, u)
+        return np.power(np.asarray(u)[..., None], np.arange(5)) @ self.powers
 
     def distance(self, time_s: ArrayLike) -> FloatArray:
         """Way [m] since the start, at times ``(...)`` within the profile."""
         u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
-        return self.duration_s * u * _evaluate_polynomial(self.powers / np.arange(1.0, 6.0), u)
+        mean = np.power(np.asarray(u)[..., None], np.arange(5)) @ (self.powers / np.arange(1.0, 6.0))
+        return self.duration_s * u * mean
 
     def run_at(self, time_s: ArrayLike) -> FloatArray:
         """Walk (0) to run (1) at times ``(...)``."""
         u = np.clip(np.asarray(time_s, dtype=np.float64) / self.duration_s, 0.0, 1.0)
         return self.run[0] + (self.run[1] - self.run[0]) * u
 
-    def phase_at(self, time_s: float) -> float:
-        """Phase at a time, not wrapped: the integral of the frequency."""
-        u = min(max(time_s / self.duration_s, 0.0), 1.0)
-        made = integrate_cycles(*self.table.frequency_table(), self.powers, np.array(self.run), self.duration_s, u)
-        return self.phase + float(made)
-
-
-def _evaluate_polynomial(powers: FloatArray, u: FloatArray) -> FloatArray:
-    return np.power(np.asarray(u)[..., None], np.arange(5)) @ powers
-
 
 def plan_profile(
-    source: CadenceSource | Frequency,
+    table: FrequencyTable,
     s1: float,
     s2: float,
     distance_m: float,
@@ -343,7 +299,7 @@ def plan_profile(
     ``acceleration`` and ends with none.
 
     Args:
-        source: engine, frequency table or function ``F(speed, run)`` [Hz].
+        table: cadence of the character, as ``FrequencyTable(*engine.frequency_table())``.
         s1: speed [m/s] now.
         s2: speed [m/s] there.
         distance_m: way of the root.
@@ -387,7 +343,6 @@ def plan_profile(
         strike = check_number("foot", foot)
         if not 0.0 <= strike < 1.0:
             raise InputError(f"the phase of the foot is {foot}", "It lies from 0 to 1")
-    table = FrequencyTable.from_source(source)
     if method == "quadratic-linF":
         # The thesis's closed form, with the mean of both frequencies
         powers, duration, final, code = search_linear_frequency_profile(
@@ -398,13 +353,14 @@ def plan_profile(
             is_signed=rule == "signed",
         )
         if code != 0:
-            return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
+            return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code])
         hardest = max(abs(powers[1]), abs(powers[1] + 2.0 * powers[2])) / duration
-        return SpeedProfile(powers, duration, phase, final + strike, run, float(hardest), "ok", table)
+        return SpeedProfile(powers, duration, phase, final + strike, run, float(hardest), "ok")
     # The exact phase integral, for each heel strike near the even profile
     fastest = float(table.speeds_mps[-1]) if fastest_mps is None else fastest_mps
     problem = ProfileProblem(
-        *table.frequency_table(),
+        table.speeds_mps,
+        table.hertz,
         np.array(run, dtype=np.float64),
         np.array([s1, s2, acceleration], dtype=np.float64),
         method == "quartic",
@@ -422,5 +378,5 @@ def plan_profile(
     if distance_m > 1e-6:
         code = search_heel_strikes(problem, place, best)
     if code != 0:
-        return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code], table)
-    return SpeedProfile(best[:5], float(best[5]), phase, float(best[6]), run, float(best[7]), "ok", table)
+        return SpeedProfile(np.zeros(5), 1.0, phase, phase, run, 0.0, STATUS[code])
+    return SpeedProfile(best[:5], float(best[5]), phase, float(best[6]), run, float(best[7]), "ok")

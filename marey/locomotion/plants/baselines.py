@@ -10,9 +10,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics.spatial import add3, cross, dot, row3, scale3, subtract3
-from marey.lie.kernels import Quaternion, Vector, conjugate, exp, multiply, quaternion_at, rotate, write_rotation
+from marey.base import FloatArray, kernel
+from marey.lie.kernels import (
+    Quaternion,
+    Vector,
+    add3,
+    conjugate,
+    cross,
+    dot,
+    exp,
+    multiply,
+    norm,
+    perpendicular,
+    quaternion_at,
+    rotate,
+    row3,
+    scale3,
+    subtract3,
+    unit,
+    write_rotation,
+)
 from marey.locomotion.plants.leg import (
     bend_direction,
     bend_toes,
@@ -20,10 +37,8 @@ from marey.locomotion.plants.leg import (
     get4,
     joint_in_world,
     leg_extension,
-    norm,
-    perpendicular,
     saturate_length,
-    unit,
+    set3,
 )
 from marey.locomotion.plants.state import (
     ANKLE,
@@ -36,7 +51,7 @@ from marey.locomotion.plants.state import (
     PlantOptions,
     PlantState,
 )
-from marey.locomotion.plants.step import encode_foot_flags, forecast_of_frame, update_feet
+from marey.locomotion.plants.step import encode_foot_flags, update_feet
 
 ITERATIONS = 20
 CONVERGED_M = 1e-4  # [m] both tasks nearer than this
@@ -73,29 +88,24 @@ def solve_damped(A: FloatArray, damping: float, b: FloatArray, x: FloatArray) ->
 
 
 @kernel
-def write_jacobian_column(J: FloatArray, k: int, axis: Vector, lever: Vector) -> None:
-    """Column of a Jacobian: what a turn about ``axis`` does to the end of ``lever``."""
-    J[0, k], J[1, k], J[2, k] = cross(axis, lever)
-
-
-@kernel
 def step_leg(at: LegPoints, hinge: Vector, e1: Vector, e2: Vector, locked: bool, dx: FloatArray) -> None:
     r"""One step of hip (3), knee (1) and ankle (2) [rad] that brings the ankle, then the toe, nearer.
 
     .. math:: \Delta\theta = J_1^{\lambda+} e_1 + (J_2 P_1)^{\lambda+}(e_2 - J_2 J_1^{\lambda+} e_1)
     """
     J1, J2, J2P = np.zeros((3, 6)), np.zeros((3, 6)), np.zeros((3, 6))
+    # Columns of both Jacobians: what a turn about an axis does to the ankle, and to the toe
     axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     for k in range(3):
-        write_jacobian_column(J1, k, axes[k], subtract3(at.ankle, at.hip))
-        write_jacobian_column(J2, k, axes[k], subtract3(at.toe, at.hip))
+        set3(J1[:, k], cross(axes[k], subtract3(at.ankle, at.hip)))
+        set3(J2[:, k], cross(axes[k], subtract3(at.toe, at.hip)))
     if not locked:
-        write_jacobian_column(J1, 3, hinge, subtract3(at.ankle, at.knee))
-        write_jacobian_column(J2, 3, hinge, subtract3(at.toe, at.knee))
+        set3(J1[:, 3], cross(hinge, subtract3(at.ankle, at.knee)))
+        set3(J2[:, 3], cross(hinge, subtract3(at.toe, at.knee)))
     foot = subtract3(at.toe, at.ankle)
     side = perpendicular(unit(foot))
-    write_jacobian_column(J2, 4, side, foot)
-    write_jacobian_column(J2, 5, cross(unit(foot), side), foot)
+    set3(J2[:, 4], cross(side, foot))
+    set3(J2[:, 5], cross(cross(unit(foot), side), foot))
     # A straight leg is near a singularity of the ankle's task and gets more damping.
     thigh, shank = subtract3(at.knee, at.hip), subtract3(at.ankle, at.knee)
     straight = norm(subtract3(at.ankle, at.hip)) / (norm(thigh) + norm(shank))
@@ -189,17 +199,4 @@ def plant_step_priority(
         ankle, miss = pose_leg_priority(foot, side, get3(foot.target), get4(foot.turn), legs, rotations)
         bend_toes(foot, side, ankle, options.floor_y + foot.level, dt, legs, rotations)
         flags |= encode_foot_flags(foot, side, ankle, miss)
-    return flags
-
-
-@kernel
-def plant_clip_priority(
-    dt: float, forecasts: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, roots: FloatArray,
-    rotations: FloatArray,
-) -> IntArray:  # fmt: skip
-    """Do what ``plant_clip`` does, by damped least squares."""
-    flags = np.empty(len(roots), dtype=np.int64)
-    for f in range(len(roots)):
-        now = forecast_of_frame(forecasts, f)
-        flags[f] = plant_step_priority(dt, now, options, legs, state, roots[f], rotations[f])
     return flags

@@ -17,7 +17,7 @@ from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
 from marey.kinematics import Limb, solve_two_bone
 from marey.kinematics.foot_plants import FloorPlane
 from marey.lie import SO3
-from marey.locomotion.plants.baselines import plant_clip_priority
+from marey.locomotion.plants.baselines import plant_step_priority
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
     FEET,
@@ -42,8 +42,9 @@ LIFT: Final = 0.010  # [-] of the leg: the same upwards
 LEVEL: Final = 0.027  # [-] of the leg: plants nearer than this to the floor are on it; others are on steps
 HELD_PART: Final = 0.2  # [-] at each end of a contact the foot still rolls: the middle says where it stands
 
-GoalEdit = Callable[[int, int, FloatArray], FloatArray]
-"""Effector, frame in which it lands and goal ``(3,)`` [m]; returns the goal wanted."""
+PlantEdit = Callable[[str, FloatArray, Pose], FloatArray]
+"""``edit(effector, goal, pose)``: the effector (``"right_ankle"``, ``"right_foot"``, ...), its goal ``(3,)`` [m] and
+the raw pose in which it lands; returns the goal wanted. A toe's goal only turns its foot."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,27 +66,6 @@ def effector_flags(contacts: Contacts | None) -> BoolArray:
     return np.stack(tracks, axis=1)
 
 
-def clean_contact_flags(flags: BoolArray, points: FloatArray, legs: LegArrays, rate_hz: float) -> BoolArray:
-    """Contacts ``(F, 4)`` in which the effector stands: without flicker, and without the ends in which the foot rolls.
-
-    A heel touches before its ankle stands still, and toes touch after the ball of the foot has left.
-    """
-    tidy = np.zeros_like(flags)
-    for k in range(4):
-        for start, stop in find_runs(flags[:, k], round(MAX_BRIDGED_GAP_S * rate_hz)):
-            # The part [first, last) of the contact in which its point is near the place where it stands
-            path, leg_m = points[start:stop, k], float(legs.reach[k // 2])
-            away = path - standing_position(path)
-            near = (np.hypot(away[:, 0], away[:, 2]) < HOLD * leg_m) & (away[:, 1] < LIFT * leg_m)
-            core = int(np.argmin(np.linalg.norm(away, axis=1)))
-            far = np.flatnonzero(~near)
-            first = int(far[far < core].max(initial=-1)) + 1
-            last = int(far[far > core].min(initial=len(path)))
-            whole = start == 0 or stop == len(flags) or last - first >= MIN_PLANT_S * rate_hz
-            tidy[start + first : start + last, k] = whole
-    return tidy
-
-
 def standing_position(path: FloatArray) -> FloatArray:
     """Where a contact ``(N, 3)`` stands: the median of its middle part."""
     margin = int(HELD_PART * len(path))
@@ -96,10 +76,10 @@ def plan_schedule(
     flags: BoolArray,
     points: FloatArray,
     legs: LegArrays,
-    rate_hz: float,
+    motion: Motion,
     *,
     floor_m: float | None = None,
-    edit: GoalEdit | None = None,
+    edit: PlantEdit | None = None,
 ) -> tuple[PlantForecast, float]:
     """Plan the plants of a clip; returns the forecasts of all frames, frames first, and the height of the floor [m].
 
@@ -107,9 +87,9 @@ def plan_schedule(
         flags: what is planted ``(F, 4)``.
         points: raw positions of the effectors ``(F, 4, 3)`` [m].
         legs: of the clip's skeleton.
-        rate_hz: frames per second.
+        motion: the clip.
         floor_m: height of the floor; None fits a plane to the plants and keeps steps.
-        edit: changes goals.
+        edit: changes where effectors land.
     """
     found = [(k, start, stop) for k in range(4) for start, stop in find_runs(flags[:, k])]
     places = [standing_position(points[start:stop, k]) for k, start, stop in found]
@@ -124,13 +104,27 @@ def plan_schedule(
         # The frames before a plant, from the end of the one before on, are told when and where it starts.
         k, before = plant.effector, max(_previous_plant_end(flags, plant) - 1, 0)
         raw = points[plant.start, k]
-        forecast.until_s[before : plant.start, k] = (plant.start - np.arange(before, plant.start)) / rate_hz
+        forecast.until_s[before : plant.start, k] = (plant.start - np.arange(before, plant.start)) / motion.rate_hz
         forecast.landing[before : plant.start, k] = raw
         away = plant.place - raw
         forecast.shift[before : plant.stop, k] = (away[0], plant.ground - floor, away[2])
-    if edit is not None:
-        for plant in plants:
-            _apply_edit(forecast, plant, points, legs, edit)
+    if edit is None:
+        return forecast, floor
+    names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
+    for plant in plants:
+        # An edit shifts the plant of an ankle, and turns the foot of a toe.
+        k, before = plant.effector, _previous_plant_end(forecast.planted, plant)
+        goal = np.array([plant.place[0], plant.ground + legs.rest[k], plant.place[2]])
+        wanted = np.asarray(edit(names[k], goal, motion[plant.start]), dtype=np.float64)
+        if wanted.shape != (3,) or not np.isfinite(wanted).all():
+            raise InputError("an edit of a foot plant gave no point", "Return three finite numbers, in metres")
+        if k % 2 == 0:
+            forecast.shift[before : plant.stop, k] += wanted - goal
+        else:
+            ankle = points[plant.start, k - 1]
+            old, new = goal - ankle, wanted - ankle
+            turn = float(np.arctan2(new[0], new[2]) - np.arctan2(old[0], old[2]))
+            forecast.toe_in[before : plant.stop, k // 2] = (turn + np.pi) % (2.0 * np.pi) - np.pi
     return forecast, floor
 
 
@@ -153,24 +147,6 @@ def _previous_plant_end(flags: BoolArray, plant: PlannedPlant) -> int:
     """First frame after the plant before."""
     earlier = np.flatnonzero(flags[: plant.start, plant.effector])
     return int(earlier[-1]) + 1 if len(earlier) else 0
-
-
-def _apply_edit(
-    forecast: PlantForecast, plant: PlannedPlant, points: FloatArray, legs: LegArrays, edit: GoalEdit
-) -> None:
-    """Shift an ankle's plant, or turn the foot of a toe's, as an edit asks."""
-    k, before = plant.effector, _previous_plant_end(forecast.planted, plant)
-    goal = np.array([plant.place[0], plant.ground + legs.rest[k], plant.place[2]])
-    wanted = np.asarray(edit(k, plant.start, goal), dtype=np.float64)
-    if wanted.shape != (3,) or not np.isfinite(wanted).all():
-        raise InputError("an edit of a foot plant gave no point", "Return three finite numbers, in metres")
-    if k % 2 == 0:
-        forecast.shift[before : plant.stop, k] += wanted - goal
-        return
-    ankle = points[plant.start, k - 1]
-    old, new = goal - ankle, wanted - ankle
-    turn = float(np.arctan2(new[0], new[2]) - np.arctan2(old[0], old[2]))
-    forecast.toe_in[before : plant.stop, k // 2] = (turn + np.pi) % (2.0 * np.pi) - np.pi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,10 +207,6 @@ def plant_slide_mm(motion: Motion, plants: BoolArray | None = None) -> FloatArra
 DETECTIONS: Final = ("contacts", "adaptive", "threshold")
 LONGEST_EASE_S: Final = 2.0  # [s] no swing lasts longer
 
-PlantEdit = Callable[[str, FloatArray, Pose], FloatArray]
-"""``edit(effector, goal, pose)``: the effector (``"right_ankle"``, ``"right_foot"``, ...), its goal ``(3,)`` [m] and
-the raw pose in which it lands; returns the goal wanted. A toe's goal only turns its foot."""
-
 
 def enforce_plants(
     motion: Motion,
@@ -280,25 +252,38 @@ def enforce_plants(
     if plants is None:
         clip = ensure_contacts(motion) if detection == "contacts" else None
         contacts = detect_contacts(motion, method=detection) if clip is None else clip.contacts
-        flags = clean_contact_flags(effector_flags(contacts), points, legs, motion.rate_hz)
+        # Contacts without flicker, and without the ends in which the foot rolls: a heel touches before its ankle
+        # stands still, and toes touch after the ball of the foot has left.
+        touching, rate_hz = effector_flags(contacts), motion.rate_hz
+        flags = np.zeros_like(touching)
+        for k in range(4):
+            for start, stop in find_runs(touching[:, k], round(MAX_BRIDGED_GAP_S * rate_hz)):
+                # The part [first, last) of the contact in which its point is near the place where it stands
+                path, leg_m = points[start:stop, k], float(legs.reach[k // 2])
+                away = path - standing_position(path)
+                near = (np.hypot(away[:, 0], away[:, 2]) < HOLD * leg_m) & (away[:, 1] < LIFT * leg_m)
+                core = int(np.argmin(np.linalg.norm(away, axis=1)))
+                far = np.flatnonzero(~near)
+                first = int(far[far < core].max(initial=-1)) + 1
+                last = int(far[far > core].min(initial=len(path)))
+                whole = start == 0 or stop == len(flags) or last - first >= MIN_PLANT_S * rate_hz
+                flags[start + first : start + last, k] = whole
     else:
         flags = np.ascontiguousarray(np.asarray(plants))
         if flags.shape != (frames, 4) or flags.dtype != np.bool_:
             raise InputError(f"plants is {flags.dtype} of shape {flags.shape}", f"Give true or false, ({frames}, 4)")
     # Where the plants are, as edited
-    names = [f"{side}_{part}" for side in FEET for part in ("ankle", "foot")]
-
-    def edit_goal(effector: int, frame: int, goal: FloatArray) -> FloatArray:
-        return goal if edit is None else edit(names[effector], goal, motion[frame])
-
-    forecasts, floor_y = plan_schedule(
-        flags, points, legs, motion.rate_hz, floor_m=floor_m, edit=None if edit is None else edit_goal
-    )
+    forecasts, floor_y = plan_schedule(flags, points, legs, motion, floor_m=floor_m, edit=edit)
     # Frame by frame the feet are held, and the contact track tells what is.
     options = PlantOptions(PLANT_EASE_S if ease_s is None else float(ease_s), floor_y)
     roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()
-    plant = plant_clip_priority if ik == "priority" else plant_clip
-    bits = plant(1.0 / motion.rate_hz, forecasts, options, legs, allocate_plant_state(), roots, wxyz)
+    dt, state = 1.0 / motion.rate_hz, allocate_plant_state()
+    if ik == "priority":
+        every = [PlantForecast(*(array[f] for array in forecasts)) for f in range(frames)]
+        found = [plant_step_priority(dt, every[f], options, legs, state, roots[f], wxyz[f]) for f in range(frames)]
+        bits = np.array(found, dtype=np.int64)
+    else:
+        bits = plant_clip(dt, forecasts, options, legs, state, roots, wxyz)
     held = (bits[:, None] >> np.arange(4)) & 1 == 1
     return replace(
         motion, root_positions=roots, rotations=SO3(wxyz), contacts=Contacts(EFFECTOR_POINTS, held), source=None
@@ -339,7 +324,21 @@ def pivot_landing_feet(motion: Motion) -> Motion:
     assert motion.contacts is not None
     for side in ("left", "right"):
         limb = Limb.from_name(motion.skeleton, f"{side}_leg")
-        shift = _ankle_shifts(motion, side)
+        heel, toe = (motion.contacts.track(f"{side}_{part}") for part in ("heel", "toe"))
+        path = contact_positions(motion)[:, contact_points(motion.skeleton).index(f"{side}_heel")]
+        shift, before = np.zeros((motion.num_frames, 3)), 0
+        for start, stop in find_runs(heel | toe):
+            # A foot that lands on its heel alone, and keeps it down, pivots until heel and toe are down.
+            both = start + np.flatnonzero(heel[start:stop] & toe[start:stop])
+            lands_on_heel = heel[start] and not toe[start]
+            if start > 0 and lands_on_heel and len(both) and heel[start : both[0]].all():
+                flat = int(both[0])
+                shift[start:flat] = (path[flat] - path[start:flat]) * [1.0, 0.0, 1.0]
+                # The shift fades in before the strike by a cubic step.
+                first = max(before, start - round(LANDING_EASE_S * motion.rate_hz))
+                u = (np.arange(first, start) - first) / max(start - first, 1)
+                shift[first:start] = smoothstep(u)[:, None] * shift[start]
+            before = stop
         if np.any(shift):
             ankles = motion.joint_positions()[:, limb.end] + shift
             _, frames = motion.joint_frames()
@@ -347,28 +346,6 @@ def pivot_landing_feet(motion: Motion) -> Motion:
                 motion, limb, ankles, end_rotations=frames[:, limb.end], stretch=MAX_PIVOT_LEG_EXTENSION
             ).motion  # fmt: skip
     return replace(motion, contacts=trim_sliding_contacts(motion))
-
-
-def _ankle_shifts(motion: Motion, side: str) -> FloatArray:
-    """What to add to the ankle ``(F, 3)`` [m]."""
-    assert motion.contacts is not None
-    heel, toe = (motion.contacts.track(f"{side}_{part}") for part in ("heel", "toe"))
-    path = contact_positions(motion)[:, contact_points(motion.skeleton).index(f"{side}_heel")]
-    shift = np.zeros((motion.num_frames, 3))
-    before = 0
-    for start, stop in find_runs(heel | toe):
-        # A foot that lands on its heel alone, and keeps it down, pivots until heel and toe are down.
-        both = start + np.flatnonzero(heel[start:stop] & toe[start:stop])
-        lands_on_heel = heel[start] and not toe[start]
-        if start > 0 and lands_on_heel and len(both) and heel[start : both[0]].all():
-            flat = int(both[0])
-            shift[start:flat] = (path[flat] - path[start:flat]) * [1.0, 0.0, 1.0]
-            # The shift fades in before the strike by a cubic step.
-            first = max(before, start - round(LANDING_EASE_S * motion.rate_hz))
-            u = (np.arange(first, start) - first) / max(start - first, 1)
-            shift[first:start] = smoothstep(u)[:, None] * shift[start]
-        before = stop
-    return shift
 
 
 def trim_sliding_contacts(motion: Motion) -> Contacts:

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.locomotion.checks import check_number, check_positive
 
-THRESHOLD_FRACTION: Final = (
-    0.4  # [-] where the threshold lies between the lowest height of the window and that of its ends
-)
+# [-] where the threshold lies between the lowest height of the window and that of its ends
+THRESHOLD_FRACTION: Final = 0.4
 MARGIN_M: Final = 0.010  # [m] two widths of a capture's noise: lower than this over the lowest point is down
 WINDOWS: Final = (  # phases, right ankle, right toe, left ankle, left toe: walk start and end, run start and end
     (0.04, 0.48, 0.04, 0.28),
@@ -29,10 +28,6 @@ class PlantInterval(NamedTuple):
 
     start: float
     stop: float
-
-    def covers(self, frame: float) -> bool:
-        """Tell whether a frame lies within."""
-        return self.start <= frame <= self.stop
 
 
 def plant_windows(run: float = 0.0) -> FloatArray:

@@ -5,8 +5,25 @@ from __future__ import annotations
 from math import acos, atan2, cos, exp, sin, sqrt
 
 from marey.base import FloatArray, kernel
-from marey.dynamics.spatial import add3, cross, dot, put3, row3, scale3, subtract3
-from marey.lie.kernels import Quaternion, Vector, conjugate, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import (
+    Quaternion,
+    Vector,
+    add3,
+    conjugate,
+    cross,
+    dot,
+    multiply,
+    norm,
+    perpendicular,
+    quaternion_at,
+    rotate,
+    row3,
+    scale3,
+    shortest_rotation,
+    subtract3,
+    unit,
+    write_rotation,
+)
 from marey.locomotion.plants.state import ANKLE, HIP, KNEE, TOE, FootState, LegArrays
 
 SOFTNESS = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
@@ -15,38 +32,6 @@ STRAIGHT_LEG = 0.9999  # [-] as straight as a captured leg is taken to be
 TOE_RETURN_S = 0.05  # [s] bent toes stretch by half in 0.035 s ...
 TOE_RETURN_RADPS = 5.0  # [rad/s] ... but no faster than 290 degrees/s
 WEAK_BEND = 0.08  # [-] of the thigh: the plane of a knee that bends less is undefined
-
-
-@kernel
-def norm(a: Vector) -> float:
-    """Length of a vector."""
-    return sqrt(dot(a, a))
-
-
-@kernel
-def unit(a: Vector) -> Vector:
-    """Vector of length one; zero stays zero."""
-    return scale3(1.0 / max(norm(a), 1e-300), a)
-
-
-@kernel
-def perpendicular(v: Vector) -> Vector:
-    """Some unit vector at right angles to the unit vector ``v``."""
-    if abs(v[0]) < 0.6:
-        return unit((1.0 - v[0] * v[0], -v[0] * v[1], -v[0] * v[2]))
-    return unit((-v[1] * v[0], 1.0 - v[1] * v[1], -v[1] * v[2]))
-
-
-@kernel
-def shortest_rotation(a: Vector, b: Vector) -> Quaternion:
-    """Smallest rotation from unit vector ``a`` to unit vector ``b``."""
-    w = 1.0 + dot(a, b)
-    if w < 1e-9:
-        n = perpendicular(a)
-        return 0.0, n[0], n[1], n[2]
-    v = cross(a, b)
-    scale = 1.0 / sqrt(w * w + dot(v, v))
-    return scale * w, scale * v[0], scale * v[1], scale * v[2]
 
 
 @kernel
@@ -174,7 +159,7 @@ def write_leg_frames(
     for j in range(4):
         joint = legs.joints[side, j]
         origin, above, world = joint_in_world(joint, top, origin, world, legs, scale, rotations)
-        put3(foot.origin, j, origin)
+        set3(foot.origin[j], origin)
         set4(foot.above[j], above)
         set4(foot.world[j], world)
         top = joint

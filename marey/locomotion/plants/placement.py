@@ -9,10 +9,24 @@ from math import atan2, sqrt
 from typing import NamedTuple
 
 from marey.base import kernel
-from marey.dynamics.spatial import add3, row3, scale3, subtract3
-from marey.lie.kernels import Quaternion, Vector, conjugate, exp, log, multiply, rotate
+from marey.lie.kernels import (
+    Quaternion,
+    Vector,
+    add3,
+    conjugate,
+    exp,
+    log,
+    multiply,
+    norm,
+    rotate,
+    row3,
+    scale3,
+    shortest_rotation,
+    subtract3,
+    unit,
+)
 from marey.locomotion.plants.easing import ease_cubic, ease_vector, track_vector
-from marey.locomotion.plants.leg import get3, get4, norm, set3, set4, shortest_rotation, unit, yaw_rotation
+from marey.locomotion.plants.leg import get3, get4, set3, set4, yaw_rotation
 from marey.locomotion.plants.state import (
     ANNOUNCED,
     EASE_PART,
@@ -74,19 +88,6 @@ def flat_foot_vector(foot: FootState, length: float) -> Vector:
 
 
 @kernel
-def predict_tilt(turned: Vector, flat: Vector, rise: float, done: float) -> Vector:
-    """Tilt [rad] that will lay a foot flat, by how it is foreseen to stand; nearer to the time, by how it stands."""
-    length = norm(flat)
-    sine = min(0.98, max(-0.98, rise / length))
-    ahead = unit((flat[0], 0.0, flat[2]))
-    level = sqrt(1.0 - sine * sine)
-    later = log(shortest_rotation((level * ahead[0], sine, level * ahead[2]), unit(flat)))
-    now = log(shortest_rotation(unit(turned), unit(flat)))
-    w = done * done * done * done
-    return add3(scale3(1.0 - w, later), scale3(w, now))
-
-
-@kernel
 def orient_foot(foot: FootState, frame: FootFrame, rise: float, toe_in: float) -> Vector:
     """Ankle to toe [m] of the corrected foot; keeps its yaw and tilt in the state.
 
@@ -118,7 +119,17 @@ def orient_foot(foot: FootState, frame: FootFrame, rise: float, toe_in: float) -
     if flat_s > ease_s:
         ease_vector(foot.tilt, foot.tilt_rate, (0.0, 0.0, 0.0), foot.turn_back_s, dt)
     else:
-        needed = predict_tilt(turned, flat_foot_vector(foot, norm(raw)), rise, 1.0 - flat_s / ease_s)
+        # Tilt [rad] that will lay a foot flat, by how it is foreseen to stand; nearer to the time, by how it stands
+        flat = flat_foot_vector(foot, norm(raw))
+        done = 1.0 - flat_s / ease_s
+        length = norm(flat)
+        sine = min(0.98, max(-0.98, rise / length))
+        ahead = unit((flat[0], 0.0, flat[2]))
+        level = sqrt(1.0 - sine * sine)
+        later = log(shortest_rotation((level * ahead[0], sine, level * ahead[2]), unit(flat)))
+        now = log(shortest_rotation(unit(turned), unit(flat)))
+        w = done * done * done * done
+        needed = add3(scale3(1.0 - w, later), scale3(w, now))
         if flat_s <= 0.0:
             track_vector(foot.tilt, foot.tilt_rate, needed, dt, FASTEST_RADPS)
         else:
@@ -145,13 +156,6 @@ def begin_unannounced_plant(foot: FootState, place: Vector, lowest_y: float, shi
 
 
 @kernel
-def begin_announced_plant(foot: FootState) -> None:
-    """Let an announced effector come down from the height at which it lands, falling already."""
-    foot.sink_s = SINK_S
-    foot.rise_rate = -1.5 * foot.rise / SINK_S  # twice as fast it would dip below its rest height
-
-
-@kernel
 def begin_plants(foot: FootState, frame: FootFrame, f: Vector) -> None:
     """Choose where an effector that comes down now is held: where it was foreseen, or where it is.
 
@@ -168,7 +172,8 @@ def begin_plants(foot: FootState, frame: FootFrame, f: Vector) -> None:
         elif not foot.is_alive or foot.ankle_ahead_s > soon_s:
             set3(foot.ankle_goal, begin_unannounced_plant(foot, ankle, ground + foot.ankle_rest, frame.ankle_edit))
         else:
-            begin_announced_plant(foot)
+            # Announced: it comes down from the height at which it lands, falling already; twice as fast it would dip.
+            foot.sink_s, foot.rise_rate = SINK_S, -1.5 * foot.rise / SINK_S
     # The toe comes down, in the same way
     if frame.toe_down and not foot.toe_held:
         if frame.ankle_down:
@@ -180,7 +185,7 @@ def begin_plants(foot: FootState, frame: FootFrame, f: Vector) -> None:
             toe = add3(ankle, f)
             set3(foot.toe_goal, begin_unannounced_plant(foot, toe, ground + foot.toe_rest, frame.toe_edit))
         else:
-            begin_announced_plant(foot)
+            foot.sink_s, foot.rise_rate = SINK_S, -1.5 * foot.rise / SINK_S
 
 
 @kernel

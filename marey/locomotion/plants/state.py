@@ -5,7 +5,7 @@ One set of plain arrays serves any number of characters with the same body.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Final, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -151,17 +151,14 @@ class FootState:
     world: Rotations  # world rotation of each
 
 
-def _record_type(kind: type[Any]) -> np.dtype[np.void]:
-    """Return numpy's record with the annotated fields of a class."""
-    scalars = {bool: np.bool_, float: np.float64}
-    fields: list[Any] = []
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        shape = get_args(hint)[-1] if hint not in scalars else ()
-        fields.append((name, scalars.get(hint, np.float64), shape))
-    return np.dtype(fields, align=True)
-
-
-FOOT_RECORD: Final = _record_type(FootState)
+# Numpy's record with the annotated fields of `FootState`: flags, numbers, and arrays of the annotated shape
+FOOT_RECORD: Final = np.dtype(
+    [
+        (name, np.bool_ if hint is bool else np.float64, () if hint in (bool, float) else get_args(hint)[-1])
+        for name, hint in get_type_hints(FootState, include_extras=True).items()
+    ],
+    align=True,
+)
 
 
 class PlantState(NamedTuple):

@@ -14,8 +14,19 @@ from math import atan2, sqrt
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics.spatial import add3, row3, scale3, subtract3
-from marey.lie.kernels import Vector, log, quaternion_at, rotate
+from marey.lie.kernels import (
+    Vector,
+    add3,
+    log,
+    norm,
+    quaternion_at,
+    rotate,
+    row3,
+    scale3,
+    shortest_rotation,
+    subtract3,
+    unit,
+)
 from marey.locomotion.plants.easing import track_vector
 from marey.locomotion.plants.leg import (
     bend_toes,
@@ -23,11 +34,8 @@ from marey.locomotion.plants.leg import (
     get4,
     heel_rise_angle,
     leg_extension,
-    norm,
     pose_leg,
     set3,
-    shortest_rotation,
-    unit,
     write_leg_frames,
     yaw_rotation,
 )
@@ -94,14 +102,6 @@ def release_by_height(foot: FootState, floor_y: float) -> None:
 
 
 @kernel
-def hip_excess(hip: Vector, target: Vector, reach: float) -> float:
-    """How much lower [m] a hip must be for a target to be within reach."""
-    dx, dz = hip[0] - target[0], hip[2] - target[2]
-    height = sqrt(max(reach * reach - dx * dx - dz * dz, 0.0))
-    return max(0.0, hip[1] - target[1] - height)
-
-
-@kernel
 def update_foot(foot: FootState, side: int, dt: float, forecast: PlantForecast, options: PlantOptions) -> None:
     """Update the state of one foot: target of its ankle, turn of the foot, and what the hip lacks to reach."""
     a, t = 2 * side, 2 * side + 1
@@ -161,7 +161,9 @@ def update_foot(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     elif not ankle_down:
         early = min(1.0, min(ankle_s, toe_s) / SEEN_S)
         weight = 1.0 - early * early * (3.0 - 2.0 * early)
-    foot.needed_drop = weight * hip_excess(row3(foot.origin, HIP), get3(foot.target), soft * reach)
+    dx, dz = foot.origin[HIP, 0] - foot.target[0], foot.origin[HIP, 2] - foot.target[2]
+    height = sqrt(max((soft * reach) * (soft * reach) - dx * dx - dz * dz, 0.0))
+    foot.needed_drop = weight * max(0.0, foot.origin[HIP, 1] - foot.target[1] - height)
     # What the next frame has to know of this one
     foot.is_alive, foot.ankle_held, foot.toe_held = True, ankle_down, toe_down
     foot.ankle_ahead_s, foot.toe_ahead_s = forecast.until_s[a], forecast.until_s[t]
@@ -169,24 +171,6 @@ def update_foot(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     foot.turn_back_s = max(0.0, foot.turn_back_s - dt)
     foot.settle_s = max(0.0, foot.settle_s - dt)
     foot.sink_s = max(0.0, foot.sink_s - dt)
-
-
-@kernel
-def lower_root(root_drop: FloatArray, needed: float, most: float, dt: float) -> float:
-    """Lowering of the root [m]: critically damped towards the required value, at least that, at most ``most``."""
-    needed = min(needed, most)
-    omega = 1.678 / HALF_LIFE_S  # a critically damped step is half done after 1.678 / omega
-    away, rate = root_drop[0] - needed, root_drop[1]
-    j = rate + omega * away
-    fade = 2.718281828459045 ** (-omega * dt)
-    drop = needed + (away + j * dt) * fade
-    root_drop[1] = (rate - j * omega * dt) * fade
-    if drop < needed:
-        drop = needed
-        root_drop[1] = max(root_drop[1], 0.0)
-    drop = min(most, min(drop, root_drop[0] + DROP_MPS * dt))
-    root_drop[0] = drop
-    return drop
 
 
 @kernel
@@ -213,35 +197,6 @@ def raise_heel(foot: FootState, hip: Vector, reach: float) -> float:
 
 
 @kernel
-def release_by_reach(foot: FootState, drop: float, dt: float, ease_s: float) -> None:
-    """Let a heel rise that must, and let go of what the leg cannot keep."""
-    reach, soft, _ = leg_extension(foot)
-    hip = row3(foot.origin, HIP)
-    ankle = (foot.origin[ANKLE, 0], foot.origin[ANKLE, 1] + drop, foot.origin[ANKLE, 2])
-    # A flat foot out of reach goes onto its toe, whose heel rises as far as the leg needs.
-    is_flat = foot.toe_held and foot.ankle_held
-    if is_flat and norm(subtract3(get3(foot.target), hip)) > soft * reach + CLOSE_M:
-        foot.ankle_barred, foot.ankle_held, foot.turn_back_s = True, False, ROLL_S
-    on_toe = foot.toe_held and not foot.ankle_held
-    stretched = on_toe and raise_heel(foot, hip, soft * reach) > FORCED_RAD
-    way = subtract3(get3(foot.target), hip)
-    excess = norm(way) - soft * reach
-    if foot.ankle_held and excess > LOST_M:
-        foot.ankle_barred = True
-    if stretched:
-        foot.toe_barred = True
-    # A foot in the air is brought within reach.
-    if not foot.ankle_held and not foot.toe_held and excess > 0.0:
-        set3(foot.target, add3(hip, scale3(soft * reach / norm(way), way)))
-        set3(foot.ankle_shift, subtract3(get3(foot.target), ankle))
-    # A foot that is lost on its toe, or twisted, is let go as a whole.
-    twisted = abs(foot.yaw) > TWIST_RAD and (foot.ankle_held or foot.toe_held)
-    if (on_toe and excess > LOST_M) or twisted:
-        foot.ankle_barred, foot.toe_barred, foot.let_go_s = True, True, ease_s
-    track_vector(foot.posed_shift, foot.posed_shift_rate, subtract3(get3(foot.target), ankle), dt, FASTEST_MPS)
-
-
-@kernel
 def update_feet(
     dt: float, forecast: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
     rotations: FloatArray,
@@ -254,12 +209,49 @@ def update_feet(
         update_foot(state.feet[side], side, dt, forecast, options)
     most = DROP_PART * options.scale * min(legs.reach[0], legs.reach[1])
     needed = max(state.feet[0].needed_drop, state.feet[1].needed_drop)
-    drop = lower_root(state.root_drop, needed, most, dt)
+    # Lowering of the root [m]: critically damped towards the required value, at least that, at most `most`
+    root_drop, needed = state.root_drop, min(needed, most)
+    omega = 1.678 / HALF_LIFE_S  # a critically damped step is half done after 1.678 / omega
+    away, rate = root_drop[0] - needed, root_drop[1]
+    push = rate + omega * away
+    fade = 2.718281828459045 ** (-omega * dt)
+    drop = needed + (away + push * dt) * fade
+    root_drop[1] = (rate - push * omega * dt) * fade
+    if drop < needed:
+        drop = needed
+        root_drop[1] = max(root_drop[1], 0.0)
+    drop = min(most, min(drop, root_drop[0] + DROP_MPS * dt))
+    root_drop[0] = drop
     root[1] -= drop
+    # Heels rise that must, and what a leg cannot keep is let go.
     for side in range(2):
+        foot = state.feet[side]
         for j in range(4):
-            state.feet[side].origin[j, 1] -= drop
-        release_by_reach(state.feet[side], drop, dt, options.ease_s)
+            foot.origin[j, 1] -= drop
+        reach, soft, _ = leg_extension(foot)
+        hip = row3(foot.origin, HIP)
+        ankle = (foot.origin[ANKLE, 0], foot.origin[ANKLE, 1] + drop, foot.origin[ANKLE, 2])
+        # A flat foot out of reach goes onto its toe, whose heel rises as far as the leg needs.
+        is_flat = foot.toe_held and foot.ankle_held
+        if is_flat and norm(subtract3(get3(foot.target), hip)) > soft * reach + CLOSE_M:
+            foot.ankle_barred, foot.ankle_held, foot.turn_back_s = True, False, ROLL_S
+        on_toe = foot.toe_held and not foot.ankle_held
+        stretched = on_toe and raise_heel(foot, hip, soft * reach) > FORCED_RAD
+        way = subtract3(get3(foot.target), hip)
+        excess = norm(way) - soft * reach
+        if foot.ankle_held and excess > LOST_M:
+            foot.ankle_barred = True
+        if stretched:
+            foot.toe_barred = True
+        # A foot in the air is brought within reach.
+        if not foot.ankle_held and not foot.toe_held and excess > 0.0:
+            set3(foot.target, add3(hip, scale3(soft * reach / norm(way), way)))
+            set3(foot.ankle_shift, subtract3(get3(foot.target), ankle))
+        # A foot that is lost on its toe, or twisted, is let go as a whole.
+        twisted = abs(foot.yaw) > TWIST_RAD and (foot.ankle_held or foot.toe_held)
+        if (on_toe and excess > LOST_M) or twisted:
+            foot.ankle_barred, foot.toe_barred, foot.let_go_s = True, True, options.ease_s
+        track_vector(foot.posed_shift, foot.posed_shift_rate, subtract3(get3(foot.target), ankle), dt, FASTEST_MPS)
 
 
 @kernel
@@ -307,14 +299,6 @@ def plant_step(
 
 
 @kernel
-def forecast_of_frame(forecasts: PlantForecast, f: int) -> PlantForecast:
-    """Forecast of one frame, or of one character, of many."""
-    return PlantForecast(
-        forecasts.planted[f], forecasts.until_s[f], forecasts.landing[f], forecasts.shift[f], forecasts.toe_in[f]
-    )
-
-
-@kernel
 def plant_clip(
     dt: float, forecasts: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, roots: FloatArray,
     rotations: FloatArray,
@@ -322,6 +306,8 @@ def plant_clip(
     """Plant the feet of all frames in place; arguments are those of ``plant_step``, frames first; returns flags."""
     flags = np.empty(len(roots), dtype=np.int64)
     for f in range(len(roots)):
-        now = forecast_of_frame(forecasts, f)
+        now = PlantForecast(
+            forecasts.planted[f], forecasts.until_s[f], forecasts.landing[f], forecasts.shift[f], forecasts.toe_in[f]
+        )
         flags[f] = plant_step(dt, now, options, legs, state, roots[f], rotations[f])
     return flags

@@ -62,7 +62,13 @@ def parse_script(text: str, *, file: str = "<script>") -> Script:
             (cast(int, line), kind, number, row) for number, (line, row) in enumerate(zip(lines, tables, strict=True))
         ]
     rows = sorted(elements, key=lambda row: row[0])
-    timeline = tuple(_read_toml_element(kind, number, row, place) for _, kind, number, row in rows)
+    timeline: tuple[Element, ...] = ()
+    for _, kind, number, row in rows:
+        here = place.at(kind, number)
+        table = {_SPELLINGS.get(key, key): value for key, value in as_table(row, here).items()}
+        if isinstance(table.get("run"), bool):
+            table["run"] = float(table["run"])
+        timeline += (_read_record(table, _ELEMENT_TYPES[kind], here),)
     header = {key: value for key, value in data.items() if key not in _ELEMENT_TYPES}
     header.setdefault("name", Path(file).stem.strip("<>") or "script")
     order = tuple(line for line, *_ in rows)
@@ -80,14 +86,6 @@ def check_order_with_lines(timeline: tuple[Element, ...], file: str, lines: tupl
     except ElementError as error:
         line = lines[error.index] if error.index < len(lines) else 1
         raise FormatError(error.what, file, line, error.fix) from None
-
-
-def _read_toml_element(kind: str, number: int, row: Any, place: TomlLocation) -> Element:
-    here = place.at(kind, number)
-    table = {_SPELLINGS.get(key, key): value for key, value in as_table(row, here).items()}
-    if isinstance(table.get("run"), bool):
-        table["run"] = float(table["run"])
-    return _read_record(table, _ELEMENT_TYPES[kind], here)
 
 
 def _read_record(table: dict[str, Any], kind: type[Any], place: TomlLocation, **read: Any) -> Any:
@@ -163,9 +161,10 @@ def parse_xml_script(text: str, *, file: str = "<script>") -> Script:
     Raises:
         FormatError: the text is not XML, declares entities, or breaks the grammar; the message names file and line.
     """
-    root = _XmlTreeBuilder(file).read(text)
+    root = _parse_xml(text, file)
     if root.tag != "animationGenerator":
         _xml_error(file, root, f"the file is a <{root.tag}>", "A script is an <animationGenerator>")
+    # The header and the elements of the time line, in the order of the file
     rate_hz, nodes = XML_RATE_HZ, list[XmlNode]()
     for node in root.children:
         if node.tag == "frameRate":
@@ -181,51 +180,36 @@ def parse_xml_script(text: str, *, file: str = "<script>") -> Script:
     return _build_record(Script, rate_line, file, timeline=timeline, rate_hz=rate_hz, name=name, file=file, lines=lines)
 
 
-class _XmlTreeBuilder:
-    """Builds a bounded tree of nodes; document types and entities are refused."""
+def _parse_xml(text: str, file: str) -> XmlNode:
+    """Read a bounded tree of nodes; document types and entities are refused."""
+    from xml.parsers.expat import ExpatError, ParserCreate, errors
 
-    def __init__(self, file: str) -> None:
-        from xml.parsers.expat import ParserCreate
+    parser, opened, count = ParserCreate("utf-8"), [XmlNode("", {}, 1)], 0
 
-        self.file, self.open, self.count = file, list[XmlNode](), 0
-        self.root = XmlNode("", {}, 1)
-        self.parser = ParserCreate("utf-8")
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._data
-        self.parser.StartDoctypeDeclHandler = self._refuse
-        self.parser.EntityDeclHandler = self._refuse
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        node, count = XmlNode(tag, attributes, parser.CurrentLineNumber), count + 1
+        if count > MAX_NODES or len(opened) > MAX_DEPTH:
+            _xml_error(file, node, "the script is too large or nested too deeply", "Use fewer elements")
+        opened[-1].children.append(node)
+        opened.append(node)
 
-    def read(self, text: str) -> XmlNode:
-        from xml.parsers.expat import ExpatError, errors
+    def add_text(data: str) -> None:
+        opened[-1].text += data
 
-        try:
-            self.parser.Parse(text.encode("utf-8"), True)
-        except ExpatError as error:
-            what = f"the XML is broken: {errors.messages[error.code]}"
-            raise FormatError(what, self.file, error.lineno, "Close every tag that is opened") from None
-        return self.root
+    def refuse(*_: Any) -> None:
+        here = XmlNode("", {}, parser.CurrentLineNumber)
+        _xml_error(file, here, "the file declares a document type or an entity", "Scripts need neither: remove it")
 
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        node = XmlNode(tag, attributes, self.parser.CurrentLineNumber)
-        self.count += 1
-        if self.count > MAX_NODES or len(self.open) >= MAX_DEPTH:
-            _xml_error(self.file, node, "the script is too large or nested too deeply", "Use fewer elements")
-        if self.open:
-            self.open[-1].children.append(node)
-        else:
-            self.root = node
-        self.open.append(node)
-
-    def _end(self, _tag: str) -> None:
-        self.open.pop()
-
-    def _data(self, data: str) -> None:
-        self.open[-1].text += data
-
-    def _refuse(self, *_: Any) -> None:
-        here = XmlNode("", {}, self.parser.CurrentLineNumber)
-        _xml_error(self.file, here, "the file declares a document type or an entity", "Scripts need neither: remove it")
+    parser.StartElementHandler, parser.EndElementHandler = start, lambda _tag: opened.pop()
+    parser.CharacterDataHandler = add_text
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(text.encode("utf-8"), True)
+    except ExpatError as error:
+        what = f"the XML is broken: {errors.messages[error.code]}"
+        raise FormatError(what, file, error.lineno, "Close every tag that is opened") from None
+    return opened[0].children[0]
 
 
 def _read_xml_element(node: XmlNode, file: str) -> Element:
@@ -252,8 +236,14 @@ def _read_xml_element(node: XmlNode, file: str) -> Element:
             if weight < 0.0:
                 _xml_error(file, child, f"style '{name}' has the weight {weight:g}", "Weights are zero or more")
             styles[name] = weight
-        elif node.tag == "jump" and child.tag in ("type", "takeoff"):
-            values |= _read_jump_value(child, file)
+        elif node.tag == "jump" and child.tag == "takeoff":
+            x, z = (XmlNode("takeoff", {}, child.line, child.attributes.get(axis, "")) for axis in ("x", "z"))
+            values["takeoff"] = (_read_number(x, file), _read_number(z, file))
+        elif node.tag == "jump" and child.tag == "type":
+            # A number is read as typeOfLocomotion of an action is.
+            text = child.text.strip()
+            number = f"{float(text):g}" if _NUMBER.fullmatch(text) else ""
+            values["kind"] = _XML_JUMP_KINDS.get(number, text)
         else:
             known = (*_TAGS[node.tag], *(("perso",) if node.tag != "transition" else ()))
             _xml_error(file, child, f"unknown tag <{child.tag}> in a <{node.tag}>", f"Known are {', '.join(known)}")
@@ -266,16 +256,6 @@ def _read_xml_element(node: XmlNode, file: str) -> Element:
     if node.tag == "transition":
         return _build_record(Transition, node, file, **values)
     return _build_record(Action if node.tag == "action" else JumpAction, node, file, style=styles or None, **values)
-
-
-def _read_jump_value(node: XmlNode, file: str) -> dict[str, Any]:
-    if node.tag == "takeoff":
-        x, z = (XmlNode("takeoff", {}, node.line, node.attributes.get(axis, "")) for axis in ("x", "z"))
-        return {"takeoff": (_read_number(x, file), _read_number(z, file))}
-    text = node.text.strip()
-    if _NUMBER.fullmatch(text):  # as typeOfLocomotion of an action
-        text = _XML_JUMP_KINDS.get(f"{float(text):g}", text)
-    return {"kind": text}
 
 
 def _read_number(node: XmlNode, file: str) -> float:

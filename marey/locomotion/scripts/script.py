@@ -30,6 +30,7 @@ from marey.locomotion.engine.character import MAX_FRAMES, Engine, build_clip
 from marey.locomotion.model.locomotion_model import load_model
 from marey.locomotion.plants.clip import plant_slide_mm
 from marey.locomotion.plants.state import EFFECTOR_POINTS
+from marey.locomotion.transitions.approach import REQUEST_KINDS, REQUEST_PRIORITIES
 from marey.motion import Motion, contact_positions, find_runs
 from marey.skeleton import Pose, contact_points
 
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from marey.locomotion.model.locomotion_model import LocomotionModel
 
 
-JUMP_KINDS: Final = ("walk", "run", "standing")
-JUMP_PRIORITIES: Final = ("jump-parameters", "jump-now")
 MAX_ELEMENTS: Final = 10_000
 RATES_HZ: Final = (1.0, 1000.0)
 DEFAULT_RAMP_S: Final = 0.5  # between two actions without a transition
@@ -58,7 +57,8 @@ class Action:
 
     def __post_init__(self) -> None:
         check_positive("'seconds'", self.seconds)
-        _check_finite(self, "speed", "run", "turn_rate")
+        for key in ("speed", "run", "turn_rate"):
+            check_number(f"'{key}'", getattr(self, key))
         _check_positive(self, "leg_length_m")
         _check_style(self.style)
 
@@ -79,7 +79,7 @@ class JumpAction:
     """Jump once; it lasts as long as run-up, jump and return to the last action need."""
 
     length_m: float
-    kind: str = "walk"  # one of JUMP_KINDS
+    kind: str = "walk"  # one of REQUEST_KINDS
     height_m: float | None = None
     takeoff: tuple[float, float] | None = None  # (x, z) [m] of the take-off toe; None is the next heel strike that fits
     priority: str = "jump-parameters"
@@ -91,7 +91,7 @@ class JumpAction:
         _check_style(self.style)
         if self.takeoff is not None:
             frozen(self.takeoff, 2, name="'takeoff'")
-        for key, known in (("kind", JUMP_KINDS), ("priority", JUMP_PRIORITIES)):
+        for key, known in (("kind", REQUEST_KINDS), ("priority", REQUEST_PRIORITIES)):
             if getattr(self, key) not in known:
                 raise InputError(f"'{key}' is '{getattr(self, key)}'", f"It is one of {', '.join(known)}")
 
@@ -119,7 +119,7 @@ class Script:
     def __post_init__(self) -> None:
         if not RATES_HZ[0] <= check_number("'rate_hz'", self.rate_hz) <= RATES_HZ[1]:
             raise InputError(f"'rate_hz' is {self.rate_hz:g}", f"It is between {RATES_HZ[0]:g} and {RATES_HZ[1]:g}")
-        _check_finite(self, "heading_deg")
+        check_number("'heading_deg'", self.heading_deg)
         _check_positive(self, "leg_length_m")
         _check_style(self.style)
         frozen(self.position, 2, name="'position'")
@@ -159,8 +159,6 @@ class Script:
             FormatError: an element asks for what the model does not have, or a jump does not come about; the message
                 names file and line. InputError for a script that was not read from a file.
         """
-        from marey.base import MareyWarning
-
         done = perform_script(self, model)
         for text in done.warnings:
             warn(text, MareyWarning, stacklevel=2)
@@ -191,11 +189,6 @@ def check_order(timeline: tuple[Element, ...]) -> None:
             raise ElementError("two transitions in a row", "Make them one", index)
         if isinstance(one, Transition) and isinstance(two, JumpAction):
             raise ElementError("a transition before a jump", "A jump brings its own run-up: remove it", index - 1)
-
-
-def _check_finite(record: object, *keys: str) -> None:
-    for key in keys:
-        check_number(f"'{key}'", getattr(record, key))
 
 
 def _check_positive(record: object, *keys: str) -> None:
@@ -269,25 +262,6 @@ class ScriptReport:
         )
 
 
-def _measure_part(script: Script, motion: Motion, joints: FloatArray, part: ScriptPart) -> PartReport:
-    element = script.timeline[part.index]
-    start, stop = (round(time_s * motion.rate_hz) for time_s in (part.start_s, part.stop_s))
-    facts: dict[str, Any] = {"kind": "transition"}
-    if isinstance(element, Action):
-        facts = {"kind": "action", "asked_mps": element.speed}
-    elif isinstance(element, JumpAction):
-        flight = _measure_flight(motion, joints, start, stop, element.takeoff)
-        facts = {"kind": "jump", "asked_m": element.length_m, **flight}
-    return PartReport(
-        name=element.name,
-        line=script.lines[part.index] if part.index < len(script.lines) else None,
-        start_s=part.start_s,
-        stop_s=part.stop_s,
-        mean_mps=_path_length_m(motion, start, stop) / max(part.stop_s - part.start_s, 1e-9),
-        **facts,
-    )
-
-
 def _path_length_m(motion: Motion, start: int, stop: int) -> float:
     steps = np.diff(motion.root_positions[start : stop + 1, [0, 2]], axis=0)
     return float(np.hypot(steps[:, 0], steps[:, 1]).sum())
@@ -327,6 +301,7 @@ def _sides_down(motion: Motion, frame: int) -> list[str]:
 JUMP_LIMIT_S: Final = 60.0  # run-up, jump and return together
 BEGIN_S: Final = 0.5  # [s] within which a jump leaves the quiet states
 IDLE_STATES: Final = ("standing", "locomotion")
+STANDING: Final = Action(1.0, speed=0.0)  # before a time line that begins, and after one that ends, with a transition
 SAME_TIME_S: Final = 1e-9
 
 
@@ -347,6 +322,21 @@ class Performance:
         joints, slides = motion.joint_positions(), plant_slide_mm(motion)
         tracks = [motion.contacts.track(name) for name in EFFECTOR_POINTS]
         means = [float(slides[down, k].mean()) if down.any() else 0.0 for k, down in enumerate(tracks)]
+        # Each element: what was asked, and what came out
+        parts: list[PartReport] = []
+        for part in self.parts:
+            element = script.timeline[part.index]
+            start, stop = (round(time_s * motion.rate_hz) for time_s in (part.start_s, part.stop_s))
+            facts: dict[str, Any] = {"kind": "transition"}
+            if isinstance(element, Action):
+                facts = {"kind": "action", "asked_mps": element.speed}
+            elif isinstance(element, JumpAction):
+                flight = _measure_flight(motion, joints, start, stop, element.takeoff)
+                facts = {"kind": "jump", "asked_m": element.length_m, **flight}
+            line = script.lines[part.index] if part.index < len(script.lines) else None
+            mean = _path_length_m(motion, start, stop) / max(part.stop_s - part.start_s, 1e-9)
+            times = {"start_s": part.start_s, "stop_s": part.stop_s}
+            parts.append(PartReport(name=element.name, line=line, mean_mps=mean, **times, **facts))
         return ScriptReport(
             name=script.name,
             seconds=motion.num_frames / motion.rate_hz,
@@ -355,7 +345,7 @@ class Performance:
             distance_m=_path_length_m(motion, 0, motion.num_frames),
             slide_mean_mm=dict(zip(EFFECTOR_POINTS, means, strict=True)),
             slide_max_mm={name: float(slides[:, k].max()) for k, name in enumerate(EFFECTOR_POINTS)},
-            parts=tuple(_measure_part(script, motion, joints, part) for part in self.parts),
+            parts=tuple(parts),
             warnings=self.warnings,
         )
 
@@ -391,7 +381,7 @@ class _ScriptPlayer:
         player = cls(script, Engine(who), who.styles, who.default_style)
         first = script.timeline[0]
         with player.at(0):
-            start = player.wish(first) if isinstance(first, Action) else player.standing()
+            start = player.wish(first if isinstance(first, Action) else STANDING)
             start["leg_length_m"] = start["leg_length_m"] or script.leg_length_m
             player.engine = Engine(
                 who,
@@ -412,7 +402,7 @@ class _ScriptPlayer:
             return
         if isinstance(element, Transition):
             to = line[index + 1] if index + 1 < len(line) else None
-            self.engine.set(**(self.wish(to) if isinstance(to, Action) else self.standing()), over_s=element.seconds)
+            self.engine.set(**self.wish(to if isinstance(to, Action) else STANDING), over_s=element.seconds)
         elif index > 0 and not isinstance(line[index - 1], Transition):
             self.engine.set(**self.wish(element), over_s=min(DEFAULT_RAMP_S, element.seconds))
         self.until(self.time_s + element.seconds)
@@ -436,22 +426,17 @@ class _ScriptPlayer:
         while len(self.poses) / rate_hz < stop_s - SAME_TIME_S:
             if len(self.poses) >= MAX_FRAMES:
                 raise InputError(f"the motion has more than {MAX_FRAMES} frames", "Make it shorter")
-            self.poses.append(self.move(len(self.poses) / rate_hz))
+            time_s = len(self.poses) / rate_hz
+            self.poses.append(self.engine.step(max(0.0, time_s - self.time_s)))
+            self.time_s = time_s
             self.planted.append(np.array(self.engine.contacts, dtype=bool))
-        self.move(stop_s)
-
-    def move(self, time_s: float) -> Pose:
-        pose = self.engine.step(max(0.0, time_s - self.time_s))
-        self.time_s = time_s
-        return pose
+        self.engine.step(max(0.0, stop_s - self.time_s))
+        self.time_s = stop_s
 
     def wish(self, action: Action) -> dict[str, Any]:
         """Parameters of an action, for the engine."""
         values = {"speed": action.speed, "run": action.run, "turn_rate": action.turn_rate}
         return values | {"style": self.style(action.style), "leg_length_m": action.leg_length_m}
-
-    def standing(self) -> dict[str, Any]:
-        return {"speed": 0.0, "run": 0.0, "turn_rate": 0.0, "style": self.style(None), "leg_length_m": None}
 
     def style(self, style: Mapping[str, float] | None) -> Mapping[str, float]:
         """Weights by name; numbers, as in the thesis, count the styles of the model from zero."""

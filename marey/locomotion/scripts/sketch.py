@@ -220,6 +220,7 @@ def _pass_hurdle(
     engine: Engine, way: GroundPath, hurdle: Hurdle, slack: float, speed_mps: float, settings: SketchWalkSettings
 ) -> tuple[GroundPath, LeapGoal | None]:
     """Leave a hurdle beside the way, jump over it, or shift the way past it."""
+    # Feet may pass near a river; a body needs room beside anything else.
     near = hurdle.box.distance(way.points)
     is_river = hurdle.box.height_m == 0.0
     if near.min() >= (0.2 if is_river else BODY_RADIUS_M):

@@ -24,7 +24,6 @@ from marey.locomotion.steering.decision import (
 )
 from marey.locomotion.steering.guide import HaltGoal, LeapGoal, PathGuide
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle
-from marey.locomotion.steering.path_schedule import plan_approach_profile
 
 if TYPE_CHECKING:
     from marey.locomotion.engine.character import Engine
@@ -41,28 +40,6 @@ def sample_arc(start: FloatArray, heading_rad: float, turn_rad: float, length_m:
     half = 0.5 * turn_rad * s / length_m
     chord = s * np.sinc(half / np.pi)
     return start + chord[:, None] * np.stack([np.sin(heading_rad + half), np.cos(heading_rad + half)], axis=-1)
-
-
-def _try_curved_run_up(
-    engine: Engine, obstacle: Obstacle, turn: float, mean_acceleration: float
-) -> tuple[float, ObstacleDecision] | None:
-    heading = engine.heading_rad + turn
-    points = sample_arc(engine.position, engine.heading_rad, turn, ARC_M)
-    extent = obstacle.track_extent_from(points[-1], heading)
-    if extent is None or extent.front < 0.3:
-        return None
-    leap, reasons = find_leap(engine, extent, obstacle.height_m, mean_acceleration)
-    if leap is None or leap.ahead_m < 0.3:
-        return None
-    profile = plan_approach_profile(engine, leap.length_m, leap.kind, ARC_M + leap.ahead_m)
-    if isinstance(profile, str):
-        return None
-    end = points[-1] + (leap.ahead_m + leap.length_m + BEHIND_M) * heading_vector(heading)
-    x, z = (float(v) for v in points[-1] + leap.ahead_m * heading_vector(heading))
-    way = GroundPath(resample_evenly(np.concatenate([points, end[None]])))
-    bend = abs(2.0 * float(profile[0].powers[2]) / profile[0].duration_s)
-    leap = replace(leap, ahead_m=ARC_M + leap.ahead_m)
-    return bend, ObstacleDecision("jump", obstacle, tuple(reasons), leap, (x, z), profile[1], way)
 
 
 AIRBORNE_STATES: Final = ("blend-in", "jump", "blend-out")
@@ -144,7 +121,16 @@ class ObstacleCourse:
         """Move obstacles on, and look after the manoeuvre under way."""
         self._left_s -= dt
         if self._active is None:
-            self._next()
+            # At a heel strike the nearest obstacle ahead that is in the way is decided on.
+            seen = [(box.extent_from(engine.position, engine.heading_rad), i) for i, box in enumerate(self._obstacles)]
+            ahead = [
+                (extent.front, i)
+                for extent, i in seen
+                if 0.3 < extent.front < 12.0 and extent.right < BODY_RADIUS_M and extent.left > -BODY_RADIUS_M
+            ]
+            struck = "RHS" in engine.events or "LHS" in engine.events
+            if ahead and struck and engine.state not in AIRBORNE_STATES:
+                self._decide(min(ahead)[1])
         elif self._guide is None and self.decision is not None and self.decision.choice == "jump":
             self._jumping()
         elif self._has_moved() and engine.state not in AIRBORNE_STATES:
@@ -157,7 +143,7 @@ class ObstacleCourse:
                     self._guide = None
                     if self.decision is not None and self.decision.choice != "stop":
                         self._resume_course()
-                        self._done()
+                        self._active, self._guide, self._planned = None, None, None
             except InputError as error:  # a curved run-up that did not come to its take-off
                 assert self._active is not None
                 self._begin(self._active, decide_detour_or_stop(engine, self._obstacles[self._active], [error.what]))
@@ -203,10 +189,27 @@ class ObstacleCourse:
         # that end with a heel strike before the edge, the one with the smallest change of acceleration |2 a t_2| is
         # taken, then the one that turns least ([Glardon2005]_ §IV.1.6 leaves the choice open).
         found: list[tuple[float, float, ObstacleDecision]] = []
+        engine, obstacle = self._engine, decision.obstacle
         for turn in RUN_UP_TURNS_RAD:
-            tried = _try_curved_run_up(self._engine, decision.obstacle, turn, self._mean_acceleration)
-            if tried is not None:
-                found.append((tried[0], abs(turn), tried[1]))
+            heading = engine.heading_rad + turn
+            points = sample_arc(engine.position, engine.heading_rad, turn, ARC_M)
+            extent = obstacle.track_extent_from(points[-1], heading)
+            if extent is None or extent.front < 0.3:
+                continue
+            leap, why = find_leap(engine, extent, obstacle.height_m, self._mean_acceleration)
+            if leap is None or leap.ahead_m < 0.3:
+                continue
+            straight_m = leap.ahead_m
+            leap = replace(leap, ahead_m=ARC_M + straight_m)
+            run_up = engine.jumper.find_run_up(leap.length_m, leap.kind, leap.ahead_m)
+            if isinstance(run_up, str):
+                continue
+            end = points[-1] + (straight_m + leap.length_m + BEHIND_M) * heading_vector(heading)
+            x, z = (float(v) for v in points[-1] + straight_m * heading_vector(heading))
+            way = GroundPath(resample_evenly(np.concatenate([points, end[None]])))
+            bend = abs(2.0 * float(run_up.profile.powers[2]) / run_up.profile.duration_s)
+            choice = ObstacleDecision("jump", obstacle, tuple(why), leap, (x, z), run_up.foot, way)
+            found.append((bend, abs(turn), choice))
         curved = min(found, key=lambda one: one[:2])[2] if found else None
         if curved is not None:
             return replace(curved, reasons=(*reasons, *curved.reasons))
@@ -228,12 +231,13 @@ class ObstacleCourse:
             leap = decision.leap
             goal = LeapGoal(leap.ahead_m, leap.length_m, leap.kind)
             self._guide = PathGuide(decision.way, [goal], speed_mps=self._speed, run=self._run, slowest_mps=self._speed)
-        elif decision.choice == "round" and decision.way is not None:
-            self._cancel_jump()
+            return
+        if decision.choice in ("round", "stop") and self._engine.state == "adapt":
+            self._engine.cancel_jump()
+        if decision.choice == "round" and decision.way is not None:
             slowest = MIN_SPEED_FRACTION * self._speed
             self._guide = PathGuide(decision.way, speed_mps=self._speed, run=self._run, slowest_mps=slowest)
         elif decision.choice == "stop":
-            self._cancel_jump()
             engine = self._engine
             front = decision.obstacle.extent_from(engine.position, engine.heading_rad).front
             left = max(front - BODY_RADIUS_M - STOP_SHORT_M, 0.05)
@@ -243,16 +247,12 @@ class ObstacleCourse:
         elif decision.choice == "jump" and decision.obstacle.is_moving:
             self._replan(index)
 
-    def _cancel_jump(self) -> None:
-        if self._engine.state == "adapt":
-            self._engine.cancel_jump()
-
     def _jumping(self) -> None:
         """Plan the run-up anew at heel strikes and when the obstacle moved; wait for the landing."""
         engine = self._engine
         if engine.state != "adapt":
             if engine.state not in AIRBORNE_STATES:
-                self._done()
+                self._active, self._guide, self._planned = None, None, None
             return
         struck = "RHS" in engine.events or "LHS" in engine.events
         if (self._has_moved() and self._left_s > CHANGE_DEADLINE_S) or (struck and self._left_s > REPLAN_DEADLINE_S):
@@ -265,41 +265,31 @@ class ObstacleCourse:
         Where it will be depends on when the jump begins, and that on where it will be: a fixed point, found in a few
         steps since obstacles are slower than runners.
         """
-        obstacle, drift = self._obstacles[index], float(np.hypot(*self._obstacles[index].velocity))
+        engine, obstacle = self._engine, self._obstacles[index]
+        drift, ahead = float(np.hypot(*obstacle.velocity)), heading_vector(engine.heading_rad)
         for _ in range(MAX_REPLAN_ITERATIONS):
-            before = self._left_s
-            if not self._retarget_leap(index):
+            decision, before, expected = self.decision, self._left_s, obstacle
+            assert decision is not None and decision.leap is not None
+            if obstacle.is_moving and np.isfinite(before):
+                # The obstacle when its front edge is nearest to the take-off toe
+                is_coming = float(np.array(obstacle.velocity) @ ahead) < 0.0
+                expected = obstacle.after(max(before, 0.0) + (STANCE_S if is_coming else 0.0))
+            seen = expected.track_extent_from(engine.position, engine.heading_rad)
+            front = (seen or expected.extent_from(engine.position, engine.heading_rad)).front
+            leap = decision.leap
+            toe_m = front - EDGE_M - leap.clearance.start_m - leap.clearance.tip_m
+            x, z = (float(v) for v in engine.position + toe_m * ahead)
+            try:
+                answer = engine.jump(leap.length_m, leap.kind, takeoff=(x, z), foot=decision.foot)
+            except InputError:
                 if self._has_moved() or obstacle.is_moving:
                     self._decide(index, prefer="round" if obstacle.is_moving else None)
                 return  # else the plan in use stands
+            leap = replace(leap, speed_mps=float(answer.speed))
+            self.decision = replace(decision, obstacle=obstacle, leap=leap, takeoff=(x, z))
+            self._left_s, self._planned, self._planned_s = float(answer.starts_in_s), obstacle, engine.time_s
             if drift * abs(self._left_s - before) < MOVED_TOL_M:
                 return
-
-    def _retarget_leap(self, index: int) -> bool:
-        """Ask for the leap in hand to where the obstacle is expected; false if no run-up fits."""
-        decision, engine = self.decision, self._engine
-        assert decision is not None and decision.leap is not None
-        leap, expected = decision.leap, self._predict_obstacle(index)
-        seen = expected.track_extent_from(engine.position, engine.heading_rad)
-        front = (seen or expected.extent_from(engine.position, engine.heading_rad)).front
-        ahead = front - EDGE_M - leap.clearance.start_m - leap.clearance.tip_m
-        x, z = (float(v) for v in engine.position + ahead * heading_vector(engine.heading_rad))
-        try:
-            answer = engine.jump(leap.length_m, leap.kind, takeoff=(x, z), foot=decision.foot)
-        except InputError:
-            return False
-        leap = replace(leap, speed_mps=float(answer.speed))
-        self.decision = replace(decision, obstacle=self._obstacles[index], leap=leap, takeoff=(x, z))
-        self._left_s, self._planned, self._planned_s = float(answer.starts_in_s), self._obstacles[index], engine.time_s
-        return True
-
-    def _predict_obstacle(self, index: int) -> Obstacle:
-        """An obstacle when its front edge is nearest to the take-off toe; where it is, if it does not move."""
-        obstacle = self._obstacles[index]
-        if not obstacle.is_moving or not np.isfinite(self._left_s):
-            return obstacle
-        is_coming = float(np.array(obstacle.velocity) @ heading_vector(self._engine.heading_rad)) < 0.0
-        return obstacle.after(max(self._left_s, 0.0) + (STANCE_S if is_coming else 0.0))
 
     def _has_moved(self) -> bool:
         """Whether the next obstacle is elsewhere than its velocity would have brought it."""
@@ -309,28 +299,10 @@ class ObstacleCourse:
         away = np.subtract(self._obstacles[self._active].position, foreseen.position)
         return bool(np.hypot(*away) > MOVED_TOL_M)
 
-    def _done(self) -> None:
-        self._active, self._guide, self._planned = None, None, None
-
     def _resume_course(self) -> None:
         """Straight on, as fast as before."""
         change = abs(self._speed - self._engine.speed)
         self._engine.set(speed=self._speed, run=self._run, turn_rate=0.0, over_s=max(0.3, 2.0 * change))
-
-    def _next(self) -> None:
-        """Look for the nearest obstacle ahead that is in the way."""
-        engine = self._engine
-        if engine.state in AIRBORNE_STATES:
-            return
-        seen = [(box.extent_from(engine.position, engine.heading_rad), i) for i, box in enumerate(self._obstacles)]
-        ahead = [
-            (extent.front, i)
-            for extent, i in seen
-            if 0.3 < extent.front < 12.0 and extent.right < BODY_RADIUS_M and extent.left > -BODY_RADIUS_M
-        ]
-        struck = "RHS" in engine.events or "LHS" in engine.events
-        if ahead and struck:
-            self._decide(min(ahead)[1])
 
 
 _COURSES: WeakKeyDictionary[Engine, ObstacleCourse] = WeakKeyDictionary()

@@ -231,39 +231,32 @@ def find_leap(
     ``speed_mps`` is that of the approach, by default the present one.
     """
     speed, reasons = engine.parameters.speed if speed_mps is None else speed_mps, list[str]()
+    table, leg, jumps = get_leap_table(engine), engine.leg_length_m, engine.jumper.jumps
+    need = extent.length_m + 2.0 * EDGE_M
     for kind in ("run",) if engine.parameters.run >= 0.5 else ("walk", "run"):
-        leap = _find_leap_of_kind(engine, extent, height_m, kind, (speed, mean_acceleration))
-        if isinstance(leap, ClearingLeap):
-            return leap, reasons
-        reasons.append(leap)
+        found = table.find_shortest(engine, kind, need, height_m)
+        if found is None:
+            longest = table.longest_clearance_m(engine, kind, height_m)
+            why = "keeps its feet low too long" if longest >= need else f"clears {longest:.2f} m at most"
+            reasons.append(f"a {kind} leap {why}")
+            continue
+        length, cleared = found
+        wanted, tolerance = jumps.run_up(kind, length, leg)
+        if speed > wanted + tolerance:
+            # Too fast for it: a longer leap goes with the speed.
+            length = float(jumps.length_for(kind, speed - tolerance, leg))
+            if length > jumps.limits_m(kind, leg)[1]:
+                reasons.append(f"too fast for a {kind} leap")
+                continue
+            wanted, cleared = speed - tolerance, table.measured(engine, kind, length, height_m)
+            if cleared.length_m < need:
+                reasons.append(f"a {kind} leap at this speed clears {cleared.length_m:.2f} m")
+                continue
+        # The mean acceleration up to the take-off, (s2^2 - s1^2) / (2 d)
+        last = clamp_approach_speed(speed, wanted, tolerance)
+        ahead = extent.front - EDGE_M - cleared.start_m - cleared.tip_m
+        mean = (last - speed) * (last + speed) / (2.0 * ahead) if ahead > 0.0 else np.inf
+        if mean <= mean_acceleration:
+            return ClearingLeap(kind, length, last, ahead, cleared), reasons
+        reasons.append(f"a {kind} leap needs {last:.2f} m/s, which is {mean:.2f} m/s² up to there")
     return None, reasons
-
-
-def _find_leap_of_kind(
-    engine: Engine, extent: Extent, height_m: float, kind: str, pace: tuple[float, float]
-) -> ClearingLeap | str:
-    table = get_leap_table(engine)
-    need, leg, jumps = extent.length_m + 2.0 * EDGE_M, engine.leg_length_m, engine.jumper.jumps
-    found = table.find_shortest(engine, kind, need, height_m)
-    if found is None:
-        longest = table.longest_clearance_m(engine, kind, height_m)
-        return (
-            f"a {kind} leap {'keeps its feet low too long' if longest >= need else f'clears {longest:.2f} m at most'}"
-        )
-    length, cleared = found
-    wanted, tolerance = jumps.run_up(kind, length, leg)
-    speed, most = pace
-    if speed > wanted + tolerance:  # too fast for it: a longer leap goes with the speed
-        length = float(jumps.length_for(kind, speed - tolerance, leg))
-        if length > jumps.limits_m(kind, leg)[1]:
-            return f"too fast for a {kind} leap"
-        wanted, cleared = speed - tolerance, table.measured(engine, kind, length, height_m)
-        if cleared.length_m < need:
-            return f"a {kind} leap at this speed clears {cleared.length_m:.2f} m"
-    # The mean acceleration up to the take-off, (s2^2 - s1^2) / (2 d)
-    last = clamp_approach_speed(speed, wanted, tolerance)
-    ahead = extent.front - EDGE_M - cleared.start_m - cleared.tip_m
-    mean = (last - speed) * (last + speed) / (2.0 * ahead) if ahead > 0.0 else np.inf
-    if mean > most:
-        return f"a {kind} leap needs {last:.2f} m/s, which is {mean:.2f} m/s² up to there"
-    return ClearingLeap(kind, length, last, ahead, cleared)

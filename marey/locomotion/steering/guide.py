@@ -19,12 +19,11 @@ from marey.locomotion.planning.ground_path import (
     heading_vector,
     straight_path,
 )
-from marey.locomotion.planning.speed_profile import SpeedProfile, plan_profile
+from marey.locomotion.planning.speed_profile import FrequencyTable, SpeedProfile, plan_profile
 from marey.locomotion.steering.path_schedule import (
     CRUISE_ACCELERATION,
     PathSchedule,
     compute_turn_rates,
-    plan_approach_profile,
     plan_cruise,
     schedule_from_profile,
 )
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 PLAN_S: Final = 5.0  # [s] how far ahead parameters are planned
 MAX_PLAN_AGE_S: Final = 1.0  # [s] without a heel strike, after which the plan is renewed
-LAST_CYCLES: Final = 0.6  # a plan with fewer cycles to go is left alone
 ACCELERATION_PER_SPEED: Final = 0.4  # [1/s] of the speed: a run gathers speed faster than a walk
 MAX_BRAKING_FACTOR: Final = 1.3  # times the duration of an even braking: a longer stop ends in tiny steps
 PREFERRED_MPS2: Final = 0.7  # [m/s²] a profile harder than this waits for a better one
@@ -113,11 +111,6 @@ class PathGuide:
         self._feet = ("right", "left")
         self._limits = curvature_speed_limit(way, 100.0)
 
-    @property
-    def goal(self) -> PathGoal | None:
-        """What comes next."""
-        return self.goals[0] if self.goals else None
-
     def __call__(self, engine: Engine, dt: float) -> bool:
         """Look, and plan if need be; false when all is done."""
         self.is_done = not self._look(engine, dt)
@@ -129,7 +122,16 @@ class PathGuide:
         if self.stage in ("run-up", "leap"):
             return self._jumping(engine)
         if self.stage == "wait":
-            return self._waiting(dt)
+            goal = self.goals[0]
+            assert isinstance(goal, HaltGoal)
+            self._waited_s += dt
+            if self._waited_s < goal.seconds:
+                return True
+            self.goals.pop(0)
+            self.stage = "cruise"
+            self._since_s = np.inf  # plan anew at the next step, whatever the feet do
+            return bool(self.goals)
+        # On the way: where it is, whether it stands, and whether a plan is due
         self.along_m = self.way.nearest(engine.position, self.along_m)
         if self.stage == "halt" and engine.speed <= STILL_MPS and self._left_s <= 0.0:
             self.stage, self._waited_s = "wait", 0.0
@@ -137,18 +139,7 @@ class PathGuide:
         struck = "RHS" in engine.events or "LHS" in engine.events
         if struck or self._since_s > MAX_PLAN_AGE_S:
             self._plan(engine)
-        return self.goal is not None or self.along_m < self.way.length_m
-
-    def _waiting(self, dt: float) -> bool:
-        self._waited_s += dt
-        goal = self.goals[0]
-        assert isinstance(goal, HaltGoal)
-        if self._waited_s < goal.seconds:
-            return True
-        self.goals.pop(0)
-        self.stage = "cruise"
-        self._since_s = np.inf  # plan anew at the next step, whatever the feet do
-        return bool(self.goals)
+        return bool(self.goals) or self.along_m < self.way.length_m
 
     def _jumping(self, engine: Engine) -> bool:
         """Wait for the take-off, planning it anew at heel strikes; then for the landing."""
@@ -168,7 +159,7 @@ class PathGuide:
 
     def _plan(self, engine: Engine) -> None:
         self._since_s = 0.0
-        goal = self.goal
+        goal = self.goals[0] if self.goals else None
         # A stop or a jump that is near is planned for; until then the way is cruised.
         if isinstance(goal, HaltGoal) and self._plan_halt(engine, goal):
             return
@@ -212,10 +203,10 @@ class PathGuide:
         left = max(left, 0.02)
         is_starting = now.speed < 0.5 * self.speed_mps  # from a stand to a stand: a bump, as high as the wished speed
         lasting = max(1.5 * left / self.speed_mps, 2.0 * float(np.sqrt(left / PREFERRED_MPS2))) if is_starting else None
-        phase, run = engine.phase % 1.0, (now.run, 0.0)
+        phase, run, table = engine.phase % 1.0, (now.run, 0.0), FrequencyTable(*engine.frequency_table())
         # Either heel may strike on the spot; the profile that bends least is taken.
         found = [
-            plan_profile(engine, now.speed, 0.0, left, phase, run=run, foot=foot, lasting_s=lasting)
+            plan_profile(table, now.speed, 0.0, left, phase, run=run, foot=foot, lasting_s=lasting)
             for foot in ("right", "left")
         ]
         good = [profile for profile in found if self._is_profile_acceptable(profile, left)]
@@ -247,11 +238,11 @@ class PathGuide:
         if max(bend, abs(float(off))) <= STRAIGHT_APPROACH_RAD and abs(engine.parameters.turn_rate) < SLOW_TURN:
             return self._ask(engine)
         # Follow a profile along a bent way up to the take-off; the engine takes over where it is straight
-        found = plan_approach_profile(engine, goal.length_m, goal.kind, goal.along_m - self.along_m)
-        if isinstance(found, str):
-            self.trouble = found
+        run_up = engine.jumper.find_run_up(goal.length_m, goal.kind, goal.along_m - self.along_m)
+        if isinstance(run_up, str):
+            self.trouble = run_up
             return False
-        profile, foot = found
+        profile, foot = run_up.profile, run_up.foot
         limit = np.interp(self.along_m + profile.distance(profile.times), self.way.lengths, self._limits)
         if (profile.speed(profile.times) > np.maximum(1.1 * limit, self._slowest)).any():
             self.trouble = "the way bends too much for the speed"

@@ -16,10 +16,10 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.locomotion.planning.ground_path import (
     HANDLE,
-    SPACING_M,
     GroundPath,
     evaluate_bezier,
     heading_vector,
+    quintic_controls,
     resample_evenly,
 )
 
@@ -136,18 +136,6 @@ NUM_COARSE_POINTS, NUM_FINE_POINTS = 40, 400  # points of a curve, to compare an
 MAX_DETOURS_TRIED: Final = 12
 
 
-def quintic_controls(
-    start: FloatArray, heading: float, end: FloatArray, end_heading: float, handle: float
-) -> FloatArray:
-    """Control points ``(6, 2)`` of a Bézier curve of degree five that begins and ends straight.
-
-    Two even control points at each end make the curvature zero there; the end speeds are those of the cubic.
-    """
-    arm = 0.6 * handle * float(np.linalg.norm(end - start))
-    out, back = arm * heading_vector(heading), arm * heading_vector(end_heading)
-    return np.stack([start, start + out, start + 2.0 * out, end - 2.0 * back, end - back, end])
-
-
 def find_detour(
     obstacle: Obstacle,
     position: FloatArray,
@@ -174,37 +162,28 @@ def find_detour(
         The way from the walker on, or None when no side is free.
     """
     extent = obstacle.extent_from(position, heading_rad)
-    free = [
-        way
-        for name in ("left", "right")
-        if side in (None, name)
-        for way in [_search_side(extent, name, position, heading_rad, radius_m, (obstacle, *others))]
-        if way is not None
-    ]
-    return min(free, key=lambda way: way.length_m, default=None)
-
-
-def _search_side(
-    extent: Extent, side: str, position: FloatArray, heading: float, radius: float, boxes: Sequence[Obstacle]
-) -> GroundPath | None:
-    own = SIDE_FRACTION * min(extent.length_m, 1.0)
-    for attempt in range(MAX_DETOURS_TRIED):
-        margin = radius + SWAY_M + (own if attempt == 0 else 0.0) + DETOUR_STEP_M * max(0, attempt - 1)
-        offset = extent.left + margin if side == "left" else extent.right - margin
-        tried = [
-            pair for handle in HANDLES for pair in _detour_controls(extent, offset, handle, position, heading, margin)
-        ]
-        rough = [GroundPath(_sample_controls(pair, NUM_COARSE_POINTS, 0.1)) for pair in tried]
-        clearances = [min(box.distance(way.points).min() for box in boxes) for way in rough]
-        free = [i for i, clearance in enumerate(clearances) if clearance >= radius + 0.5 * SWAY_M]
-        if free:
-            best = min(free, key=lambda i: float(np.abs(rough[i].curvatures).max()))
-            return GroundPath(_sample_controls(tried[best], NUM_FINE_POINTS, SPACING_M))
-    return None
-
-
-def _sample_controls(pair: tuple[FloatArray, FloatArray], count: int, spacing_m: float) -> FloatArray:
-    return resample_evenly(np.concatenate([evaluate_bezier(controls, count) for controls in pair]), spacing_m)
+    boxes, own = (obstacle, *others), SIDE_FRACTION * min(extent.length_m, 1.0)
+    ways: list[GroundPath] = []
+    for name in ("left", "right") if side is None else (side,):
+        for attempt in range(MAX_DETOURS_TRIED):
+            margin = radius_m + SWAY_M + (own if attempt == 0 else 0.0) + DETOUR_STEP_M * max(0, attempt - 1)
+            offset = extent.left + margin if name == "left" else extent.right - margin
+            tried = [
+                pair
+                for handle in HANDLES
+                for pair in _detour_controls(extent, offset, handle, position, heading_rad, margin)
+            ]
+            # Of the ways that are free, compared by few points, the one that bends least is taken.
+            curves = [np.concatenate([evaluate_bezier(c, NUM_COARSE_POINTS) for c in pair]) for pair in tried]
+            rough = [GroundPath(resample_evenly(curve, 0.1)) for curve in curves]
+            clearances = [min(box.distance(way.points).min() for box in boxes) for way in rough]
+            free = [i for i, clearance in enumerate(clearances) if clearance >= radius_m + 0.5 * SWAY_M]
+            if free:
+                best = min(free, key=lambda i: float(np.abs(rough[i].curvatures).max()))
+                curve = np.concatenate([evaluate_bezier(c, NUM_FINE_POINTS) for c in tried[best]])
+                ways.append(GroundPath(resample_evenly(curve)))
+                break
+    return min(ways, key=lambda way: way.length_m, default=None)
 
 
 def _detour_controls(
@@ -219,8 +198,9 @@ def _detour_controls(
             continue
         first = position + (extent.front - early) * ahead + offset * left
         last = position + (extent.rear + early) * ahead + offset * left
-        out = quintic_controls(position, heading, first, heading, handle)
-        found.append((out, quintic_controls(last, heading, home, heading, handle)))
+        # The end speeds are those of the cubic with these handles.
+        arm, back = (0.6 * handle * float(np.linalg.norm(way)) * ahead for way in (first - position, home - last))
+        found.append((quintic_controls(position, arm, first, arm), quintic_controls(last, back, home, back)))
     return found
 
 
@@ -235,7 +215,16 @@ def find_route(start: FloatArray, goal: FloatArray, boxes: Sequence[Obstacle], *
     Raises:
         InputError: there is none.
     """
-    nodes = np.concatenate([start[None], goal[None], *[_corner_points(box, radius_m + CLEARANCE_M) for box in boxes]])
+    # Nodes are the ends and, round each corner of a box, two points that keep away from it.
+    rows, away = [start, goal], radius_m + CLEARANCE_M
+    for box in boxes:
+        centre = np.array(box.position)
+        along, across = heading_vector(box.heading_rad), heading_vector(box.heading_rad + 0.5 * np.pi)
+        for corner in box.corners():
+            side = np.sign([(corner - centre) @ along, (corner - centre) @ across])
+            rows += [corner + away * (side[0] * along + 0.4 * side[1] * across)]
+            rows += [corner + away * (0.4 * side[0] * along + side[1] * across)]
+    nodes = np.array(rows)
     is_open = _is_free(nodes, boxes, radius_m)
     is_open[:2] = True
     # Dijkstra's search; a line of sight is tested only where it would shorten the way.
@@ -251,33 +240,19 @@ def find_route(start: FloatArray, goal: FloatArray, boxes: Sequence[Obstacle], *
             continue
         for to in np.flatnonzero(is_open):
             new = cost + float(np.hypot(*(nodes[to] - nodes[at])))
-            if new < best.get(int(to), np.inf) and _is_visible(nodes[at], nodes[to], boxes, radius_m):
+            if new >= best.get(int(to), np.inf):
+                continue
+            count = max(2, int(np.hypot(*(nodes[to] - nodes[at])) / VISIBILITY_STEP_M))
+            line = nodes[at] + np.linspace(0.0, 1.0, count)[:, None] * (nodes[to] - nodes[at])
+            ends = min(3, count // 3)  # starts and ends close to a box are allowed
+            if _is_free(line[ends : count - ends], boxes, radius_m).all():
                 best[int(to)], before[int(to)] = new, at
                 heappush(heap, (new, int(to)))
     raise InputError("no way leads from the start to the goal", "Move them, or open a gap of a metre")
 
 
-def _corner_points(box: Obstacle, away: float) -> FloatArray:
-    """Points round the corners of a box, two to a corner."""
-    corners, centre = box.corners(), np.array(box.position)
-    along, across = heading_vector(box.heading_rad), heading_vector(box.heading_rad + 0.5 * np.pi)
-    rows: list[FloatArray] = []
-    for corner in corners:
-        side = np.sign([(corner - centre) @ along, (corner - centre) @ across])
-        rows += [corner + away * (side[0] * along + 0.4 * side[1] * across)]
-        rows += [corner + away * (0.4 * side[0] * along + side[1] * across)]
-    return np.array(rows)
-
-
 def _is_free(points: FloatArray, boxes: Sequence[Obstacle], radius: float) -> np.ndarray:
     return np.all([box.distance(points) >= radius for box in boxes], axis=0) if boxes else np.ones(len(points), bool)
-
-
-def _is_visible(a: FloatArray, b: FloatArray, boxes: Sequence[Obstacle], radius: float) -> bool:
-    count = max(2, int(np.hypot(*(b - a)) / VISIBILITY_STEP_M))
-    line = a + np.linspace(0.0, 1.0, count)[:, None] * (b - a)
-    ends = min(3, count // 3)  # starts and ends close to a box are allowed
-    return bool(_is_free(line[ends : count - ends], boxes, radius).all())
 
 
 def shift_path_past(
@@ -286,9 +261,11 @@ def shift_path_past(
     """The way, shifted to one side where it passes a box; None if that takes more than ``slack_m``."""
     corners = box.corners()
     along = np.array([way.nearest(corner) for corner in corners])
-    left = left_vectors(way.heading_at(along))
+    headings = way.heading_at(along)
+    left = np.stack([np.cos(headings), -np.sin(headings)], axis=-1)
     beside = np.einsum("ij,ij->i", corners - way.point_at(along), left)
     away = radius_m + CLEARANCE_M
+    # To either side of the box, the nearer one first
     shifts = sorted((float(beside.max()) + away, float(beside.min()) - away), key=abs)
     for shift in shifts:
         if abs(shift) > slack_m:
@@ -298,12 +275,8 @@ def shift_path_past(
         ramp = max(1.0, SHIFT_RAMP * abs(shift))
         u = np.clip(np.minimum((way.lengths - first + ramp) / ramp, (last + ramp - way.lengths) / ramp), 0.0, 1.0)
         bump = shift * u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
-        bent = resample_evenly(way.points + bump[:, None] * left_vectors(way.headings))
+        sideways = np.stack([np.cos(way.headings), -np.sin(way.headings)], axis=-1)
+        bent = resample_evenly(way.points + bump[:, None] * sideways)
         if box.distance(bent).min() >= radius_m:
             return bent
     return None
-
-
-def left_vectors(headings: FloatArray) -> FloatArray:
-    """Unit vectors ``(..., 2)`` to the left of headings."""
-    return np.stack([np.cos(headings), -np.sin(headings)], axis=-1)

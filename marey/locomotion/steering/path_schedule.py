@@ -1,46 +1,16 @@
-"""Schedules along a path: parameters over time for an engine, and run-ups that put the take-off toe on its place."""
+"""Schedules along a path: parameters over time for an engine."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import cos, sin
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray
 from marey.locomotion.planning.ground_path import FAST_CURVES, GroundPath, curvature_speed_limit, limit_acceleration
-from marey.locomotion.planning.run_up import clamp_approach_speed
-from marey.locomotion.planning.speed_profile import FrequencyTable, SpeedProfile, plan_profile
-from marey.locomotion.transitions.approach import find_planted_toe
-
-if TYPE_CHECKING:
-    from marey.locomotion.engine.character import Engine
-
-
-def plan_approach_profile(
-    engine: Engine, length_m: float, kind: str, ahead_m: float, *, feet: tuple[str, ...] = ("right", "left")
-) -> tuple[SpeedProfile, str] | str:
-    """Profile and foot of a run-up with ``ahead_m`` to the take-off toe, or the reason why there is none.
-
-    Speeds that the jump allows are tried from the nearest to the present one on, and both feet.
-    """
-    book, leg, now = engine.jumper.jumps, engine.leg_length_m, engine.parameters
-    wanted, tolerance = (float(v) for v in book.run_up(kind, length_m, leg))
-    run, table, why = (1.0 if kind == "run" else 0.0), FrequencyTable.from_source(engine), "too slow"
-    for speed in (clamp_approach_speed(now.speed, wanted, tolerance), wanted, wanted - tolerance, wanted + tolerance):
-        for foot in feet if speed > 0.05 else ():
-            plan, _ = engine.jumper.preview(length_m, kind, speed, foot=foot)
-            reach = float(find_planted_toe(plan, np.asarray(book.rest_heights_m(leg)))[1])
-            strike = float(plan.gait.events[0 if foot == "right" else 4]) % 1.0
-            profile = plan_profile(
-                table, now.speed, speed, ahead_m - reach, engine.phase % 1.0, run=(now.run, run), foot=strike
-            )
-            if profile.is_feasible:
-                return profile, foot
-            why = profile.status
-    return why
-
+from marey.locomotion.planning.speed_profile import SpeedProfile
 
 KNOT_S: Final = 1.0 / 30.0  # [s] a quadratic is a straight line within 0.1 mm/s
 CORRECTION_DISTANCE_M: Final = 0.6  # [m] over which an offset from the way dies out
@@ -129,7 +99,7 @@ def compute_turn_rates(way: GroundPath, course: PathSchedule, position: FloatArr
     without swinging. The walker's motion is predicted, so that the rates need no later correction.
     """
     points, headings = way.point_at(course.along_m), way.heading_at(course.along_m)
-    bends = way.curvature_at(course.along_m)
+    bends = np.interp(course.along_m, way.lengths, way.curvatures, left=0.0, right=0.0)
     rates = np.empty(len(course.times_s))
     (x, z), heading = (float(v) for v in position), heading_rad
     for i in range(len(rates)):
@@ -137,6 +107,7 @@ def compute_turn_rates(way: GroundPath, course: PathSchedule, position: FloatArr
         left = (x - points[i, 0]) * cos(angle) - (z - points[i, 1]) * sin(angle)
         bend = float(bends[i]) - left / CORRECTION_DISTANCE_M**2 - 2.0 * sin(heading - angle) / CORRECTION_DISTANCE_M
         rates[i] = min(max(float(course.speeds[i]) * bend, -MAX_CORRECTED_TURN_RADPS), MAX_CORRECTED_TURN_RADPS)
+        # The walker's own arc up to the next knot
         if i + 1 == len(rates):
             break
         step = float(course.times_s[i + 1] - course.times_s[i])

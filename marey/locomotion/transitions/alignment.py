@@ -66,11 +66,6 @@ class Alignment:
             raise UnknownNameError("blend rate", self.rate, "Alignment", ALIGNMENT_RATES)
 
     @property
-    def rates(self) -> tuple[float, float]:
-        """Rates of the progress [1/s] at its start and at its end, alpha and beta."""
-        return self._rate(0.0), self._rate(1.0)
-
-    @property
     def duration_s(self) -> float:
         """How long the blend lasts."""
         return self.time_of(1.0)
@@ -88,7 +83,7 @@ class Alignment:
             start, stop = h * float(rates[i]), h * float(rates[i + 1])
             bend = u * (start + u * (3.0 * rise - 2.0 * start - stop + u * (start + stop - 2.0 * rise)))
             return float(PROGRESS_TABLE[i]) + bend
-        alpha, beta = self.rates
+        alpha, beta = self._rate(0.0), self._rate(1.0)
         slope = beta - alpha
         grown = time_s if abs(slope) < SAME_RATE * alpha else expm1(min(slope * time_s, 700.0)) / slope
         return min(max(alpha * grown, 0.0), 1.0)
@@ -97,7 +92,7 @@ class Alignment:
         """When the progress ``p`` is reached [s]; the inverse of :meth:`progress`."""
         if self.bends != NO_BEND:
             return float(np.interp(p, PROGRESS_TABLE, _tabulate_progress(self)[0]))
-        alpha, beta = self.rates
+        alpha, beta = self._rate(0.0), self._rate(1.0)
         slope = beta - alpha
         return p / alpha if abs(slope) < SAME_RATE * alpha else log1p(slope * p / alpha) / slope
 
@@ -209,6 +204,7 @@ def find_matching_phase(first: HeldStance, at: float, second: HeldStance, window
     """
     goal = first.over(at)
     low, high = window
+    # No phase of the window may be alike: then its nearer end
     below, above = (second.over(phase) - goal for phase in window)
     if below >= 0.0 or above <= 0.0:
         return low if below >= 0.0 else high

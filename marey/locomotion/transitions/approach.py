@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, MareyWarning, frozen
 from marey.locomotion.checks import check_name, check_positive
-from marey.locomotion.model.locomotion_model import EFFECTORS
 from marey.locomotion.model.walker import GaitWalker
 from marey.locomotion.planning.ground_path import heading_vector
 from marey.locomotion.planning.run_up import MAX_ACCELERATION, clamp_approach_speed, gait_change_speed, plan_run_up
-from marey.locomotion.planning.speed_profile import FrequencyTable, plan_profile
+from marey.locomotion.planning.speed_profile import FrequencyTable, SpeedProfile, plan_profile
 from marey.locomotion.transitions.clips import (
     LEFT,
     RIGHT,
@@ -24,7 +24,7 @@ from marey.locomotion.transitions.clips import (
     blend_frames,
     place_frame,
 )
-from marey.locomotion.transitions.jump_plan import LeapPlan, find_takeoff_foot, plan_leap
+from marey.locomotion.transitions.jump_plan import LeapPlan, find_planted_toe, plan_leap
 
 REQUEST_KINDS: Final = ("walk", "run", "standing")
 REQUEST_PRIORITIES: Final = ("jump-parameters", "jump-now")
@@ -119,11 +119,20 @@ def plan_approach(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -
     if request.kind == "standing":
         speed = walker.parameters.speed
         return JumpApproach(request, 0.0, 0.0, abs(speed) / STOPPING_MPS2 if abs(speed) > SAME_VALUE else 0.0, 0.0)
-    return (
-        _plan_ramp_approach(walker, jumps, request)
-        if request.takeoff is None
-        else _plan_profile_approach(walker, jumps, request)
-    )
+    if request.takeoff is None:
+        return _plan_ramp_approach(walker, jumps, request)
+    # A speed profile whose last heel strike puts the take-off toe on its place, once the turn has died out
+    heading = walker.heading_rad + 0.5 * MIN_TURN_CHANGE_S * walker.parameters.turn_rate
+    ahead = float((np.array(request.takeoff) - walker.position) @ heading_vector(heading))
+    found = find_run_up(walker, jumps, (request,), ahead)
+    if isinstance(found, list):
+        raise InputError(
+            f"no run-up ends at {request.takeoff}, {ahead:.2f} m ahead: {found[0]}",
+            "Take off farther away, or slow down",
+        )
+    profile = found.profile
+    knots = profile.times, profile.speed(profile.times), profile.run_at(profile.times)
+    return JumpApproach(request, found.speed, profile.run[1], profile.duration_s, profile.num_cycles, knots)
 
 
 def fit_request_to_gait(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> JumpRequest:
@@ -148,7 +157,9 @@ def fit_request_to_gait(walker: GaitWalker, jumps: ModelJumps, request: JumpRequ
 
 def _plan_ramp_approach(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> JumpApproach:
     now = walker.parameters
-    speed, run = _approach_speeds(walker, jumps, request)[0], _run_fraction(request)
+    run = float(request.kind == "run")
+    wanted, tolerance = jumps.run_up(request.kind, request.length_m, now.leg_length_m)
+    speed = clamp_approach_speed(now.speed, wanted, tolerance)
     # A turn dies out first; whoever already does what is wanted needs no time to change.
     strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
     least = (
@@ -183,50 +194,36 @@ def _is_steady(walker: GaitWalker, speed: float, run: float) -> bool:
     return all(abs(change) < SAME_VALUE for change in changes)
 
 
-def _run_fraction(request: JumpRequest) -> float:
-    return 1.0 if request.kind == "run" else 0.0
+class RunUp(NamedTuple):
+    """A run-up whose last heel strike puts the take-off toe on its place."""
+
+    profile: SpeedProfile
+    speed: float  # [m/s] at the take-off
+    foot: str
 
 
-def _approach_speeds(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> tuple[float, ...]:
-    """Speeds at which the jump can be approached, the one nearest to the present first."""
-    leg = walker.parameters.leg_length_m
-    wanted, tolerance = jumps.run_up(request.kind, request.length_m, leg)
-    nearest = clamp_approach_speed(walker.parameters.speed, wanted, tolerance)
-    return nearest, wanted, wanted - tolerance, wanted + tolerance
+def find_run_up(
+    walker: GaitWalker, jumps: ModelJumps, requests: Sequence[JumpRequest], ahead_m: float
+) -> RunUp | list[str]:
+    """Run-up with ``ahead_m`` to the take-off toe, or the reasons why there is none.
 
-
-def _plan_profile_approach(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> JumpApproach:
-    """A speed profile whose last heel strike puts the take-off toe on its place."""
-    now, run = walker.parameters, _run_fraction(request)
-    table = FrequencyTable.from_source(walker)
-    assert request.takeoff is not None
-    heading = walker.heading_rad + 0.5 * MIN_TURN_CHANGE_S * now.turn_rate  # once the turn has died out
-    ahead = float((np.array(request.takeoff) - walker.position) @ heading_vector(heading))
-    reasons: list[str] = []
-    for speed in _approach_speeds(walker, jumps, request):
-        if speed < STANDING_MPS:
-            continue
-        # The planted take-off toe will be ahead of the carriage at the heel strike.
-        plan = plan_leap_for(walker, jumps, request, speed, position=np.zeros(2), heading_rad=0.0)
-        way = ahead - float(find_planted_toe(plan, jumps.rest_heights_m(walker.parameters.leg_length_m))[1])
-        strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
-        profile = plan_profile(table, now.speed, speed, way, walker.phase % 1.0, run=(now.run, run), foot=strike)
-        if profile.is_feasible:
-            knots = profile.times, profile.speed(profile.times), profile.run_at(profile.times)
-            return JumpApproach(request, speed, run, profile.duration_s, profile.num_cycles, knots)
-        reasons.append(profile.status)
-    raise InputError(
-        f"no run-up ends at {request.takeoff}, {ahead:.2f} m ahead: {reasons[0]}", "Take off farther away, or slow down"
-    )
-
-
-def find_planted_toe(plan: LeapPlan, rest_heights: FloatArray) -> FloatArray:
-    """Where the take-off toe is held ``(x, z)`` [m]: before the ankle as far as a flat foot reaches."""
-    ankle, toe = (0, 1) if plan.side == RIGHT else (2, 3)
-    place, along = find_takeoff_foot(plan)
-    bone = float(np.linalg.norm(plan.skeleton.offsets[plan.skeleton.names.index(EFFECTORS[toe])]))
-    reach = np.sqrt(max(bone**2 - float(rest_heights[ankle] - rest_heights[toe]) ** 2, 0.0))
-    return place + reach * along
+    Speeds that the jump allows are tried from the nearest to the present one on, and with each of them the requests,
+    which differ in their foot alone.
+    """
+    now, kind, reasons = walker.parameters, requests[0].kind, list[str]()
+    leg, run, table = now.leg_length_m, float(kind == "run"), FrequencyTable(*walker.frequency_table())
+    wanted, tolerance = jumps.run_up(kind, requests[0].length_m, leg)
+    for speed in (clamp_approach_speed(now.speed, wanted, tolerance), wanted, wanted - tolerance, wanted + tolerance):
+        for request in requests if speed > STANDING_MPS else ():
+            # The planted take-off toe will be ahead of the carriage at the heel strike.
+            plan = plan_leap_for(walker, jumps, request, speed, position=np.zeros(2), heading_rad=0.0)
+            way = ahead_m - float(find_planted_toe(plan, jumps.rest_heights_m(leg))[1])
+            strike = float(plan.gait.events[4 * request.side]) % 1.0
+            profile = plan_profile(table, now.speed, speed, way, walker.phase % 1.0, run=(now.run, run), foot=strike)
+            if profile.is_feasible:
+                return RunUp(profile, speed, request.foot)
+            reasons.append(profile.status)
+    return reasons or ["too slow"]
 
 
 def plan_leap_for(
@@ -240,7 +237,7 @@ def plan_leap_for(
     phase: float | None = None,
 ) -> LeapPlan:
     """Plan the leap from a gait of a given speed [m/s] at a place ``(x, z)`` [m]."""
-    run = _run_fraction(request)
+    run = float(request.kind == "run")
     gait = ConstantGait(walker, speed, run, walker.frequency(speed, run), np.array(walker.events(speed, run)))
     body = jumps.skeleton_for(walker.parameters.leg_length_m)
     clip = get_jump_clip(walker, jumps, request)

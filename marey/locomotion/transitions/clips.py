@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import acos, cos, sin, sqrt
 from typing import Final, NamedTuple
 
@@ -17,10 +16,11 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, UnknownNameError, kernel
 from marey.lie.kernels import exp, multiply, quaternion_at, rotate, write_rotation
+from marey.locomotion.model.clockwork import NEVER_S
 from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.model.locomotion_model import EFFECTORS, EVENTS, LocomotionModel
-from marey.locomotion.model.synthesis import BodyArrays, write_effectors
-from marey.locomotion.model.walker import NEVER_S, GaitWalker, make_body_arrays
+from marey.locomotion.model.synthesis import write_effectors
+from marey.locomotion.model.walker import GaitWalker, make_body_arrays
 from marey.motion.editing import opposite_joints
 from marey.skeleton import Skeleton
 
@@ -50,6 +50,7 @@ def write_jump_frame(
         start, stop = rows[i, c], rows[i + 1, c]
         before = rows[i - 1, c] if i > 0 else 3.0 * rows[0, c] - 3.0 * rows[1, c] + rows[2, c]
         after = rows[i + 2, c] if i + 2 <= last else 3.0 * stop - 3.0 * start + rows[i - 1, c]
+        # Hermite's cubic with the slopes of Catmull-Rom; beyond the ends the parabola through three rows goes on.
         slope, end_slope, rise = 0.5 * (stop - before), 0.5 * (after - start), stop - start
         cubic = slope + end_slope - 2.0 * rise
         row[c] = start + u * (slope + u * (3.0 * rise - 2.0 * slope - end_slope + u * cubic))
@@ -78,6 +79,7 @@ def blend_poses_in_place(
         root[c] += weight * (to_root[c] - root[c])
     for j in range(rotations.shape[0]):
         a, b = quaternion_at(rotations, j), quaternion_at(to, j)
+        # SLERP: sin((1 - w) angle) a + sin(w angle) b, over sin(angle), the nearer of b and -b
         cosine = a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]
         sign = -1.0 if cosine < 0.0 else 1.0
         sine = sqrt(max(1.0 - cosine * cosine, 0.0))
@@ -159,13 +161,9 @@ def blend_frames(a: PoseFrame, b: PoseFrame, weight: float) -> PoseFrame:
 def compute_effectors(skeleton: Skeleton, frame: PoseFrame) -> FloatArray:
     """World positions ``(4, 3)`` [m] of the ankles and toes, in the order of EFFECTORS."""
     out = np.empty((len(EFFECTORS), 3))
-    write_effectors(_cached_body_arrays(skeleton), 1.0, frame.root, frame.rotations, out)
+    body = make_body_arrays(skeleton, 1.0, froude=True, cubic=True)
+    write_effectors(body, 1.0, frame.root, frame.rotations, out)
     return out
-
-
-@lru_cache(maxsize=16)
-def _cached_body_arrays(skeleton: Skeleton) -> BodyArrays:
-    return make_body_arrays(skeleton, 1.0, froude=True, cubic=True)
 
 
 def solve_ground_shift(held: FloatArray, moved: FloatArray, heading_rad: float) -> FloatArray:

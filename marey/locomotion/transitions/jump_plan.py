@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray
+from marey.locomotion.model.locomotion_model import EFFECTORS
 from marey.locomotion.planning.ground_path import heading_vector
 from marey.locomotion.transitions.alignment import (
     BLEND_WEIGHTS,
@@ -87,39 +88,34 @@ class LeapPlan:
         toe_off, strike, _ = self.times_s
         return "blend-in" if time_s < toe_off else "jump" if time_s < strike else "blend-out"
 
+    def phases(self, time_s: float) -> tuple[float, float]:
+        """Phases of gait and jump; from the toe off to the landing the gait's goes evenly from one to the other."""
+        toe_off, strike, _ = self.times_s
+        if time_s < toe_off:
+            return self.into.phases(self.into.progress(time_s))
+        if time_s >= strike:
+            jump, gait = self.out.phases(self.out.progress(time_s - strike))
+            return gait, jump
+        u = (time_s - toe_off) / (strike - toe_off)
+        gait = (1.0 - u) * self.into.a[1] + u * max(self.out.b[0], self.into.a[1])
+        return gait, self.into.b[1] + (time_s - toe_off) / self.jump.duration_s
+
     def frame(self, time_s: float) -> PoseFrame:
         """Raw pose at a time since the heel strike [s]."""
         toe_off, strike, _ = self.times_s
+        gait, phase = self.phases(time_s)
+        jump = place_frame(self.jump.frame(phase), self.anchor, self.heading_rad)
+        weigh = BLEND_WEIGHTS[self.weight]
         if time_s < toe_off:
-            p = self.into.progress(time_s)
-            phase, jump_phase = self.into.phases(p)
-            return blend_frames(
-                self._gait(self.start, self.into.a[0], phase), self._jump(jump_phase), BLEND_WEIGHTS[self.weight](p)
-            )
+            return blend_frames(self._gait(self.start, self.into.a[0], gait), jump, weigh(self.into.progress(time_s)))
         if time_s < strike:
-            return self._jump(self._jump_phase(time_s))
-        p = self.out.progress(time_s - strike)
-        jump_phase, phase = self.out.phases(p)
-        return blend_frames(
-            self._jump(jump_phase), self._gait(self.landing, self.out.b[0], phase), BLEND_WEIGHTS[self.weight](p)
-        )
-
-    def jump_phase(self, time_s: float) -> float:
-        """Phase of the jump at a time since the heel strike."""
-        toe_off, strike, _ = self.times_s
-        if time_s < toe_off:
-            return self.into.phases(self.into.progress(time_s))[1]
-        return self._jump_phase(time_s) if time_s < strike else self.out.phases(self.out.progress(time_s - strike))[0]
+            return jump
+        progress = self.out.progress(time_s - strike)
+        return blend_frames(jump, self._gait(self.landing, self.out.b[0], gait), weigh(progress))
 
     def gait_phase(self, time_s: float) -> float:
-        """Phase of the gait; from the toe off to the landing it goes evenly from the one to the other."""
-        toe_off, strike, _ = self.times_s
-        if time_s < toe_off:
-            return self.into.phases(self.into.progress(time_s))[0]
-        if time_s >= strike:
-            return self.out.phases(self.out.progress(time_s - strike))[1]
-        u = (time_s - toe_off) / (strike - toe_off)
-        return (1.0 - u) * self.into.a[1] + u * max(self.out.b[0], self.into.a[1])
+        """Phase of the gait."""
+        return self.phases(time_s)[0]
 
     def carriage(self, time_s: float) -> FloatArray:
         """Where the character is on the ground ``(x, z)`` [m]; straight between the toe off and the landing."""
@@ -134,12 +130,6 @@ class LeapPlan:
     def _carriage(self, start: FloatArray, cycles: float) -> FloatArray:
         return start + self.gait.speed / self.gait.frequency_hz * cycles * heading_vector(self.heading_rad)
 
-    def _jump_phase(self, time_s: float) -> float:
-        return self.into.b[1] + (time_s - self.times_s[0]) / self.jump.duration_s
-
-    def _jump(self, phase: float) -> PoseFrame:
-        return place_frame(self.jump.frame(phase), self.anchor, self.heading_rad)
-
     def _gait(self, start: FloatArray, window: float, phase: float) -> PoseFrame:
         return place_frame(self.gait.frame(phase), self._carriage(start, phase - window), self.heading_rad)
 
@@ -153,9 +143,8 @@ LAST_PHASE: Final = 1.0  # [-] of a jump
 LATEST_ENTRY: Final = 0.4  # [-] of a stance: a motion is entered no later
 EARLIEST_EXIT: Final = 0.5  # [-] of a stance: nor left earlier
 EARLIEST_ENTRY: Final = -0.15  # [-] of a stance: nor earlier, while its foot still comes down
-SWING_ALIGNMENT: Final = (
-    0.5  # [-] how much the swings of both motions are brought together; all of it makes the body hurry
-)
+# [-] how much the swings of both motions are brought together; all of it makes the body hurry
+SWING_ALIGNMENT: Final = 0.5
 
 
 def plan_leap(
@@ -187,9 +176,11 @@ def plan_leap(
     into, out = align_windows(stances, gait, jump, side, phase, rate)
     start, ahead = np.array(position, dtype=np.float64), heading_vector(heading_rad)
     off, on = stances.leaving, stances.landing
+    # The jump's frame: its ankle falls on the gait's held one.
     here = start + off.stride_m * (off.held - into.a[0]) * ahead
     held = compute_effectors(skeleton, place_frame(gait.frame(off.held), here, heading_rad))[off.ankle]
     anchor = solve_ground_shift(held, stances.push.foot, heading_rad)
+    # The carriage after the landing: the gait's ankle falls on the jump's.
     struck = compute_effectors(skeleton, place_frame(jump.frame(out.a[0]), anchor, heading_rad))[on.ankle]
     carriage = solve_ground_shift(struck, on.foot, heading_rad) - on.stride_m * (on.held - out.b[0]) * ahead
     strike = into.duration_s + (out.a[0] - into.b[1]) * jump.duration_s
@@ -228,9 +219,11 @@ def align_windows(
     a jump's leg may swing later than a walk's: both swings are brought nearer, lest they meet in the ground.
     """
     leaving, landing = split_gait_events(gait.events, side)
+    # Whole stances of the thesis: of the take-off foot in gait and jump, of the landing foot in jump and gait
     late = 0.0 if phase is None else (phase - leaving[STRIKE] + 0.5) % 1.0 - 0.5
     hold, land = (jump.events[STRIKE], jump.events[TOE_OFF]), (jump.events[4], min(jump.events[7], LAST_PHASE))
     whole, after = (leaving[STRIKE] + late, leaving[TOE_OFF]), (landing[STRIKE], landing[TOE_OFF])
+    # Narrowed to where the body stands alike over its foot in both motions
     entry = find_matching_phase(stances.leaving, whole[0], stances.push, _sub_window(hold, 0.0, LATEST_ENTRY))
     left = find_matching_phase(stances.push, hold[1], stances.leaving, _sub_window(whole, EARLIEST_EXIT, 1.0))
     back = find_matching_phase(stances.land, land[0], stances.landing, _sub_window(after, EARLIEST_ENTRY, LATEST_ENTRY))
@@ -238,18 +231,22 @@ def align_windows(
     jump_hz = 1.0 / jump.duration_s
     into = Alignment((whole[0], left), (entry, hold[1]), gait.frequency_hz, jump_hz, rate)
     out = Alignment(land, (back, done), jump_hz, gait.frequency_hz, rate)
+    # Both swings are brought nearer where the jump's leg passes later than the gait's.
     skeleton, feet = stances.push.skeleton, (stances.land.ankle, stances.push.ankle)
     first, second = (find_foot_passing(skeleton, motion, at, *feet) for motion, at in ((gait, into.a), (jump, into.b)))
     return into.bend_to_meet(first, second, part=SWING_ALIGNMENT) if first < second else into, out
 
 
-def find_takeoff_foot(plan: LeapPlan) -> tuple[FloatArray, FloatArray]:
-    """Where the take-off ankle is held ``(x, z)`` [m], and the unit direction in which the foot points."""
+def find_planted_toe(plan: LeapPlan, rest_heights: FloatArray) -> FloatArray:
+    """Where the take-off toe is held ``(x, z)`` [m]: before the ankle as far as a flat foot reaches."""
     off = _make_leap_stances(plan.skeleton, plan.gait, plan.jump, plan.side).leaving
     here = plan.start + off.stride_m * (off.held - plan.into.a[0]) * heading_vector(plan.heading_rad)
     feet = compute_effectors(plan.skeleton, place_frame(plan.gait.frame(off.held), here, plan.heading_rad))[:, [0, 2]]
-    along = feet[off.ankle + 1] - feet[off.ankle]
-    return feet[off.ankle], along / np.linalg.norm(along)
+    ankle, toe = off.ankle, off.ankle + 1
+    along = feet[toe] - feet[ankle]
+    bone = float(np.linalg.norm(plan.skeleton.offsets[plan.skeleton.index(EFFECTORS[toe])]))
+    reach = np.sqrt(max(bone**2 - float(rest_heights[ankle] - rest_heights[toe]) ** 2, 0.0))
+    return feet[ankle] + reach * (along / np.linalg.norm(along))
 
 
 def _sub_window(window: tuple[float, float], start: float, stop: float) -> tuple[float, float]:
@@ -326,16 +323,12 @@ class StandingJumpPlan:
     end_position: FloatArray  # (2,) [m] carriage after
     blends_s: tuple[float, float]  # durations of both blends
     weight: str = "cubic"
+    end_phase: float = 0.0  # of standing
 
     @property
     def duration_s(self) -> float:
         """How long the whole jump lasts."""
         return self.jump.duration_s
-
-    @property
-    def end_phase(self) -> float:
-        """Phase of standing."""
-        return 0.0
 
     @property
     def times_s(self) -> tuple[float, float, float]:

@@ -15,10 +15,12 @@ from marey.locomotion.model.walker import GaitWalker, RawFrame, WalkerSnapshot
 from marey.locomotion.planning.parameters import GaitParameters
 from marey.locomotion.planning.run_up import MAX_ACCELERATION
 from marey.locomotion.transitions.approach import (
+    TAKEOFF_SIDES,
     JumpAnswer,
     JumpApproach,
     JumpRequest,
-    find_planted_toe,
+    RunUp,
+    find_run_up,
     get_jump_clip,
     plan_approach,
     plan_leap_for,
@@ -33,6 +35,7 @@ from marey.locomotion.transitions.clips import (
 from marey.locomotion.transitions.jump_plan import (
     LeapPlan,
     StandingJumpPlan,
+    find_planted_toe,
     plan_standing_jump,
     schedule_leap_footholds,
 )
@@ -83,7 +86,7 @@ class JumpStateMachine:
     """
 
     def __init__(self, walker: GaitWalker, jumps: ModelJumps) -> None:
-        self._walker, self._jumps = walker, jumps
+        self._walker, self.jumps = walker, jumps
         self._now = JumpState()
 
     # Asking
@@ -119,7 +122,7 @@ class JumpStateMachine:
         if self._now.stage == "leap":
             self._now = replace(self._now, queued=request)
             return JumpAnswer("queued", kind, length_m, foot, self.parameters.speed, 0.0, 0.0)
-        approach = plan_approach(self._walker, self._jumps, request)
+        approach = plan_approach(self._walker, self.jumps, request)
         self._adapt(approach)
         made = approach.request
         return JumpAnswer(
@@ -140,8 +143,14 @@ class JumpStateMachine:
         """Plan a leap from a gait of some speed [m/s] whose heel strikes at a place ``(x, z)`` [m]; changes nothing."""
         request = JumpRequest(length_m, kind, height_m, foot=foot)
         place = np.array(position, dtype=np.float64)
-        leap = plan_leap_for(self._walker, self._jumps, request, speed, position=place, heading_rad=heading_rad)
+        leap = plan_leap_for(self._walker, self.jumps, request, speed, position=place, heading_rad=heading_rad)
         return leap, schedule_leap_footholds(leap)
+
+    def find_run_up(self, length_m: float, kind: str, ahead_m: float) -> RunUp | str:
+        """Run-up to a leap, with either foot, ``ahead_m`` [m] to its take-off toe; or why there is none."""
+        requests = [JumpRequest(length_m, kind, foot=foot) for foot in TAKEOFF_SIDES]
+        found = find_run_up(self._walker, self.jumps, requests, ahead_m)
+        return found[-1] if isinstance(found, list) else found
 
     def cancel(self) -> bool:
         """Cancel a jump that has not begun or is queued; returns whether there was one."""
@@ -164,16 +173,11 @@ class JumpStateMachine:
     # Reading
 
     @property
-    def jumps(self) -> ModelJumps:
-        """The available jumps."""
-        return self._jumps
-
-    @property
     def takeoff(self) -> tuple[float, float] | None:
         """Where the take-off toe will be, or is ``(x, z)`` [m]; nothing unless a jump was asked for."""
         now = self._now
         if isinstance(now.plan, LeapPlan):
-            x, z = find_planted_toe(now.plan, self._jumps.rest_heights_m(self.parameters.leg_length_m))
+            x, z = find_planted_toe(now.plan, self.jumps.rest_heights_m(self.parameters.leg_length_m))
             return float(x), float(z)
         return None if now.request is None else now.request.takeoff
 
@@ -240,10 +244,19 @@ class JumpStateMachine:
         left = dt
         while True:
             step = min(left, max(self._now.deadline_s - self._now.clock_s, 0.0))
-            passed += self._move(step)
+            start = self._now.clock_s
+            self._now = replace(self._now, clock_s=start + step)
+            feet = self._now.feet
+            passed += self._walker.advance(step) if feet is None else feet.events(start, start + step)
             left -= step
             if self._now.deadline_s - self._now.clock_s <= MIN_STEP_S:
-                self._next()
+                # The stage is over: the next one begins.
+                if self._now.stage == "adapt":
+                    self._try_take_off()
+                elif self._now.stage == "leap":
+                    self._land()
+                else:
+                    self._now = JumpState()
             elif left <= MIN_STEP_S:
                 return passed
 
@@ -255,8 +268,8 @@ class JumpStateMachine:
         raw = now.plan.frame(now.clock_s)
         feet = compute_effectors(now.plan.skeleton, raw)
         until, landing = now.feet.next_plants(now.clock_s, feet)
-        planted = now.feet.planted(now.clock_s)
-        return RawFrame(raw.root, raw.rotations, planted, until, landing, self.parameters.leg_length_m)
+        planted, leg = now.feet.planted(now.clock_s), self.parameters.leg_length_m
+        return RawFrame(raw.root, raw.rotations, planted, until, landing, leg, np.zeros((4, 3)), np.zeros(2))
 
     def snapshot(self) -> JumpSnapshot:
         """All that :meth:`restore` needs."""
@@ -268,22 +281,6 @@ class JumpStateMachine:
         self._walker.restore(moment)
 
     # The states
-
-    def _move(self, step: float) -> tuple[str, ...]:
-        start = self._now.clock_s
-        self._now = replace(self._now, clock_s=start + step)
-        if self._now.feet is not None:
-            return self._now.feet.events(start, start + step)
-        return self._walker.advance(step)
-
-    def _next(self) -> None:
-        match self._now.stage:
-            case "adapt":
-                self._try_take_off()
-            case "leap":
-                self._land()
-            case _:
-                self._now = JumpState()
 
     def _adapt(self, approach: JumpApproach) -> None:
         wish = self.target
@@ -298,55 +295,44 @@ class JumpStateMachine:
         )
 
     def _try_take_off(self) -> None:
-        now, wait = self._now, self._time_to_take_off()
-        if wait == 0.0:
-            plan, feet = self._planned()
-            self._now = replace(self._now, stage="leap", clock_s=0.0, deadline_s=plan.duration_s, plan=plan, feet=feet)
-        elif now.clock_s + wait > now.latest_s:
-            warnings.warn("no heel strike in time for the jump; it was given up", MareyWarning, stacklevel=2)
-            self._restore_parameters()
-        else:
-            self._now = replace(now, deadline_s=now.clock_s + wait)
-
-    def _time_to_take_off(self) -> float:
-        """Time until the jump may begin, 0 for now [s]: a heel strike of the right foot, or standing still."""
-        walker, request = self._walker, self._now.request
+        """Begin the jump at a heel strike of the take-off foot, or from a stand; wait for it, or give up."""
+        now, walker, request = self._now, self._walker, self._now.request
         assert request is not None
+        here = walker.parameters
+        # Time until the jump may begin, 0 for now [s]
         if request.kind == "standing":
-            return 0.0 if walker.is_settled else TICK_S
-        now, rest = walker.parameters, walker.remaining_s
-        hertz = walker.frequency(now.speed, now.run)
-        if hertz <= 0.0:
-            return inf
-        strike = float(walker.events(now.speed, now.run)[4 * request.side])
-        missing = (strike - walker.phase + MAX_PHASE_LATE) % 1.0 - MAX_PHASE_LATE
-        if missing <= SAME_PHASE and rest <= TIME_TOL_S:
-            return 0.0
-        return (missing if missing > SAME_PHASE else missing + 1.0) / hertz
-
-    def _planned(self) -> tuple[JumpPlan, FootholdSchedule]:
-        walker, request = self._walker, self._now.request
-        assert request is not None
+            wait = 0.0 if walker.is_settled else TICK_S
+        elif (hertz := walker.frequency(here.speed, here.run)) <= 0.0:
+            wait = inf
+        else:
+            strike = float(walker.events(here.speed, here.run)[4 * request.side])
+            missing = (strike - walker.phase + MAX_PHASE_LATE) % 1.0 - MAX_PHASE_LATE
+            is_there = missing <= SAME_PHASE and walker.remaining_s <= TIME_TOL_S
+            wait = 0.0 if is_there else (missing if missing > SAME_PHASE else missing + 1.0) / hertz
+        if wait > 0.0:
+            if now.clock_s + wait > now.latest_s:
+                warnings.warn("no heel strike in time for the jump; it was given up", MareyWarning, stacklevel=2)
+                self._restore_parameters()
+            else:
+                self._now = replace(now, deadline_s=now.clock_s + wait)
+            return
+        plan: JumpPlan
         place, heading = walker.position, walker.heading_rad
         if request.kind != "standing":
-            leap = plan_leap_for(
-                walker,
-                self._jumps,
-                request,
-                self.parameters.speed,
-                position=place,
-                heading_rad=heading,
-                phase=walker.phase,
-            )  # fmt: skip
-            return leap, schedule_leap_footholds(leap)
-        stand = PoseFrame(*walker.pose_at(0.0, 0.0, 0.0, np.zeros(2), 0.0))
-        clip, body = get_jump_clip(walker, self._jumps, request), self._jumps.skeleton_for(self.parameters.leg_length_m)
-        jump = plan_standing_jump(body, stand, clip, place, heading)
-        # Foot plants of a two-foot jump: both feet leave and land alike
-        heel_off, toe_off, strike, toe_strike = jump.jump.events[2:6] * jump.duration_s
-        ankle = [(-np.inf, heel_off), (strike, np.inf)]
-        toe = [(-np.inf, toe_off), (toe_strike, np.inf)]
-        return jump, schedule_footholds(jump.skeleton, jump.frame, {0: ankle, 1: toe, 2: ankle, 3: toe})
+            plan = plan_leap_for(
+                walker, self.jumps, request, here.speed, position=place, heading_rad=heading, phase=walker.phase
+            )
+            feet = schedule_leap_footholds(plan)
+        else:
+            stand = PoseFrame(*walker.pose_at(0.0, 0.0, 0.0, np.zeros(2), 0.0))
+            clip, body = get_jump_clip(walker, self.jumps, request), self.jumps.skeleton_for(here.leg_length_m)
+            plan = plan_standing_jump(body, stand, clip, place, heading)
+            # Foot plants of a two-foot jump: both feet leave and land alike
+            heel_off, toe_off, strike, toe_strike = clip.events[2:6] * plan.duration_s
+            ankle = [(-np.inf, heel_off), (strike, np.inf)]
+            toe = [(-np.inf, toe_off), (toe_strike, np.inf)]
+            feet = schedule_footholds(body, plan.frame, {0: ankle, 1: toe, 2: ankle, 3: toe})
+        self._now = replace(now, stage="leap", clock_s=0.0, deadline_s=plan.duration_s, plan=plan, feet=feet)
 
     def _land(self) -> None:
         now = self._now
@@ -357,7 +343,7 @@ class JumpStateMachine:
             self._restore_parameters()
             return
         try:
-            self._adapt(plan_approach(self._walker, self._jumps, now.queued))
+            self._adapt(plan_approach(self._walker, self.jumps, now.queued))
         except InputError as error:
             warnings.warn(f"the next jump was given up: {error}", MareyWarning, stacklevel=2)
             self._restore_parameters()

@@ -14,8 +14,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.kinematics import retarget
-from marey.lie import SO3
-from marey.locomotion.units.gait_unit import measure_leg_length, unit_rows
+from marey.locomotion.units.gait_unit import measure_leg_length, sample_frames, unit_rows
 from marey.locomotion.units.jump_flight import SIDES
 from marey.motion import Motion, centre_of_mass, feet_down, find_runs, headings, lowpass, mirror, place
 from marey.skeleton import Skeleton, contact_points
@@ -73,9 +72,10 @@ def find_leaps(body: Motion, *, with_steps: bool = False) -> Iterator[CapturedJu
     down = _feet_down(body)
     for side, other in (SIDES, SIDES[::-1]):
         for start, off in find_runs(down[side]):
-            lands = [run for run in find_runs(down[other]) if off - _to_frames(body, 0.25) < run[0] and run[0] > start]
+            earliest = max(start, off - round(0.25 * body.rate_hz))
+            lands = [run for run in find_runs(down[other]) if run[0] > earliest]
             later = [run[0] for run in find_runs(down[side]) if run[0] > off]
-            if not lands or start == 0 or lands[0][0] - off > _to_frames(body, 0.9):
+            if not lands or start == 0 or lands[0][0] - off > round(0.9 * body.rate_hz):
                 continue
             land, leave = lands[0]
             off = _find_lift_off(body, side, start, off) if land > off else off
@@ -84,29 +84,25 @@ def find_leaps(body: Motion, *, with_steps: bool = False) -> Iterator[CapturedJu
                 continue
             if land <= off and not with_steps:
                 continue
-            yield _build_leap(body, side, (start, off, land, leave, end))
-
-
-def _build_leap(body: Motion, side: str, frames: tuple[int, int, int, int, int]) -> CapturedJump:
-    start, off, land, leave, end = frames
-    if side == "left":
-        body = mirror(body)
-    local = _to_local_frame(body, start, end, (off, land))
-    middle = 0.5 * (off + land)
-    toe_off, strike = (off, land) if land > off else (middle, middle)
-    knots = (np.array([start, toe_off, strike, end]) - start) / body.rate_hz
-    right = _find_stance_events(body, "right", start, off)
-    left = _find_stance_events(body, "left", land, min(leave, end))
-    events = (np.array([*right, *left]) - start) / body.rate_hz
-    jump = _measure_jump(local, knots, events, (off - start, land - start, leave - start), ("right",), ("left",))
-    return replace(jump, is_mirrored=side == "left")
+            # A leap from left to right is mirrored; a step without flight has one instant between its stances.
+            seen = mirror(body) if side == "left" else body
+            local = _to_local_frame(seen, start, end, (off, land))
+            middle = 0.5 * (off + land)
+            toe_off, strike = (off, land) if land > off else (middle, middle)
+            knots = (np.array([start, toe_off, strike, end]) - start) / body.rate_hz
+            right = _find_stance_events(seen, "right", start, off)
+            left = _find_stance_events(seen, "left", land, min(leave, end))
+            events = (np.array([*right, *left]) - start) / body.rate_hz
+            frames = (off - start, land - start, leave - start)
+            jump = _measure_jump(local, knots, events, frames, ("right",), ("left",))
+            yield replace(jump, is_mirrored=side == "left")
 
 
 def find_standing_jumps(body: Motion) -> Iterator[CapturedJump]:
     """Jumps from both feet to both feet, from rest to rest."""
     down = _feet_down(body)
     speed = np.linalg.norm(np.gradient(centre_of_mass(body), axis=0), axis=1) * body.rate_hz
-    reach = _to_frames(body, LANDED_TOGETHER_S)
+    reach = round(LANDED_TOGETHER_S * body.rate_hz)
     for _, left_off in find_runs(down["left"]):
         rights = [run[1] for run in find_runs(down["right"]) if abs(run[1] - left_off) <= reach]
         lands = [[run[0] for run in find_runs(down[side]) if run[0] >= left_off] for side in SIDES]
@@ -117,29 +113,28 @@ def find_standing_jumps(body: Motion) -> Iterator[CapturedJump]:
             _find_lift_off(body, side, first, end) for side, end in zip(SIDES, (left_off, rights[0]), strict=True)
         )
         land = min(lands[0][0], lands[1][0])
-        if land - off < _to_frames(body, 0.1) or land >= body.num_frames - 1:
+        if land - off < round(0.1 * body.rate_hz) or land >= body.num_frames - 1:
             continue
-        yield _build_standing_jump(body, speed, off, land)
-
-
-def _build_standing_jump(body: Motion, speed: FloatArray, off: int, land: int) -> CapturedJump:
-    height = centre_of_mass(body)[:, 1]
-    first = max(0, off - _to_frames(body, LONGEST_CROUCH_S))
-    last = min(body.num_frames - 1, land + _to_frames(body, LONGEST_REST_S))
-    low = first + 2 + int(np.argmin(height[first + 2 : off]))
-    before = height[first:low]
-    start = first + _last_rest_frame(before > before.max() - UPRIGHT_M, speed[first:low] < STILL_MPS)
-    sunk = land + 1 + int(np.argmin(height[land + 1 : land + _to_frames(body, 0.5)]))
-    risen = min(sunk + _to_frames(body, SHORTEST_RISE_S), last)
-    after = height[risen : last + 1]
-    end = last - _last_rest_frame((after > after[-1] - UPRIGHT_M)[::-1], (speed[risen : last + 1] < STILL_MPS)[::-1])
-    local = _to_local_frame(body, start, end, (off, land))
-    knots = (np.array([start, low, off, land, sunk, end]) - start) / body.rate_hz
-    before = np.mean([_find_stance_events(body, side, start, off) for side in SIDES], axis=0)
-    after = np.mean([_find_stance_events(body, side, land, end) for side in SIDES], axis=0)
-    events = np.clip((np.array([*before, *after]) - start) / body.rate_hz, 0.0, knots[-1])
-    events[[0, 1, 3, 4, 6, 7]] = knots[[0, 0, 2, 3, 5, 5]]
-    return _measure_jump(local, knots, events, (off - start, land - start, end - start), SIDES, SIDES)
+        # From the last rest before the deepest crouch to the first rest after the deepest landing
+        height = centre_of_mass(body)[:, 1]
+        earliest = max(0, off - round(LONGEST_CROUCH_S * body.rate_hz))
+        last = min(body.num_frames - 1, land + round(LONGEST_REST_S * body.rate_hz))
+        low = earliest + 2 + int(np.argmin(height[earliest + 2 : off]))
+        before = height[earliest:low]
+        start = earliest + _last_rest_frame(before > before.max() - UPRIGHT_M, speed[earliest:low] < STILL_MPS)
+        sunk = land + 1 + int(np.argmin(height[land + 1 : land + round(0.5 * body.rate_hz)]))
+        risen = min(sunk + round(SHORTEST_RISE_S * body.rate_hz), last)
+        after = height[risen : last + 1]
+        end = last - _last_rest_frame(
+            (after > after[-1] - UPRIGHT_M)[::-1], (speed[risen : last + 1] < STILL_MPS)[::-1]
+        )
+        local = _to_local_frame(body, start, end, (off, land))
+        knots = (np.array([start, low, off, land, sunk, end]) - start) / body.rate_hz
+        before = np.mean([_find_stance_events(body, side, start, off) for side in SIDES], axis=0)
+        after = np.mean([_find_stance_events(body, side, land, end) for side in SIDES], axis=0)
+        events = np.clip((np.array([*before, *after]) - start) / body.rate_hz, 0.0, knots[-1])
+        events[[0, 1, 3, 4, 6, 7]] = knots[[0, 0, 2, 3, 5, 5]]
+        yield _measure_jump(local, knots, events, (off - start, land - start, end - start), SIDES, SIDES)
 
 
 def _to_local_frame(body: Motion, start: int, end: int, flight: tuple[int, int]) -> Motion:
@@ -182,18 +177,13 @@ def _measure_jump(
     toes = [positions[max(off - 1, 0), local.skeleton.index(f"{side}_foot"), 2] for side in leaving]
     heels = [feet[land, points.index(f"{side}_heel")] for side in landing]
     length = float(np.mean(heels) - np.mean(toes))
-    fall = _fit_fall(com[off:land, 1], local.rate_hz)
+    # Acceleration of the parabola through the middle four fifths of the flight; zero where it is too short
+    edge = max(land - off, 0) // 10
+    heights = com[off + edge : land - edge, 1]
+    times = np.arange(len(heights)) / local.rate_hz
+    fall = 2.0 * float(np.polyfit(times, heights, 2)[0]) if len(heights) >= 6 else 0.0
     # An event that comes too early waits for the one before.
     return CapturedJump(local, knots, np.maximum.accumulate(events), length, flight, rise, speed, flown, fall)
-
-
-def _fit_fall(heights: FloatArray, rate_hz: float) -> float:
-    """Acceleration [m/s²] of the parabola through the middle four fifths of a flight; zero where it is too short."""
-    edge = len(heights) // 10
-    middle = heights[edge : len(heights) - edge]
-    if len(middle) < 6:
-        return 0.0
-    return 2.0 * float(np.polyfit(np.arange(len(middle)) / rate_hz, middle, 2)[0])
 
 
 def _find_stance_events(body: Motion, side: str, start: int, stop: int) -> tuple[float, float, float, float]:
@@ -242,10 +232,6 @@ def _last_rest_frame(upright: BoolArray, still: BoolArray) -> int:
     return int(both[-1]) if len(both) else int(np.flatnonzero(upright)[-1])
 
 
-def _to_frames(body: Motion, seconds: float) -> int:
-    return round(seconds * body.rate_hz)
-
-
 LEAP_STEPS: Final = (10, 12, 18)  # intervals: stance, flight, landing foot's stance and the swing to the next strike
 STANDING_STEPS: Final = (8, 9, 10, 6, 10)  # sinking, pushing, flight, giving way, rising
 
@@ -263,19 +249,10 @@ def canonical_times(knots: FloatArray, steps: tuple[int, ...]) -> FloatArray:
 
 def sample_captured_jump(jump: CapturedJump, means: FloatArray, steps: tuple[int, ...]) -> FloatArray:
     """Rows ``(N, D)`` of a captured jump at the canonical times, root over leg length."""
-    sampled = sample_motion(jump.motion, canonical_times(jump.knots, steps))
-    return unit_rows(sampled[0] / measure_leg_length(jump.motion.skeleton), sampled[1], means)
-
-
-def sample_motion(motion: Motion, times_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Root positions ``(n, 3)`` [m] and rotations ``(n, J, 4)`` at times within a clip."""
-    where = np.clip(times_s * motion.rate_hz, 0.0, motion.num_frames - 1.0)
-    low = np.minimum(where.astype(np.int64), max(motion.num_frames - 2, 0))
-    part = where - low
-    high = np.minimum(low + 1, motion.num_frames - 1)
-    root = motion.root_positions[low] + part[:, None] * (motion.root_positions[high] - motion.root_positions[low])
-    wxyz = motion.rotations.wxyz
-    return root, SO3(wxyz[low]).slerp(SO3(wxyz[high]), part[:, None]).wxyz
+    motion = jump.motion
+    where = np.clip(canonical_times(jump.knots, steps) * motion.rate_hz, 0.0, motion.num_frames - 1.0)
+    root, wxyz = sample_frames(motion.root_positions, motion.rotations.wxyz, where)
+    return unit_rows(root / measure_leg_length(motion.skeleton), wxyz, means)
 
 
 def interpolate_cubic(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics import retarget
 from marey.lie import SO3, frechet_mean
 from marey.motion import GaitCycle, Motion, align_to_ground, gait_cycles, headings, lowpass
-from marey.skeleton import HUMAN, Skeleton, foot_points, joint_frames, joint_positions, leg_length, role_map
+from marey.skeleton import HUMAN, Skeleton, foot_points, joint_frames, leg_length, role_map
 
 LEG_PARTS: Final = ("pelvis", "hip", "knee", "ankle", "foot")  # ends of the names of the lower body's joints
 NEAR_RAD: Final = float(np.deg2rad(5.0))  # axes of smaller rotations are noise
@@ -95,20 +95,10 @@ def find_far_rotations(table: FloatArray, names: Sequence[str]) -> dict[str, tup
     return {names[j]: (float(largest[j]), float(spread[j])) for j in np.flatnonzero(told).tolist()}
 
 
-def root_from_rows(rows: FloatArray, leg_length_m: float) -> FloatArray:
-    """Root positions ``(N, 3)`` [m] of rows, in the frame of the carriage."""
-    return leg_length_m * rows[..., :3]
-
-
 def rotations_from_rows(rows: FloatArray, means: FloatArray) -> FloatArray:
     """Joint rotations ``(..., J, 4)`` of rows ``(..., 3 + 3 J)``."""
     logs = rows[..., 3:].reshape(*rows.shape[:-1], len(means), 3)
     return (SO3(means) @ SO3.exp(logs)).wxyz
-
-
-def positions_from_rows(rows: FloatArray, means: FloatArray, skeleton: Skeleton, leg_length_m: float) -> FloatArray:
-    """Joint positions ``(N, J, 3)`` [m] of rows ``(N, D)`` in the frame of the carriage."""
-    return joint_positions(skeleton, root_from_rows(rows, leg_length_m), rotations_from_rows(rows, means))
 
 
 class Cycle(NamedTuple):
@@ -158,12 +148,15 @@ def warp_phases(count: int, opposite: float) -> FloatArray:
 
 def resample_cycle(cycle: Cycle, phases: FloatArray) -> Cycle:
     """Sample a closed cycle (end frame included) at phases in ``[0, 1]``: vectors by lines, rotations by arcs."""
-    where = np.asarray(phases % 1.0, dtype=np.float64) * (len(cycle.root) - 1)
-    low = np.minimum(where.astype(np.int64), len(cycle.root) - 2)
-    part = where - low
-    root = cycle.root[low] + part[:, None] * (cycle.root[low + 1] - cycle.root[low])
-    wxyz = SO3(cycle.wxyz[low]).slerp(SO3(cycle.wxyz[low + 1]), part[:, None]).wxyz
-    return Cycle(root, wxyz)
+    return sample_frames(*cycle, np.asarray(phases % 1.0, dtype=np.float64) * (len(cycle.root) - 1))
+
+
+def sample_frames(root: FloatArray, wxyz: FloatArray, where: FloatArray) -> Cycle:
+    """Roots ``(n, 3)`` and rotations ``(n, J, 4)`` at places between frames, the first of which is zero."""
+    low = np.minimum(where.astype(np.int64), len(root) - 2)
+    part = (where - low)[:, None]
+    between = SO3(wxyz[low]).slerp(SO3(wxyz[low + 1]), part)
+    return Cycle(root[low] + part * (root[low + 1] - root[low]), between.wxyz)
 
 
 FLIP_RAD_S: Final = float(np.deg2rad(30.0)) * 120.0  # [rad/s] no joint of a walking or running body turns faster
@@ -289,8 +282,12 @@ def expected_cadence(speed_n: float, gait: str) -> float:
 
 def _build_unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int, landed: float) -> MotionUnit | str:
     """One unit on the body it was captured on, or why not; the right foot strikes at its first frame."""
+    # Height `(F,)` [m] of the lower of heel and ball, by side
+    feet = foot_points(body.skeleton)
+    points = feet.positions(*body.joint_frames())[..., 1]
+    sides = ("left", "right")
+    heights = {s: points[:, [feet.index(f"{s}_heel"), feet.index(f"{s}_ball")]].min(axis=1) for s in sides}
     # Strikes are moved from the farthest reach to where the sole meets the ground.
-    heights = compute_sole_heights(body)
     other = "left" if cycle.side == "right" else "right"
     start = _find_landing_frame(heights[cycle.side], cycle.start, body, landed)
     stop = _find_landing_frame(heights[cycle.side], cycle.stop, body, landed)
@@ -339,14 +336,6 @@ def _build_unit(smooth: Motion, body: Motion, cycle: GaitCycle, num_frames: int,
         side=cycle.side,
         opposite=part if cycle.side == "right" else 1.0 - part,
     )
-
-
-def compute_sole_heights(motion: Motion) -> dict[str, FloatArray]:
-    """Height ``(F,)`` [m] of the lower of heel and ball, by side."""
-    feet = foot_points(motion.skeleton)
-    heights = feet.positions(*motion.joint_frames())[..., 1]
-    sides = ("left", "right")
-    return {s: heights[:, [feet.index(f"{s}_heel"), feet.index(f"{s}_ball")]].min(axis=1) for s in sides}
 
 
 def _find_landing_frame(height: FloatArray, peak: int, motion: Motion, landed: float) -> int:

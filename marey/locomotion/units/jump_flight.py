@@ -37,11 +37,6 @@ class Airtime:
     leaving: tuple[str, ...]
     landing: tuple[str, ...]
 
-    @property
-    def duration_s(self) -> float:
-        """Time in the air."""
-        return self.land_s - self.off_s
-
     def stances(self, times: FloatArray) -> tuple[tuple[list[int], BoolArray], ...]:
         """Feet (0 left, 1 right) of the stance before and after, and when they are down ``(N,)``."""
         first, last = ([SIDES.index(side) for side in feet] for feet in (self.leaving, self.landing))
@@ -109,18 +104,16 @@ def ground_root_path(
         rows = np.flatnonzero(is_down)
         slide[rows] = _smooth_triangular(slide[rows])
         slide[: rows[0], 1] = 0.0
-        slide[rows[-1] + 1 :] = _fade_correction(slide, int(rows[-1]), is_last=bool(rows[0] > 0))
+        # After the last stance the correction loses its pace; before the flight it ends at once, but for its place.
+        last, after = int(rows[-1]), np.arange(1, len(slide) - int(rows[-1]))[:, None]
+        if rows[0] > 0:
+            pace = slide[last] - slide[max(last - 1, 0)]
+            faded = FADE_PER_ROW * (1.0 - FADE_PER_ROW**after) / (1.0 - FADE_PER_ROW)
+            slide[last + 1 :] = slide[last] + pace * faded
+        else:
+            slide[last + 1 :] = slide[last] * [1.0, 0.0, 1.0]
         out -= slide
     return out
-
-
-def _fade_correction(slide: FloatArray, last: int, *, is_last: bool) -> FloatArray:
-    """Decay of a correction ``(N, 3)`` after row ``last``; it ends immediately before a flight."""
-    rows = np.arange(1, len(slide) - last)[:, None]
-    if not is_last:
-        return np.broadcast_to(slide[last] * [1.0, 0.0, 1.0], (len(rows), 3))
-    pace = slide[last] - slide[max(last - 1, 0)]
-    return slide[last] + pace * FADE_PER_ROW * (1.0 - FADE_PER_ROW**rows) / (1.0 - FADE_PER_ROW)
 
 
 def _smooth_triangular(values: FloatArray) -> FloatArray:
@@ -157,11 +150,13 @@ def fit_ballistic_path(
         out[times >= air.land_s, 2] += length_m - measure_jump_length(geometry, times, root, air)
     c_off, v_off = _state_at_flight_edge(times, geometry.com + out, air.off_s, is_before=True)
     c_land, v_land = _state_at_flight_edge(times, geometry.com + out, air.land_s, is_before=False)
-    T = air.duration_s
+    # The throw: v from both ends of the flight, then the parabola for the frames between
+    T = air.land_s - air.off_s
     v = (c_land - c_off) / T + 0.5 * GRAVITY * T * UP
     flying = (times > air.off_s) & (times < air.land_s)
     t = (times[flying] - air.off_s)[:, None]
     out[flying] = c_off + v * t - 0.5 * GRAVITY * t**2 * UP - geometry.com[flying]
+    # The stances beside it take over its velocity.
     before = _velocity_bump(air.off_s - times, min(VELOCITY_EASE_S, 0.6 * air.off_s))
     after = _velocity_bump(times - air.land_s, min(VELOCITY_EASE_S, 0.6 * (times[-1] - air.land_s)))
     return out - before[:, None] * (v - v_off) + after[:, None] * (v - GRAVITY * T * UP - v_land)
@@ -247,7 +242,17 @@ def hold_jump_feet(
     soles = points.positions(positions, turns)
     for side in SIDES:
         toe, ankle = (positions[:, HUMAN.index(f"{side}_{part}")] for part in ("foot", "ankle"))
-        shift = sum((_toe_shift(toe, times, s) for s in stances if s.side == side), start=np.zeros_like(toe))
+        shift = np.zeros_like(toe)
+        for stance in [stance for stance in stances if stance.side == side]:
+            down = (times >= min(stance.toes_s, stance.off_s)) & (times <= stance.off_s)
+            if down.any():
+                # The toe is brought to its mean place, eased in before the strike and out after it has left.
+                place = toe[down].mean(axis=0)
+                place[1] = TOE_REST_M
+                first, last = np.flatnonzero(down)[[0, -1]]
+                held = np.clip(np.arange(len(times)), first, last)
+                before, after = (stance.strike_s - times) / FOOT_EASE_S, (times - stance.off_s) / FOOT_EASE_S
+                shift = shift + (1.0 - smoothstep(np.maximum(before, after)))[:, None] * (place - toe[held])
         low = soles[:, [points.index(f"{side}_{part}") for part in ("heel", "toe")], 1].min(axis=1) + shift[:, 1]
         # A sole in the air that would be below ground is lifted, smoothly over the neighbouring rows.
         need = np.pad(np.maximum(-low, 0.0), 3, mode="edge")
@@ -257,16 +262,3 @@ def hold_jump_feet(
         shift[:, 1] += np.where(has_toes_down, 0.0, lift)
         motion = solve_two_bone(motion, LEG_LIMBS[side], ankle + shift, stretch=MAX_LEG_EXTENSION).motion
     return motion.rotations.wxyz
-
-
-def _toe_shift(toe: FloatArray, times: FloatArray, stance: StanceTimes) -> FloatArray:
-    """Shift of a foot ``(N, 3)`` [m] that keeps its toe ``(N, 3)`` in place in contact."""
-    down = (times >= min(stance.toes_s, stance.off_s)) & (times <= stance.off_s)
-    if not down.any():
-        return np.zeros_like(toe)
-    place = toe[down].mean(axis=0)
-    place[1] = TOE_REST_M
-    first, last = np.flatnonzero(down)[[0, -1]]
-    held = np.clip(np.arange(len(times)), first, last)
-    before, after = (stance.strike_s - times) / FOOT_EASE_S, (times - stance.off_s) / FOOT_EASE_S
-    return (1.0 - smoothstep(np.maximum(before, after)))[:, None] * (place - toe[held])

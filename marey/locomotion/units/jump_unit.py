@@ -11,20 +11,17 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import FloatArray, InputError
 from marey.locomotion.units.captured_jumps import canonical_steps, canonical_times, interpolate_cubic
 from marey.locomotion.units.gait_unit import measure_leg_length, rotations_from_rows, unit_rows
 from marey.locomotion.units.jump_flight import (
-    GRAVITY,
     Airtime,
     JumpGeometry,
-    bend_knees,
     fit_ballistic_path,
     ground_root_path,
     hold_jump_feet,
     interpolate_at,
     list_stances,
-    measure_jump_length,
 )
 from marey.skeleton import HUMAN
 
@@ -50,32 +47,12 @@ class JumpUnit:
     leg_length_m: float
 
     @property
-    def frequency_hz(self) -> float:
-        """Phase per second."""
-        return 1.0 / self.duration_s
-
-    @property
-    def flight_s(self) -> float:
-        """Time in the air [s]."""
-        return (self.flight[1] - self.flight[0]) * self.duration_s
-
-    @property
     def mean_speed_mps(self) -> float:
         """Mean horizontal speed of the root from the start to toe off of the landing foot."""
         end = float(self.events[7])
         phases = np.linspace(0.0, 1.0, len(self.rows))
         x, z = (float(np.interp(end, phases, self.rows[:, k]) - self.rows[0, k]) for k in (0, 2))
         return hypot(x, z) * self.leg_length_m / (end * self.duration_s)
-
-    def planted(self, phase: float) -> BoolArray:
-        """Which of the EFFECTORS ``(4,)`` stand on the ground at a phase."""
-        rhs, rts, rho, rto, lhs, lts, lho, lto = self.events
-        first = [rhs <= phase <= rho, rts <= phase <= rto]
-        last = [lhs <= phase <= lho, lts <= phase <= lto]
-        if self.kind == "standing":
-            both = [a or b for a, b in zip(first, last, strict=True)]
-            return np.array([*both, *both], dtype=np.bool_)
-        return np.array([*first, *last], dtype=np.bool_)
 
     def scaled(self, leg_length_m: float, *, keeps_time: bool = False) -> JumpUnit:
         """The same jump for legs of another length [m]; slower by the root of the size, unless it keeps its time."""
@@ -95,44 +72,10 @@ class JumpUnit:
 
 
 JUMP_LEG_M: Final = measure_leg_length(HUMAN)
-BOTH_FEET: Final = ("left", "right")
-STANCE_PACE_LIMITS: Final = (
-    0.75,
-    1.25,
-)  # [-] how far a stance may be played faster or slower to match the speed of the flight
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FlightEdges:
-    """A jump at toe off and at heel strike alone: how long it is, and how far it flies."""
-
-    length_m: float  # toe joints that leave to heels that land, along +Z
-    flown: FloatArray  # (3,) [m] way of the centre of mass in flight
-
-    @classmethod
-    def from_rows(cls, kind: str, rows: FloatArray, means: FloatArray) -> FlightEdges:
-        """Measure the rows ``(2, D)`` of toe off and heel strike."""
-        geometry = JumpGeometry.from_rotations(HUMAN, rotations_from_rows(bend_knees(rows, means), means))
-        instants, (leaving, landing) = np.array([0.0, 1.0]), leaving_and_landing_feet(kind)
-        air = Airtime(0.0, 1.0, 1.0, leaving, landing)
-        root = rows[:, :3] * JUMP_LEG_M
-        com = geometry.com + root
-        return cls(measure_jump_length(geometry, instants, root, air), com[1] - com[0])
-
-    @property
-    def spread_m(self) -> float:
-        """Part of the jump length [m] that is not flown: from toe-off to root and from root to heel strike."""
-        return self.length_m - float(self.flown[2])
-
-    def airtime_for(self, rise_m: float) -> float:
-        """Time in the air [s] in which the centre of mass rises so high, between the heights of both stances."""
-        drop = max(-float(self.flown[1]), -0.9 * rise_m)
-        return float(np.sqrt(2.0 * rise_m / GRAVITY) + np.sqrt(2.0 * (rise_m + drop) / GRAVITY))
-
-
-def leaving_and_landing_feet(kind: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Feet that leave and feet that land."""
-    return (BOTH_FEET, BOTH_FEET) if kind == "standing" else (("right",), ("left",))
+STEP_FEET, BOTH_FEET = (("right",), ("left",)), (("left", "right"), ("left", "right"))
+FLIGHT_FEET: Final = {"walk": STEP_FEET, "run": STEP_FEET, "standing": BOTH_FEET}  # that leave, and that land
+# [-] how far a stance may be played faster or slower to match the speed of the flight
+STANCE_PACE_LIMITS: Final = (0.75, 1.25)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,16 +89,6 @@ class JumpDraft:
     means: FloatArray  # (J, 4)
     geometry: JumpGeometry
 
-    @classmethod
-    def from_rows(
-        cls, kind: str, rows: FloatArray, spans: FloatArray, marks: FloatArray, means: FloatArray
-    ) -> JumpDraft:
-        """Measure the rows, their knees bent a little at least."""
-        rows = bend_knees(rows, means)
-        return cls(
-            kind, rows, spans, marks, means, JumpGeometry.from_rotations(HUMAN, rotations_from_rows(rows, means))
-        )
-
     @property
     def knots(self) -> FloatArray:
         """Instants ``(S + 1,)`` [s] between the pieces."""
@@ -167,16 +100,11 @@ class JumpDraft:
         return canonical_times(self.knots, canonical_steps(self.kind))
 
     @property
-    def root(self) -> FloatArray:
-        """Root path ``(N, 3)`` [m] as the rows have it."""
-        return self.rows[:, :3] * JUMP_LEG_M
-
-    @property
     def air(self) -> Airtime:
         """The flight."""
         middle, knots = len(self.spans) // 2, self.knots
         off, land, end = (float(knots[k]) for k in (middle, middle + 1, -1))
-        return Airtime(off, land, land + float(self.marks[4]) * (end - land), *leaving_and_landing_feet(self.kind))
+        return Airtime(off, land, land + float(self.marks[4]) * (end - land), *FLIGHT_FEET[self.kind])
 
     def events(self) -> FloatArray:
         """Instants ``(8,)`` [s] of the foot events, in their order."""
@@ -197,7 +125,8 @@ class JumpDraft:
         if self.kind == "standing":
             return self
         times, air = self.times, self.air
-        com = self.geometry.com + ground_root_path(self.geometry, times, self.root, air, self.roll(times))
+        root = self.rows[:, :3] * JUMP_LEG_M
+        com = self.geometry.com + ground_root_path(self.geometry, times, root, air, self.roll(times))
         end = float(times[-1])
         late, early = (0.45 * air.off_s, air.off_s), (air.land_s, air.land_s + 0.25 * (end - air.land_s))
         flight = max(_forward_speed(times, com, air.off_s, air.land_s), 1e-3)
