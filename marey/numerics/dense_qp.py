@@ -93,7 +93,16 @@ def solve_qp(
         on_failure: "return" the result with its status, or "raise" a :class:`ConvergenceError`.
     """
     check_on_failure(on_failure)
-    programme = _check_programme(H, g, A, lower, upper, bounds)
+    gradient = frozen(g, None, name="g")
+    n = gradient.size
+    hessian = frozen(H, n, n, name="H")
+    if np.abs(hessian - hessian.T).max(initial=0.0) > SYMMETRY_TOL * np.abs(hessian).max(initial=0.0):
+        raise InputError("H is not symmetric", "Pass (H + H.T) / 2")
+    rows = np.zeros((0, n)) if A is None else frozen(A, None, n, name="A")
+    x_lower, x_upper = (None, None) if bounds is None else bounds
+    lowest = [check_bounds(x_lower, n, -np.inf, "bounds"), check_bounds(lower, len(rows), -np.inf, "the rows of A")]
+    highest = [check_bounds(x_upper, n, np.inf, "bounds"), check_bounds(upper, len(rows), np.inf, "the rows of A")]
+    programme = QuadraticProgramme(hessian, gradient, rows, np.concatenate(lowest), np.concatenate(highest))
     is_crossed = bool(np.any(programme.lower > programme.upper))
     result = (
         _diagnose_failure(programme, SolveStatus.INFEASIBLE, 0)
@@ -107,7 +116,29 @@ def solve_qp(
 def _solve_programme(programme: QuadraticProgramme, max_iterations: int) -> QPResult:
     status, iterations = SolveStatus.STALLED, 0
     for tolerance in FEASIBILITY_TOLS:
-        x, flag, multipliers, iterations = _call_daqp(programme, tolerance, max_iterations)
+        # Point, exit flag, multipliers and iterations; the objective is scaled so that tolerances are relative
+        import daqp
+
+        scale = float(np.abs(programme.H).max(initial=0.0) or np.abs(programme.g).max(initial=0.0) or 1.0)
+        row_norms = np.sqrt(np.einsum("ij,ij->i", programme.A, programme.A))
+        norms = np.concatenate([np.ones(programme.g.size), np.where(row_norms > 0.0, row_norms, 1.0)])
+        answer: Any = cast(Any, daqp).solve(
+            programme.H / scale,
+            programme.g / scale,
+            programme.A / norms[programme.g.size :, None],
+            np.clip(programme.upper / norms, -NO_BOUND, NO_BOUND),
+            np.clip(programme.lower / norms, -NO_BOUND, NO_BOUND),
+            np.where(programme.lower == programme.upper, _EQUALITY, 0).astype(np.int32),
+            primal_tol=tolerance,
+            eps_prox=-PROXIMAL_WEIGHT,  # negative: only where H is singular
+            eta_prox=PROXIMAL_TOL,
+            iter_limit=max_iterations,
+        )
+        x, _, flag, info = answer
+        multipliers = scale * np.asarray(info["lam"], dtype=np.float64) / norms
+        x = np.asarray(x, dtype=np.float64)
+        flag = int(flag)
+        iterations = int(info["iterations"])
         status = _STATUS.get(flag, SolveStatus.STALLED)
         if status is SolveStatus.CONVERGED and np.isfinite(x).all() and np.isfinite(multipliers).all():
             return _build_result(programme, status, x, multipliers, iterations, "Nothing to do.")
@@ -143,52 +174,6 @@ def _build_result(
         iterations,
         advice,
     )
-
-
-def _call_daqp(
-    programme: QuadraticProgramme, tolerance: float, max_iterations: int
-) -> tuple[FloatArray, int, FloatArray, int]:
-    """Point, exit flag, multipliers and iterations; the objective is scaled so that tolerances are relative."""
-    import daqp
-
-    scale = float(np.abs(programme.H).max(initial=0.0) or np.abs(programme.g).max(initial=0.0) or 1.0)
-    row_norms = np.sqrt(np.einsum("ij,ij->i", programme.A, programme.A))
-    norms = np.concatenate([np.ones(programme.g.size), np.where(row_norms > 0.0, row_norms, 1.0)])
-    answer: Any = cast(Any, daqp).solve(
-        programme.H / scale,
-        programme.g / scale,
-        programme.A / norms[programme.g.size :, None],
-        np.clip(programme.upper / norms, -NO_BOUND, NO_BOUND),
-        np.clip(programme.lower / norms, -NO_BOUND, NO_BOUND),
-        np.where(programme.lower == programme.upper, _EQUALITY, 0).astype(np.int32),
-        primal_tol=tolerance,
-        eps_prox=-PROXIMAL_WEIGHT,  # negative: only where H is singular
-        eta_prox=PROXIMAL_TOL,
-        iter_limit=max_iterations,
-    )
-    x, _, flag, info = answer
-    multipliers = scale * np.asarray(info["lam"], dtype=np.float64) / norms
-    return np.asarray(x, dtype=np.float64), int(flag), multipliers, int(info["iterations"])
-
-
-def _check_programme(
-    H: ArrayLike,
-    g: ArrayLike,
-    A: ArrayLike | None,
-    lower: ArrayLike | None,
-    upper: ArrayLike | None,
-    bounds: tuple[ArrayLike, ArrayLike] | None,
-) -> QuadraticProgramme:
-    gradient = frozen(g, None, name="g")
-    n = gradient.size
-    hessian = frozen(H, n, n, name="H")
-    if np.abs(hessian - hessian.T).max(initial=0.0) > SYMMETRY_TOL * np.abs(hessian).max(initial=0.0):
-        raise InputError("H is not symmetric", "Pass (H + H.T) / 2")
-    rows = np.zeros((0, n)) if A is None else frozen(A, None, n, name="A")
-    x_lower, x_upper = (None, None) if bounds is None else bounds
-    lowest = [check_bounds(x_lower, n, -np.inf, "bounds"), check_bounds(lower, len(rows), -np.inf, "the rows of A")]
-    highest = [check_bounds(x_upper, n, np.inf, "bounds"), check_bounds(upper, len(rows), np.inf, "the rows of A")]
-    return QuadraticProgramme(hessian, gradient, rows, np.concatenate(lowest), np.concatenate(highest))
 
 
 def check_bounds(values: ArrayLike | None, size: int, default: float, name: str) -> FloatArray:

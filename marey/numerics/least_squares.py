@@ -112,7 +112,14 @@ def solve_least_squares(
     check_on_failure(on_failure)
     if method not in ("gauss-newton", "levenberg-marquardt"):
         raise UnknownNameError("method", method, "solve_least_squares", ("gauss-newton", "levenberg-marquardt"))
-    search = _Search(residuals, jacobian, method, *_box(start, bounds), tolerance)
+    # First guess projected on the box, and the box
+    x = frozen(start, None, name="start")
+    low, high = (None, None) if bounds is None else bounds
+    lower, upper = check_bounds(low, x.size, -np.inf, "bounds"), check_bounds(high, x.size, np.inf, "bounds")
+    if np.any(lower > upper):
+        bad = int(np.argmax(lower > upper))
+        raise InputError(f"bounds of variable {bad} are {lower[bad]} and {upper[bad]}", "Lower comes first")
+    search = _Search(residuals, jacobian, method, *(np.clip(x, lower, upper), lower, upper), tolerance)
     status = search.run(max_iterations)
     result = search.result(status)
     raise_if_asked("least squares", status, result.advice, result, on_failure)
@@ -148,7 +155,13 @@ class _Search:
             if not self.is_finite(J):
                 return SolveStatus.NOT_FINITE
             free = self.free(J)
-            self.optimality = _cosine(J[:, free], self.residual)
+            # Largest cosine between the residual and a column; zero columns count as perpendicular
+            J_cosine = J[:, free]
+            residual = self.residual
+            norms = np.sqrt(np.einsum("ij,ij->j", J_cosine, J_cosine)) * np.linalg.norm(residual)
+            self.optimality = float(
+                np.max(np.abs(J_cosine.T @ residual) / np.where(norms > 0.0, norms, 1.0), initial=0.0)
+            )
             if self.optimality <= self.tolerance:
                 return SolveStatus.CONVERGED
             if self.iterations >= max_iterations:
@@ -230,20 +243,3 @@ _ADVICE = {
     SolveStatus.STALLED: "Check the Jacobian against finite_difference_jacobian; the residuals may have a kink here.",
     SolveStatus.NOT_FINITE: "Start where the residuals and their derivatives are finite, or add bounds.",
 }
-
-
-def _box(start: ArrayLike, bounds: tuple[ArrayLike, ArrayLike] | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """First guess projected on the box, and the box."""
-    x = frozen(start, None, name="start")
-    low, high = (None, None) if bounds is None else bounds
-    lower, upper = check_bounds(low, x.size, -np.inf, "bounds"), check_bounds(high, x.size, np.inf, "bounds")
-    if np.any(lower > upper):
-        bad = int(np.argmax(lower > upper))
-        raise InputError(f"bounds of variable {bad} are {lower[bad]} and {upper[bad]}", "Lower comes first")
-    return np.clip(x, lower, upper), lower, upper
-
-
-def _cosine(J: FloatArray, residual: FloatArray) -> float:
-    """Largest cosine between the residual and a column; zero columns count as perpendicular."""
-    norms = np.sqrt(np.einsum("ij,ij->j", J, J)) * np.linalg.norm(residual)
-    return float(np.max(np.abs(J.T @ residual) / np.where(norms > 0.0, norms, 1.0), initial=0.0))

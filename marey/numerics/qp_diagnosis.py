@@ -24,7 +24,14 @@ def diagnose(programme: QuadraticProgramme, status: SolveStatus) -> tuple[SolveS
     """Status, the point that breaks the constraints least, and a sentence of advice that names what is wrong."""
     x, violation, blamed = _least_violation(programme)
     if violation > VIOLATION_TOL * max(1.0, float(np.abs(x).max(initial=0.0))):
-        return SolveStatus.INFEASIBLE, x, _name_conflict(programme, blamed, violation)
+        n = programme.g.size
+        names = [f"bound of x[{k}]" if k < n else f"row {k - n} of A" for k in blamed[:MAX_NAMED]]
+        more = f" and {blamed.size - MAX_NAMED} more" if blamed.size > MAX_NAMED else ""
+        return (
+            SolveStatus.INFEASIBLE,
+            x,
+            f"No x satisfies {', '.join(names)}{more}; at best they are missed by {violation:.3g}.",
+        )
     eigenvalue = float(np.linalg.eigvalsh(programme.H).min(initial=0.0))
     if eigenvalue < -DESCENT_TOL * max(1.0, float(np.abs(programme.H).max(initial=0.0))):
         return (
@@ -32,7 +39,11 @@ def diagnose(programme: QuadraticProgramme, status: SolveStatus) -> tuple[SolveS
             x,
             f"H has the eigenvalue {eigenvalue:.3g}; add a multiple of the identity.",
         )
-    if _has_descent_ray(programme):
+    # Whether some d has H d = 0, g'd < 0 and leaves every constraint satisfied however far one goes
+    left, right, _ = _split_into_one_sided(programme)
+    n, g = programme.g.size, programme.g
+    ray: Any = _optimize.linprog(g, left, np.zeros(right.size), programme.H, np.zeros(n), bounds=(-1.0, 1.0))
+    if ray.x is not None and float(g @ ray.x) < -DESCENT_TOL * max(1.0, float(np.abs(g).max(initial=0.0))):
         return SolveStatus.UNBOUNDED, x, "The objective falls forever along a ray; bound x or regularise H."
     if status in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED, SolveStatus.NOT_CONVEX):
         status = SolveStatus.STALLED  # the flag was wrong: both linear programmes disagree with it
@@ -59,18 +70,3 @@ def _least_violation(programme: QuadraticProgramme) -> tuple[FloatArray, float, 
         return np.zeros(n), 0.0, np.zeros(0, dtype=np.int64)
     blamed = np.unique(owners[np.abs(solution.ineqlin.marginals) > VIOLATION_TOL])
     return np.asarray(solution.x[:n], dtype=np.float64), float(solution.x[n]), blamed
-
-
-def _has_descent_ray(programme: QuadraticProgramme) -> bool:
-    """Whether some d has H d = 0, g'd < 0 and leaves every constraint satisfied however far one goes."""
-    left, right, _ = _split_into_one_sided(programme)
-    n, g = programme.g.size, programme.g
-    ray: Any = _optimize.linprog(g, left, np.zeros(right.size), programme.H, np.zeros(n), bounds=(-1.0, 1.0))
-    return ray.x is not None and float(g @ ray.x) < -DESCENT_TOL * max(1.0, float(np.abs(g).max(initial=0.0)))
-
-
-def _name_conflict(programme: QuadraticProgramme, blamed: IntArray, violation: float) -> str:
-    n = programme.g.size
-    names = [f"bound of x[{k}]" if k < n else f"row {k - n} of A" for k in blamed[:MAX_NAMED]]
-    more = f" and {blamed.size - MAX_NAMED} more" if blamed.size > MAX_NAMED else ""
-    return f"No x satisfies {', '.join(names)}{more}; at best they are missed by {violation:.3g}."

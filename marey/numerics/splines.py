@@ -58,32 +58,6 @@ def local_basis(knots: FloatArray, degree: int, spans: IntArray, t: FloatArray) 
     return basis
 
 
-def blossom(
-    knots: FloatArray, coefficients: FloatArray, degree: int, pieces: IntArray, arguments: FloatArray
-) -> FloatArray:
-    r"""Polar form :math:`f(u_1, \dots, u_p)` of the polynomial on each piece, ``(n, *S)``.
-
-    De Boor's algorithm with a different argument at each level; with equal arguments it is the value of the curve, with
-    consecutive knots of a finer spline it is that spline's coefficient.
-
-    Args:
-        knots: of the curve.
-        coefficients: ``(K, *S)``.
-        degree: p.
-        pieces: span index ``(n,)``.
-        arguments: ``(n, p)``.
-    """
-    left = pieces + degree
-    points = coefficients[pieces[:, None] + np.arange(degree + 1)]  # (n, p + 1, *S)
-    trailing = (-1,) + (1,) * (coefficients.ndim - 1)
-    for level in range(1, degree + 1):
-        for r in range(degree, level - 1, -1):
-            low, high = knots[left + r - degree], knots[left + r + 1 - level]
-            share = ((arguments[:, level - 1] - low) / (high - low)).reshape(trailing)
-            points[:, r] = (1.0 - share) * points[:, r - 1] + share * points[:, r]
-    return points[:, degree]
-
-
 def evaluate_clamped_spline(points: FloatArray, u: FloatArray) -> FloatArray:
     """Points ``(*S, n)`` of a B-spline at parameters ``(*S)`` from 0 to 1.
 
@@ -218,7 +192,15 @@ class KnotSpline:
         left = np.clip(left, DEGREE, self.num_coefficients - 1)
         basis = local_basis(self.knots, DEGREE - derivative, left - (DEGREE - derivative), times)
         for degree in range(DEGREE - derivative + 1, DEGREE + 1):
-            basis = _differentiate_basis(self.knots, degree, left, basis)
+            # Derivative of the functions of a degree from those one below: \phi'_{k,p} =
+            # p\left(\frac{\phi_{k,p-1}}{\tau_{k+p}-\tau_k} - \frac{\phi_{k+1,p-1}}{\tau_{k+p+1}-\tau_{k+1}}\right)
+            knots = self.knots
+            r = np.arange(degree)
+            shares = degree * basis / (knots[left[:, None] + 1 + r] - knots[left[:, None] + 1 - degree + r])
+            basis_differentiate = np.zeros((left.size, degree + 1))
+            basis_differentiate[:, 1:] += shares
+            basis_differentiate[:, :-1] -= shares
+            basis = basis_differentiate
         return left - DEGREE, basis
 
     def second_derivative_gram(self, weights: ArrayLike = 1.0) -> csc_array:
@@ -251,7 +233,18 @@ class KnotSpline:
         middle = 0.5 * (finer.knots[widest] + finer.knots[widest + 1])
         pieces = np.searchsorted(self.knots, middle, side="right") - 1 - DEGREE
         arguments = finer.knots[j[:, None] + np.arange(1, DEGREE + 1)]
-        matrix = blossom(self.knots, np.eye(self.num_coefficients), DEGREE, pieces, arguments)
+        # Polar form f(u_1, \dots, u_p) of the polynomial on each piece, `(n, *S)`
+        knots = self.knots
+        coefficients = np.eye(self.num_coefficients)
+        left = pieces + DEGREE
+        points = coefficients[pieces[:, None] + np.arange(DEGREE + 1)]  # (n, p + 1, *S)
+        trailing = (-1,) + (1,) * (coefficients.ndim - 1)
+        for level in range(1, DEGREE + 1):
+            for r in range(DEGREE, level - 1, -1):
+                low, high = knots[left + r - DEGREE], knots[left + r + 1 - level]
+                share = ((arguments[:, level - 1] - low) / (high - low)).reshape(trailing)
+                points[:, r] = (1.0 - share) * points[:, r - 1] + share * points[:, r]
+        matrix = points[:, DEGREE]
         return finer, csr_array(matrix)
 
     def fit(self, t: ArrayLike, values: ArrayLike, *, smoothing: float = 1e-9) -> FloatArray:
@@ -301,17 +294,3 @@ def _count_spans(name: str, duration: float, span: float) -> int:
             f"phase '{name}' lasts {duration:g} s, over {MAX_SPANS} spans of {span:g} s", "Lengthen its span"
         )
     return max(1, int(np.ceil(duration / span - WHOLE_SPANS_TOL)))
-
-
-def _differentiate_basis(knots: FloatArray, degree: int, left: IntArray, lower: FloatArray) -> FloatArray:
-    r"""Derivative of the functions of a degree from those one below.
-
-    .. math:: \phi'_{k,p} = p\left(\frac{\phi_{k,p-1}}{\tau_{k+p}-\tau_k}
-        - \frac{\phi_{k+1,p-1}}{\tau_{k+p+1}-\tau_{k+1}}\right)
-    """
-    r = np.arange(degree)
-    shares = degree * lower / (knots[left[:, None] + 1 + r] - knots[left[:, None] + 1 - degree + r])
-    basis = np.zeros((left.size, degree + 1))
-    basis[:, 1:] += shares
-    basis[:, :-1] -= shares
-    return basis

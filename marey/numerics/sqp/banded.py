@@ -33,16 +33,37 @@ def band_order(hessian: Any, jacobian: Any) -> tuple[IntArray, int]:
         hessian: pattern ``(n, n)``.
         jacobian: pattern ``(m, n)``, one row for each term of the normal matrix.
     """
-    graph = _build_coupling_graph(hessian, jacobian)
+    # Which variables share a term, as a symmetric graph
+    rows = _scipy_sparse.csr_array(jacobian, copy=True)
+    rows.data = np.ones(rows.data.size, dtype=np.float32)
+    terms = _scipy_sparse.csr_array(hessian, copy=True)
+    terms.data = np.ones(terms.data.size, dtype=np.float32)
+    graph = _scipy_sparse.csr_array(rows.T @ rows + terms)
     sorted_ = np.asarray(_csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True), dtype=np.int64)
     natural = np.arange(int(graph.shape[0]), dtype=np.int64)
     choices = [_OrderChoice(graph, order, 0) for order in (natural, sorted_)]
     for reach in np.unique(np.quantile(choices[0].lengths, REACH_QUANTILES).astype(np.int64)) if graph.nnz else ():
-        far = _find_border_variables(graph, choices[0].lengths, int(reach))
+        # Few variables without which none meets another beyond the reach, by greedy covering
+        size, long = int(graph.shape[0]), choices[0].lengths > int(reach)
+        rows_variables = np.repeat(np.arange(size, dtype=np.int64), np.diff(graph.indptr))[long]
+        columns = np.asarray(graph.indices, dtype=np.int64)[long]
+        found: list[int] = []
+        while rows_variables.size and len(found) <= MAX_BORDER:
+            found.append(int(np.argmax(np.bincount(rows_variables, minlength=size))))
+            kept = (rows_variables != found[-1]) & (columns != found[-1])
+            rows_variables, columns = rows_variables[kept], columns[kept]
+        far = np.sort(np.asarray(found, dtype=np.int64))
         if 0 < far.size <= MAX_BORDER:
             near = np.delete(natural, far)
             choices.append(_OrderChoice(graph, np.concatenate([near, far]), far.size))
-            choices.append(_OrderChoice(graph, _order_with_border(graph, near, far), 0))
+            # Order with each far variable half way between the first and the last variable it meets
+            places = np.full(graph.shape[0], -1.0)
+            places[near] = np.arange(near.size)
+            for variable in far:
+                met = places[graph.indices[graph.indptr[variable] : graph.indptr[variable + 1]]]
+                met = met[met >= 0.0]
+                places[variable] = 0.5 * (met.min() + met.max()) if met.size else 0.0
+            choices.append(_OrderChoice(graph, np.argsort(places, kind="stable"), 0))
     best = min(choices, key=lambda choice: choice.cost)
     return best.order, best.num_border
 
@@ -60,39 +81,6 @@ class _OrderChoice:
         size = order.size - num_border
         width = int(self.lengths[(rows < size) & (columns < size)].max(initial=0))
         self.cost = size * float(width) * (width + BORDER_COST * num_border)
-
-
-def _find_border_variables(graph: Any, lengths: IntArray, reach: int) -> IntArray:
-    """Few variables without which none meets another beyond the reach, by greedy covering."""
-    size, long = int(graph.shape[0]), lengths > reach
-    rows = np.repeat(np.arange(size, dtype=np.int64), np.diff(graph.indptr))[long]
-    columns = np.asarray(graph.indices, dtype=np.int64)[long]
-    found: list[int] = []
-    while rows.size and len(found) <= MAX_BORDER:
-        found.append(int(np.argmax(np.bincount(rows, minlength=size))))
-        kept = (rows != found[-1]) & (columns != found[-1])
-        rows, columns = rows[kept], columns[kept]
-    return np.sort(np.asarray(found, dtype=np.int64))
-
-
-def _order_with_border(graph: Any, near: IntArray, far: IntArray) -> IntArray:
-    """Order with each far variable half way between the first and the last variable it meets."""
-    places = np.full(graph.shape[0], -1.0)
-    places[near] = np.arange(near.size)
-    for variable in far:
-        met = places[graph.indices[graph.indptr[variable] : graph.indptr[variable + 1]]]
-        met = met[met >= 0.0]
-        places[variable] = 0.5 * (met.min() + met.max()) if met.size else 0.0
-    return np.argsort(places, kind="stable")
-
-
-def _build_coupling_graph(hessian: Any, jacobian: Any) -> Any:
-    """Which variables share a term, as a symmetric graph."""
-    rows = _scipy_sparse.csr_array(jacobian, copy=True)
-    rows.data = np.ones(rows.data.size, dtype=np.float32)
-    terms = _scipy_sparse.csr_array(hessian, copy=True)
-    terms.data = np.ones(terms.data.size, dtype=np.float32)
-    return _scipy_sparse.csr_array(rows.T @ rows + terms)
 
 
 def group_rows(first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
@@ -226,8 +214,33 @@ class BandSystem:
         self.order, self.size = order, order.size - num_border
         self.places = np.empty(order.size, dtype=np.int64)
         self.places[order] = np.arange(order.size)
-        self._lay_rows(jacobian)
-        self._lay_hessian(hessian)
+        # Give rows that share their columns one dense block, and each row a list of border columns
+        rows_lay, columns_rows = _coordinates(jacobian)
+        places, m = self.places[columns_rows], int(jacobian.shape[0])
+        inner = places < self.size
+        first = np.full(m, self.order.size, dtype=np.int64)
+        last = np.full(m, -1, dtype=np.int64)
+        np.minimum.at(first, rows_lay[inner], places[inner])
+        np.maximum.at(last, rows_lay[inner], places[inner])
+        self._groups, self._rows = group_rows(first, last)
+        self._blocks(m)
+        self._inner_entries = np.flatnonzero(inner)
+        self._inner_places = self._places[rows_lay[inner]] + places[inner] - self._starts[rows_lay[inner]]
+        tails = np.flatnonzero(~inner)
+        self._tail_entries = tails[np.lexsort((places[tails], rows_lay[tails]))]
+        self._tail_columns = places[self._tail_entries] - self.size
+        self._tails = np.searchsorted(rows_lay[self._tail_entries], np.arange(m + 1))
+        self._tail_values = np.zeros(tails.size)
+        rows, columns = _coordinates(hessian)
+        i, j = self.places[rows], self.places[columns]
+        lower, size, k = i >= j, self.size, self.order.size - self.size
+        in_band, in_border, in_corner = lower & (i < size), (i >= size) & (j < size), lower & (j >= size)
+        self.width = max(self.width, int((i - j)[in_band].max(initial=0)) + 1)
+        self._hessian_places: list[tuple[IntArray, IntArray]] = [
+            (j[in_band] * self.width + (i - j)[in_band], np.flatnonzero(in_band)),
+            ((i[in_border] - size) * size + j[in_border], np.flatnonzero(in_border)),
+            ((i[in_corner] - size) * k + j[in_corner] - size, np.flatnonzero(in_corner)),
+        ]
         self.band_base, self.border_base, self.corner_base = self._empty()
         self.band, self.border, self.corner = self._empty()
 
@@ -256,7 +269,12 @@ class BandSystem:
         np.copyto(self.band, self.band_base)
         np.copyto(self.border, self.border_base)
         np.copyto(self.corner, self.corner_base)
-        self._add_rows(weights)
+        add_rows(self.band, weights, self._groups, self._rows, self._values, self._scratch)
+        if self._tail_entries.size:
+            add_border(
+                self.border, self.corner, weights, self._places, self._values, self._starts, self._lengths,
+                self._tails, self._tail_columns, self._tail_values,
+            )  # fmt: skip
         sorted_ = diagonal[self.order]
         self.band[:, 0] += sorted_[:size]
         self.factored = self._band_factor()
@@ -294,34 +312,6 @@ class BandSystem:
         k = self.order.size - self.size
         return np.zeros((self.size, self.width)), np.zeros((k, self.size)), np.zeros((k, k))
 
-    def _add_rows(self, weights: FloatArray) -> None:
-
-        add_rows(self.band, weights, self._groups, self._rows, self._values, self._scratch)
-        if self._tail_entries.size:
-            add_border(
-                self.border, self.corner, weights, self._places, self._values, self._starts, self._lengths,
-                self._tails, self._tail_columns, self._tail_values,
-            )  # fmt: skip
-
-    def _lay_rows(self, jacobian: Any) -> None:
-        """Give rows that share their columns one dense block, and each row a list of border columns."""
-        rows, columns = _coordinates(jacobian)
-        places, m = self.places[columns], int(jacobian.shape[0])
-        inner = places < self.size
-        first = np.full(m, self.order.size, dtype=np.int64)
-        last = np.full(m, -1, dtype=np.int64)
-        np.minimum.at(first, rows[inner], places[inner])
-        np.maximum.at(last, rows[inner], places[inner])
-        self._groups, self._rows = group_rows(first, last)
-        self._blocks(m)
-        self._inner_entries = np.flatnonzero(inner)
-        self._inner_places = self._places[rows[inner]] + places[inner] - self._starts[rows[inner]]
-        tails = np.flatnonzero(~inner)
-        self._tail_entries = tails[np.lexsort((places[tails], rows[tails]))]
-        self._tail_columns = places[self._tail_entries] - self.size
-        self._tails = np.searchsorted(rows[self._tail_entries], np.arange(m + 1))
-        self._tail_values = np.zeros(tails.size)
-
     def _blocks(self, m: int) -> None:
         """Where the dense stretch of each row lies; rows without banded columns have none."""
         self._places, self._starts, self._lengths = (np.zeros(m, dtype=np.int64) for _ in range(3))
@@ -334,18 +324,6 @@ class BandSystem:
         self.width = int(self._lengths.max(initial=1))
         self._values = np.zeros(int(self._lengths.sum()))
         self._scratch = np.zeros((3, largest))
-
-    def _lay_hessian(self, hessian: Any) -> None:
-        rows, columns = _coordinates(hessian)
-        i, j = self.places[rows], self.places[columns]
-        lower, size, k = i >= j, self.size, self.order.size - self.size
-        in_band, in_border, in_corner = lower & (i < size), (i >= size) & (j < size), lower & (j >= size)
-        self.width = max(self.width, int((i - j)[in_band].max(initial=0)) + 1)
-        self._hessian_places: list[tuple[IntArray, IntArray]] = [
-            (j[in_band] * self.width + (i - j)[in_band], np.flatnonzero(in_band)),
-            ((i[in_border] - size) * size + j[in_border], np.flatnonzero(in_border)),
-            ((i[in_corner] - size) * k + j[in_corner] - size, np.flatnonzero(in_corner)),
-        ]
 
 
 def _coordinates(matrix: Any) -> tuple[IntArray, IntArray]:

@@ -85,7 +85,25 @@ class InteriorPoint:
             if (gap < tolerance and is_settled) or not np.isfinite(gap):
                 break
             try:
-                point = self._advance(point, gap, dual, primal)
+                # Predict, correct, move
+                above, below = self._room(point.d)
+                weights = 1.0 / (point.t / point.v + point.s / point.w)
+                self.row_weights = self._by_row(weights)
+                self.num_factors += 1
+                self.system.factor(self.row_weights, point.zu / above + point.zl / below + self.damping)
+                pairs = (-point.s * point.w, -point.t * point.v, -above * point.zu, -below * point.zl)
+                first = self._direction(point, weights, dual, primal, pairs)
+                length = self._length(point, first)
+                count = 2 * (point.s.size + point.d.size)
+                target = min(1.0, self._gap(_step_along(point, first, length)) / gap) ** 3 * gap / count
+                corrected = (
+                    pairs[0] + target - first.s * first.w,
+                    pairs[1] + target - first.t * first.v,
+                    pairs[2] + target + first.d * first.zu,
+                    pairs[3] + target - first.d * first.zl,
+                )
+                second = self._direction(point, weights, dual, primal, corrected)
+                point = _step_along(point, second, min(1.0, BOUNDARY_SHARE * self._length(point, second)))
             except np.linalg.LinAlgError:  # limited by rounding: return the current point
                 break
         return point, self.num_factors
@@ -135,27 +153,6 @@ class InteriorPoint:
             - p.zl
         )
         return dual, sides.signs * (self.jacobian @ p.d)[sides.rows] - sides.ends - p.t + p.s
-
-    def _advance(self, p: InteriorIterate, gap: float, dual: FloatArray, primal: FloatArray) -> InteriorIterate:
-        """Predict, correct, move."""
-        above, below = self._room(p.d)
-        weights = 1.0 / (p.t / p.v + p.s / p.w)
-        self.row_weights = self._by_row(weights)
-        self.num_factors += 1
-        self.system.factor(self.row_weights, p.zu / above + p.zl / below + self.damping)
-        pairs = (-p.s * p.w, -p.t * p.v, -above * p.zu, -below * p.zl)
-        first = self._direction(p, weights, dual, primal, pairs)
-        length = self._length(p, first)
-        count = 2 * (p.s.size + p.d.size)
-        target = min(1.0, self._gap(_step_along(p, first, length)) / gap) ** 3 * gap / count
-        corrected = (
-            pairs[0] + target - first.s * first.w,
-            pairs[1] + target - first.t * first.v,
-            pairs[2] + target + first.d * first.zu,
-            pairs[3] + target - first.d * first.zl,
-        )
-        second = self._direction(p, weights, dual, primal, corrected)
-        return _step_along(p, second, min(1.0, BOUNDARY_SHARE * self._length(p, second)))
 
     def _direction(
         self,
@@ -280,7 +277,13 @@ class ElasticQP:
 
     def solve(self, rows: FloatArray, low: FloatArray, high: FloatArray, penalty: float, tolerance: float) -> QPStep:
         """Best step in the box for rows with the given values at its origin."""
-        sides = self._sides(rows, penalty)
+        lower, upper = self.row_lower - rows, self.row_upper - rows
+        counts = (self.equal.size + self.above.size, self.below.size)
+        ends = np.concatenate([upper[self.equal], upper[self.above], -lower[self.below]])
+        floors = np.zeros(ends.size)
+        floors[: self.equal.size] = -penalty
+        indices = np.concatenate([self.equal, self.above, self.below])
+        sides = ElasticRows(indices, np.repeat([1.0, -1.0], counts), ends, floors, penalty)
         box = (low[self.free], high[self.free])
         point, count = self.solver.solve(self.gradient, sides, *box, tolerance, MAX_STEPS)
         inner = np.clip(np.where(np.isfinite(point.d), point.d, 0.0), *box)
@@ -304,15 +307,6 @@ class ElasticQP:
 
     def _model(self, d: FloatArray) -> float:
         return float(self.gradient @ d + 0.5 * d @ (self.H @ d + self.solver.damping * d))
-
-    def _sides(self, rows: FloatArray, penalty: float) -> ElasticRows:
-        lower, upper = self.row_lower - rows, self.row_upper - rows
-        counts = (self.equal.size + self.above.size, self.below.size)
-        ends = np.concatenate([upper[self.equal], upper[self.above], -lower[self.below]])
-        floors = np.zeros(ends.size)
-        floors[: self.equal.size] = -penalty
-        indices = np.concatenate([self.equal, self.above, self.below])
-        return ElasticRows(indices, np.repeat([1.0, -1.0], counts), ends, floors, penalty)
 
 
 class FreeColumns:

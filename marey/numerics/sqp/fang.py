@@ -85,7 +85,7 @@ class ProjectedSearch:
         gradient, hessian, jacobian = found
         if self.columns is None or not self.columns.fits(hessian, jacobian):
             self.columns = FreeColumns(hessian, jacobian, self.free)
-            self.system = BandSystem(self.columns.H, _no_rows(self.free.size))
+            self.system = BandSystem(self.columns.H, _sparse.csc_array((0, self.free.size)))
         self.H, jacobian = self.columns.take(hessian, jacobian)
         self.J: Any = _sparse.csr_array(_sparse.vstack([jacobian, self.unit]))
         self.gradient = gradient[self.free]
@@ -287,7 +287,3 @@ class ProjectedSearch:
         if gap <= GAP_SHARE * (1.0 + abs(self.current.objective)):
             return ADVICE[status]
         return f"Feasible, but about {gap:.3g} above the optimum; projection='h' reaches it."
-
-
-def _no_rows(num_variables: int) -> Any:
-    return _sparse.csc_array((0, num_variables))

@@ -133,7 +133,13 @@ def solve_sqp(
         raise UnknownNameError("projection", projection, "solve_sqp", ("h", "euclidean"))
     if not (trust > 0.0 and penalty > 0.0 and tolerance > 0.0):  # NaN is refused too
         raise InputError(f"trust {trust}, penalty {penalty}, tolerance {tolerance}", "All are positive")
-    x = _project_on_bounds(programme, frozen(start, None, name="start"))
+    x = frozen(start, None, name="start")
+    lower, upper = programme.lower, programme.upper
+    if lower.shape != x.shape or upper.shape != x.shape:
+        raise InputError(f"start has {x.size} variables, the bounds {lower.size} and {upper.size}")
+    if not np.all(lower <= upper) or not np.all(programme.row_lower <= programme.row_upper):
+        raise InputError("a lower end is above its upper end", "Lower comes first")
+    x = np.clip(x, lower, upper)
     settings = SQPSettings(tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
     with single_thread():
         result = _run_method(programme, x, settings, method, projection)
@@ -145,7 +151,14 @@ def _run_method(
     programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings, method: Method, projection: Projection
 ) -> SQPResult:
     if not np.any(programme.upper - programme.lower > FIXED_WIDTH):
-        return _evaluate_only_point(programme, x, settings)
+        # Result of a programme without free variables
+        record = SolveRecord(programme, settings)
+        trial = record.evaluate(x)
+        record.keep(trial)
+        status = SolveStatus.INFEASIBLE if trial.is_finite else SolveStatus.NOT_FINITE
+        if trial.is_finite and trial.violation < settings.tolerance:
+            status = SolveStatus.CONVERGED
+        return record.result(status, np.zeros(trial.rows.size))
     if method == "fang2003":
         from marey.numerics.sqp.fang import ProjectedSearch
 
@@ -153,23 +166,3 @@ def _run_method(
     from marey.numerics.sqp.trust_region import TrustSearch
 
     return TrustSearch(programme, x, settings).run()
-
-
-def _evaluate_only_point(programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings) -> SQPResult:
-    """Result of a programme without free variables."""
-    record = SolveRecord(programme, settings)
-    trial = record.evaluate(x)
-    record.keep(trial)
-    status = SolveStatus.INFEASIBLE if trial.is_finite else SolveStatus.NOT_FINITE
-    if trial.is_finite and trial.violation < settings.tolerance:
-        status = SolveStatus.CONVERGED
-    return record.result(status, np.zeros(trial.rows.size))
-
-
-def _project_on_bounds(programme: NonlinearProgramme, x: FloatArray) -> FloatArray:
-    lower, upper = programme.lower, programme.upper
-    if lower.shape != x.shape or upper.shape != x.shape:
-        raise InputError(f"start has {x.size} variables, the bounds {lower.size} and {upper.size}")
-    if not np.all(lower <= upper) or not np.all(programme.row_lower <= programme.row_upper):
-        raise InputError("a lower end is above its upper end", "Lower comes first")
-    return np.clip(x, lower, upper)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final, Literal
 
 import numpy as np
@@ -15,12 +16,12 @@ import numpy as np
 from marey.base import ConvergenceError, FloatArray, InputError, MareyError
 from marey.dynamics import Body, JointTree, ValidityReport
 from marey.motion import Contacts, Motion
-from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
+from marey.numerics import SolveStatus, SQPIteration, solve_sqp
 from marey.spacetime.editing.goals import (
+    SAME_M,
     PointPin,
     PoseKey,
     find_footprint_shifts,
-    find_goal_frames,
     find_goal_window,
     key_rows,
     pin_rows,
@@ -119,7 +120,8 @@ def edit_physically(
         answer.history,
         answer.advice,
     )
-    if on_failure == "raise" and not is_reached(answer):
+    # Whether all rows hold, or nearly
+    if on_failure == "raise" and not (answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL):
         name, value = answer.worst[0]
         raise ConvergenceError(
             f"the edit of '{motion.name}' does not reach: {name} (off by {value:.2g}, scaled). {answer.advice}", result
@@ -151,7 +153,23 @@ def build_edit_programme(
     Raises:
         InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
     """
-    frames = find_goal_frames(motion, stretch, pins, keys)
+    # Frame of every pin and key `(G,)`
+    for pin, other in combinations(pins, 2):
+        apart = float(np.linalg.norm(pin.place - other.place))
+        is_same = pin.point == other.point and abs(pin.time_s - other.time_s) < 0.5 / motion.rate_hz
+        if is_same and apart > SAME_M:
+            what = f"'{pin.point}' is pinned to two places {apart:.3f} m apart at {other.time_s:g} s"
+            raise InputError(what, "Drop one of them")
+    found: list[int] = []
+    for goal in (*pins, *keys):
+        frame = round(goal.time_s * motion.rate_hz)
+        inside = stretch.first <= frame <= stretch.last
+        if not inside or stretch.control(np.array([frame / motion.rate_hz]))[0] < 0.5:
+            what = f"pin of '{goal.point}'" if isinstance(goal, PointPin) else "a key pose"
+            ends = f"{stretch.times[0]:.2f} to {stretch.times[-1]:.2f} s"
+            raise InputError(f"{what} at {goal.time_s:g} s", f"It must lie well inside the stretch, {ends}")
+        found.append(frame)
+    frames = np.array(found, dtype=np.int64)
     steps = find_footprint_shifts(motion, check.track, pins)
     now = check.report(motion) if report is None else report
     stage = DisplacementProblem(motion, check.body, check.track, stretch, now, extra=frames, steps=steps)
@@ -166,11 +184,6 @@ def build_edit_programme(
         styles=tuple(styles),
     )
     return stage, programme
-
-
-def is_reached(answer: SQPResult) -> bool:
-    """Whether all rows hold, or nearly."""
-    return answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL
 
 
 QUOTA_S: Final = 0.1

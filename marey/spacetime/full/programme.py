@@ -187,7 +187,23 @@ class FullProgramme:
         self.layout = layout
         self._derivatives: Derivatives = derivatives
         builder = InstantBuilder(layout.timeline)
-        self.families = _build_families(layout, builder, extra)
+        families: list[RowFamily] = []
+        for p, phase in enumerate(layout.timeline.phases):
+            # Frames of the physics: knots, what divides the spans, and what was asked for besides
+            times = layout.timeline.even_frames(p, layout.problem.frames_per_span)
+            times = np.unique(np.concatenate([times, [time for q, time in extra if q == p]]))
+            frames = np.array([builder.add(p, float(t)) for t in times], dtype=np.int64)
+            flight = layout.flight_of(p)
+            if flight is not None:
+                families.append(flight_rows(layout, flight, frames))
+            else:
+                families.append(contact_rows(layout, p, frames))
+                families += tilt_rows(layout, p, frames)
+                families += second_contact_rows(layout, p, frames[1:-1] if len(phase.contacts) > 1 else frames)
+        families += joint_rows(layout, builder)
+        for key in layout.problem.keys:
+            families += key_rows(layout, builder, key)
+        self.families = families
         self._residuals = build_residual_terms(layout, builder)
         self.instants: Instants = builder.build()
         self._scales = layout.scales
@@ -317,26 +333,6 @@ class FullProgramme:
                 step = solve_qp(H, np.zeros(count), A[used], gaps[0][used], gaps[1][used], bounds=(low, high))
                 points[own] += step.x if step.is_solved else 0.0
         return points
-
-
-def _build_families(layout: FullLayout, builder: InstantBuilder, extra: Frames) -> list[RowFamily]:
-    families: list[RowFamily] = []
-    for p, phase in enumerate(layout.timeline.phases):
-        # Frames of the physics: knots, what divides the spans, and what was asked for besides
-        times = layout.timeline.even_frames(p, layout.problem.frames_per_span)
-        times = np.unique(np.concatenate([times, [time for q, time in extra if q == p]]))
-        frames = np.array([builder.add(p, float(t)) for t in times], dtype=np.int64)
-        flight = layout.flight_of(p)
-        if flight is not None:
-            families.append(flight_rows(layout, flight, frames))
-        else:
-            families.append(contact_rows(layout, p, frames))
-            families += tilt_rows(layout, p, frames)
-            families += second_contact_rows(layout, p, frames[1:-1] if len(phase.contacts) > 1 else frames)
-    families += joint_rows(layout, builder)
-    for key in layout.problem.keys:
-        families += key_rows(layout, builder, key)
-    return families
 
 
 def _bounds(layout: FullLayout) -> tuple[FloatArray, FloatArray]:

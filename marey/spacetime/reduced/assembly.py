@@ -16,7 +16,6 @@ from marey.spacetime.reduced.guess import (
     CROUCH_M,
     LEAN_M,
     SupportPose,
-    bound_feet,
     fill_guess,
     fix_end,
     place_on_plants,
@@ -30,6 +29,8 @@ from marey.spacetime.reduced.nodes import (
     NormalForceLimits,
     build_nodes,
     build_supports,
+    find_heel_stop,
+    find_toe_start,
     solver_instants,
 )
 from marey.spacetime.reduced.physics_rows import (
@@ -123,7 +124,25 @@ def build_reduced_problem(
         place_on_plants(scene, behaviour.pose("start"), layout.contacts[0], "start"),
         place_on_plants(scene, behaviour.pose("end"), layout.contacts[-1], "end"),
     )
-    bound_feet(scene, settings.roll)
+    # Keep the heel down where the foot is flat, and bound its lift, its strike and the swivel elsewhere
+    roll = settings.roll
+    variables = scene.variables
+    for interval in (*scene.layout.legs[0], *scene.layout.legs[1]):
+        if not interval.is_stance:
+            continue
+        index = variables.indices(interval.curves)
+        knots = interval.curves.spline.knots
+        # A control point acts over four spans: it may lift the heel if all of them are on the toes
+        lifted, struck = find_toe_start(scene.layout, roll, interval), find_heel_stop(scene.layout, roll, interval)
+        for k in range(len(index)):
+            swivel, lift = index[k]
+            variables.lower[swivel], variables.upper[swivel] = -1.2, 1.2
+            if knots[k] >= lifted - 1e-9:
+                variables.lower[lift], variables.upper[lift] = 0.0, roll.max_lift
+            elif knots[k + 4] <= struck + 1e-9:
+                variables.lower[lift], variables.upper[lift] = -roll.max_strike, 0.0
+            else:
+                variables.fix(np.array([lift]), np.zeros(1))
     fix_end(scene, seats[0], at_start=True)
     fix_end(scene, seats[1], at_start=False)
     fill_guess(scene, *seats, settings.crouch_m, settings.lean_m)

@@ -14,7 +14,6 @@ from marey.spacetime.problem.definition import Contact
 from marey.spacetime.reduced.behaviour import BehaviourPose
 from marey.spacetime.reduced.layout import FEET, Curves, ReducedVariables
 from marey.spacetime.reduced.legs import compute_sole_centre
-from marey.spacetime.reduced.nodes import FootRoll, find_heel_stop, find_toe_start
 from marey.spacetime.reduced.physics_rows import RowContext
 
 CROUCH_M: Final = 0.10  # [m] how much lower than standing the root is held
@@ -109,27 +108,6 @@ def fix_end(scene: RowContext, seat: SupportPose, *, at_start: bool) -> None:
             said = space.mean[dofs] + space.modes[dofs] @ seat.amplitudes
             rate = space.modes[dofs] @ seat.rates
             _fix_curves(variables, interval.curves, seat.q[dofs] - said, seat.qd[dofs] - rate, **how)
-
-
-def bound_feet(scene: RowContext, roll: FootRoll) -> None:
-    """Keep the heel down where the foot is flat, and bound its lift, its strike and the swivel elsewhere."""
-    variables = scene.variables
-    for interval in (*scene.layout.legs[0], *scene.layout.legs[1]):
-        if not interval.is_stance:
-            continue
-        index = variables.indices(interval.curves)
-        knots = interval.curves.spline.knots
-        # A control point acts over four spans: it may lift the heel if all of them are on the toes
-        lifted, struck = find_toe_start(scene.layout, roll, interval), find_heel_stop(scene.layout, roll, interval)
-        for k in range(len(index)):
-            swivel, lift = index[k]
-            variables.lower[swivel], variables.upper[swivel] = -1.2, 1.2
-            if knots[k] >= lifted - 1e-9:
-                variables.lower[lift], variables.upper[lift] = 0.0, roll.max_lift
-            elif knots[k + 4] <= struck + 1e-9:
-                variables.lower[lift], variables.upper[lift] = -roll.max_strike, 0.0
-            else:
-                variables.fix(np.array([lift]), np.zeros(1))
 
 
 def fill_guess(

@@ -109,7 +109,26 @@ def record_leg(leg: Leg, rounding: float = STRETCH_ROUNDING) -> JetFunction:
     # From hip to ankle, and the thigh that bends the knee on its circle about that line
     line = [a - h for a, h in zip(ankle, hip, strict=True)]
     square = dot(line, line)
-    thigh, bend = _thigh_frame(leg, line, square, plant, z[6], rounding)
+    # World frame of the thigh, and the bend of the knee [rad]
+    swivel = z[6]
+    # x along the line and r across it: where the knee is
+    l1, l2 = leg.lengths
+    length = square.root()
+    n = scale_vector(line, length.reciprocal())
+    x = (square + (l1**2 - l2**2)) * length.reciprocal() * 0.5
+    r = (-(x * x) + l1**2).positive_root(rounding)
+    # The knee bends across the leg, in the heading of the foot turned by the swivel
+    heading_frame = [plant[4], plant[3] * 0.0, plant[3]]
+    ahead = dot(heading_frame, n)
+    u = normalise([h - ahead * y for h, y in zip(heading_frame, n, strict=True)])
+    side = add_vectors(scale_vector(u, swivel.cosine()), scale_vector(cross(n, u), swivel.sine()))
+    # Frame of the thigh: along the bone, about the hinge, forward
+    along = normalise(add_vectors(scale_vector(n, x), scale_vector(side, r)))
+    hinge = cross(side, n)
+    front = cross(along, hinge)
+    local = np.stack([leg.thigh, leg.flexion, np.cross(leg.thigh, leg.flexion)])
+    thigh = [matrix_times_constant([along, hinge, front], local[:, j]) for j in range(3)]
+    bend = angle_of_vector(r * length, x * (length - x) - r * r)
     # Angles of hip, knee, ankle and toe from the frames on both sides of each joint
     hips = solve_euler_angles(leg.hip_axes, _relative_rotation(matrix_times_matrix(pelvis, leg.hip_frame), thigh))
     knee = (bend - leg.straight) * leg.knee_sign
@@ -147,30 +166,6 @@ def pack_plant(leg: Leg, position: FloatArray, heading_rad: float, *, on_heel: b
 def compute_sole_centre(leg: Leg) -> FloatArray:
     """Middle of the sole, on the ground, from the ankle in the axes of a flat foot (3,) [m]."""
     return 0.5 * (leg.heel + leg.tip)
-
-
-def _thigh_frame(
-    leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet, rounding: float
-) -> tuple[Columns, Jet]:
-    """World frame of the thigh, and the bend of the knee [rad]."""
-    # x along the line and r across it: where the knee is
-    l1, l2 = leg.lengths
-    length = square.root()
-    n = scale_vector(line, length.reciprocal())
-    x = (square + (l1**2 - l2**2)) * length.reciprocal() * 0.5
-    r = (-(x * x) + l1**2).positive_root(rounding)
-    # The knee bends across the leg, in the heading of the foot turned by the swivel
-    heading = [plant[4], plant[3] * 0.0, plant[3]]
-    ahead = dot(heading, n)
-    u = normalise([h - ahead * y for h, y in zip(heading, n, strict=True)])
-    side = add_vectors(scale_vector(u, swivel.cosine()), scale_vector(cross(n, u), swivel.sine()))
-    # Frame of the thigh: along the bone, about the hinge, forward
-    along = normalise(add_vectors(scale_vector(n, x), scale_vector(side, r)))
-    hinge = cross(side, n)
-    front = cross(along, hinge)
-    local = np.stack([leg.thigh, leg.flexion, np.cross(leg.thigh, leg.flexion)])
-    thigh = [matrix_times_constant([along, hinge, front], local[:, j]) for j in range(3)]
-    return thigh, angle_of_vector(r * length, x * (length - x) - r * r)
 
 
 def _rotation_axes(before: Columns, after: Columns, axes: FloatArray) -> list[Vector]:

@@ -228,7 +228,31 @@ def build_supports(
             soles = [
                 compute_sole_corners(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)
             ]
-            known[phase, left, right] = _support_rows(np.concatenate(soles), contacts, limits)
+            # Rows for a support near the level of its corners
+            corners = np.concatenate(soles)
+            from scipy.spatial import ConvexHull
+
+            o = corners.mean(axis=0)
+            flat = (corners - o)[:, [2, 0]]  # (along Z, along X): the hull is counter-clockwise about Y
+            hull = flat[ConvexHull(flat).vertices]
+            points = np.stack([hull[:, 1], np.zeros(len(hull)), hull[:, 0]], axis=1)
+            up = np.array([0.0, 1.0, 0.0])
+            mu = min(contact.friction for contact in contacts) / np.sqrt(2.0)
+            twist = limits.twist_m if len(contacts) == 2 else limits.twist_m / 3.0
+            rows_support, low_rows, high_rows = [np.concatenate([up, np.zeros(3)])], [0.0], [np.inf]
+            # Friction as a pyramid, twist to both sides, an edge of the smaller polygon each
+            sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
+            rows_support += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
+            rows_support += [TWIST_SCALE * np.concatenate([twist * up, sign * up]) for sign in (1.0, -1.0)]
+            for a, b in zip(points, np.roll(points, -1, axis=0), strict=True):
+                edge = (b - a) / np.linalg.norm(b - a)
+                inner = a + limits.margin_m * np.cross(up, edge)
+                rows_support.append(PRESSURE_SCALE * np.concatenate([-(edge @ np.cross(inner, up)) * up, edge]))
+            matrix_rows = np.array(rows_support)
+            matrix_rows[:, :3] -= np.cross(matrix_rows[:, 3:], o)  # m_o = m - o x f, and r . (o x f) = (r x o) . f
+            low_rows += [0.0] * (len(matrix_rows) - 1)
+            high_rows += [np.inf] * (len(matrix_rows) - 1)
+            known[phase, left, right] = matrix_rows, np.array(low_rows), np.array(high_rows)
         rows, low, high = known[phase, left, right]
         k = len(rows)
         matrix[n, :k], lower[n, :k], upper[n, :k], count[n] = rows, low, high, k
@@ -273,39 +297,6 @@ def _max_normal_force(
     landed = before and time < 0.5 * (layout.edges[phase] + layout.edges[phase + 1])
     cap = limits.land if landed or not after else limits.push
     return min(cap, sum(contact.max_force for contact in contacts))
-
-
-def _support_rows(
-    corners: FloatArray, contacts: list[Contact], limits: NormalForceLimits
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    r"""Rows for a support near the level of its corners.
-
-    About :math:`o`: :math:`0 \le f_y \le f_{max}`, :math:`|f_{x,z}| \le \mu f_y/\sqrt2`, the twist
-    :math:`|m_y| \le c f_y`, and :math:`e \cdot m_o - e \cdot (a \times Y) f_y \ge 0` for every edge :math:`a + s e`.
-    """
-    from scipy.spatial import ConvexHull
-
-    o = corners.mean(axis=0)
-    flat = (corners - o)[:, [2, 0]]  # (along Z, along X): the hull is counter-clockwise about Y
-    hull = flat[ConvexHull(flat).vertices]
-    points = np.stack([hull[:, 1], np.zeros(len(hull)), hull[:, 0]], axis=1)
-    up = np.array([0.0, 1.0, 0.0])
-    mu = min(contact.friction for contact in contacts) / np.sqrt(2.0)
-    twist = limits.twist_m if len(contacts) == 2 else limits.twist_m / 3.0
-    rows, low, high = [np.concatenate([up, np.zeros(3)])], [0.0], [np.inf]
-    # Friction as a pyramid, twist to both sides, an edge of the smaller polygon each
-    sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
-    rows += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
-    rows += [TWIST_SCALE * np.concatenate([twist * up, sign * up]) for sign in (1.0, -1.0)]
-    for a, b in zip(points, np.roll(points, -1, axis=0), strict=True):
-        edge = (b - a) / np.linalg.norm(b - a)
-        inner = a + limits.margin_m * np.cross(up, edge)
-        rows.append(PRESSURE_SCALE * np.concatenate([-(edge @ np.cross(inner, up)) * up, edge]))
-    matrix = np.array(rows)
-    matrix[:, :3] -= np.cross(matrix[:, 3:], o)  # m_o = m - o x f, and r . (o x f) = (r x o) . f
-    low += [0.0] * (len(matrix) - 1)
-    high += [np.inf] * (len(matrix) - 1)
-    return matrix, np.array(low), np.array(high)
 
 
 def _split_matrices(layout: ReducedLayout, nodes: CollocationNodes, n: int, legs: tuple[Leg, Leg]) -> FloatArray:

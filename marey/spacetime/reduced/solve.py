@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, MissingFileError
+from marey.dynamics import compute_aggregate
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
 from marey.spacetime.full.solve import DURATION_STEP, descend_durations, find_free_phases, replace_durations
@@ -32,7 +33,14 @@ from marey.spacetime.reduced.assembly import (
     vector_from_motion,
 )
 from marey.spacetime.reduced.behaviour import BehaviourSpace
-from marey.spacetime.reduced.track import check_track, find_stray_coordinates, find_weak_nodes, motion_from_solution
+from marey.spacetime.reduced.track import (
+    check_track,
+    compute_ground_excess,
+    find_check_instants,
+    find_stray_coordinates,
+    motion_from_solution,
+    sample_reduced_track,
+)
 
 DEEPER_CROUCH_M: Final = 0.05  # [m] how much lower the body is held in the next attempt
 MAX_ITERATIONS: Final = 80  # iterations before the next attempt
@@ -213,7 +221,20 @@ def refine_collocation(
             break
         # Look where the dense check finds forces that nothing gives
         values = built.scene.variables.unpack(result.x)
-        weak = find_weak_nodes(built, values, REFINEMENT_TOLERANCE)
+        # Instants of the grid at which forces are beyond what the ground, or the air, can give by more than a tolerance
+        scene = built.scene
+        track, nodes = sample_reduced_track(built, values, find_check_instants(built))
+        whole = compute_aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
+        wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
+        about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
+        # Moment in flight, excess of friction and moments, and pull on the ground
+        size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), 0.0)
+        size = np.maximum(size, compute_ground_excess(built, nodes, wrench)[:, :2].max(axis=1))
+        size = np.maximum(size, np.where(nodes.is_flight, 0.0, -wrench[:, 1]))
+        # Peaks above the tolerance
+        padded = np.concatenate([[0.0], size, [0.0]])
+        peaks = np.flatnonzero((size > REFINEMENT_TOLERANCE) & (size >= padded[:-2]) & (size >= padded[2:]))
+        weak = tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)
         stray = find_stray_coordinates(built, values, STRAY_RAD)
         if not weak and not stray:
             break

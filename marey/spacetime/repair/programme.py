@@ -315,7 +315,25 @@ class DisplacementProgramme:
         self.row_lower = np.concatenate([rows.wrenches.lower, below, rows.angles.lower / self._angle_scales])
         self.row_upper = np.concatenate([rows.wrenches.upper, above, rows.angles.upper / self._angle_scales])
         self.is_linear = np.arange(self.row_lower.size) >= rows.wrenches.lower.size + below.size
-        self._lay_out()
+        # Find the pattern of the Jacobian once: values are laid out row by row, then put in column order
+        points, angles, count = self._rows.points, self._rows.angles, self._shape[1]
+        carried = np.column_stack([points.links, points.points])
+        distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
+        self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
+        # Wrenches and points see all coordinates of the four control points about their instants
+        dense = np.concatenate([self._rows.wrenches.instants, np.repeat(points.instants, 3)])
+        near = np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)
+        # Angles see those that move them
+        some, kept = np.nonzero(self._S[angles.dofs])
+        linear = self._columns(angles.instants[some]) + kept[:, None]
+        slopes = self._S[angles.dofs[some], kept] * self._scales[kept] / self._angle_scales[some]
+        self._angle_jacobian = (self._basis[0, angles.instants[some]] * slopes[:, None]).ravel()
+        rows_out = np.concatenate([np.repeat(np.arange(len(dense)), 4 * count), np.repeat(len(dense) + some, 4)])
+        columns = np.concatenate([near.ravel(), linear.ravel()])
+        self._order = np.lexsort((rows_out, columns))
+        self._indices = rows_out[self._order].astype(np.int32)
+        counts = np.bincount(columns, minlength=self.num_variables)
+        self._pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
     @property
     def num_variables(self) -> int:
@@ -392,27 +410,6 @@ class DisplacementProgramme:
         still = np.zeros_like(q)
         found = compute_points_motion(self._figure, q, still, still, self._links, self._places)
         return found.position[rows.instants, self._which], found.J[rows.instants, self._which]
-
-    def _lay_out(self) -> None:
-        """Find the pattern of the Jacobian once: values are laid out row by row, then put in column order."""
-        points, angles, count = self._rows.points, self._rows.angles, self._shape[1]
-        carried = np.column_stack([points.links, points.points])
-        distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
-        self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
-        # Wrenches and points see all coordinates of the four control points about their instants
-        dense = np.concatenate([self._rows.wrenches.instants, np.repeat(points.instants, 3)])
-        near = np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)
-        # Angles see those that move them
-        some, kept = np.nonzero(self._S[angles.dofs])
-        linear = self._columns(angles.instants[some]) + kept[:, None]
-        slopes = self._S[angles.dofs[some], kept] * self._scales[kept] / self._angle_scales[some]
-        self._angle_jacobian = (self._basis[0, angles.instants[some]] * slopes[:, None]).ravel()
-        rows = np.concatenate([np.repeat(np.arange(len(dense)), 4 * count), np.repeat(len(dense) + some, 4)])
-        columns = np.concatenate([near.ravel(), linear.ravel()])
-        self._order = np.lexsort((rows, columns))
-        self._indices = rows[self._order].astype(np.int32)
-        counts = np.bincount(columns, minlength=self.num_variables)
-        self._pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
     def _columns(self, instants: IntArray) -> IntArray:
         """First column of each of the four control points that an instant sees ``(R, 4)``."""
