@@ -18,7 +18,7 @@ from marey.muscle import (
     solve_control,
 )
 from marey.numerics import SolveStatus
-from marey.numerics.differences import finite_difference_jacobian
+from oracles.differences import finite_difference_jacobian
 
 STEPS = 60
 PATH_KEYS = tuple(range(4, STEPS + 1, 4))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marey.base import EPS, InputError, UnknownNameError
-from marey.numerics.differences import finite_difference_jacobian
+from oracles.differences import finite_difference_jacobian
 
 
 def wave(x: np.ndarray) -> np.ndarray:

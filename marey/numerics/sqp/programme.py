@@ -118,18 +118,6 @@ class SQPResult:
         return f"SQPResult({self.status}, {numbers}, {self.seconds:.2f} s)"
 
 
-def row_violations(programme: NonlinearProgramme, rows: FloatArray) -> FloatArray:
-    """How far each row ``(m,)`` is outside its ends, not negative."""
-    return np.maximum(np.maximum(programme.row_lower - rows, rows - programme.row_upper), 0.0)
-
-
-def worst_rows(programme: NonlinearProgramme, rows: FloatArray, tolerance: float) -> tuple[tuple[str, float], ...]:
-    """Names and violations of the most violated rows above the tolerance, worst first."""
-    violations = row_violations(programme, rows)
-    order = np.argsort(-violations, kind="stable")[:NUM_WORST]
-    return tuple((programme.row_name(int(i)), float(violations[i])) for i in order if violations[i] > tolerance)
-
-
 LARGEST: Final = float(np.finfo(np.float64).max)  # value of an undefined quantity
 
 ADVICE: Final = {
@@ -166,10 +154,6 @@ class TrialPoint:
         """Exact penalty; infinite where the programme is undefined."""
         return self.objective + penalty * float(self.violations.sum()) if self.is_finite else np.inf
 
-    def rank(self, tolerance: float) -> tuple[float, float]:
-        """Order of merit: least violated first, then lowest."""
-        return max(self.violation, tolerance), self.objective
-
 
 class SolveRecord:
     """The book of one solve."""
@@ -191,7 +175,8 @@ class SolveRecord:
         rows = np.asarray(values, dtype=np.float64)
         if rows.shape != self.programme.row_lower.shape:
             raise InputError(f"the programme gave rows {rows.shape}, its ends are {self.programme.row_lower.shape}")
-        return TrialPoint(x, float(objective), rows, row_violations(self.programme, rows))
+        outside = np.maximum(self.programme.row_lower - rows, rows - self.programme.row_upper)
+        return TrialPoint(x, float(objective), rows, np.maximum(outside, 0.0))
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any] | None:
         """Gradient, Hessian and Jacobian, or None where one is not finite."""
@@ -203,7 +188,8 @@ class SolveRecord:
     def keep(self, trial: TrialPoint) -> None:
         """Remember a point if it is the best so far."""
         tolerance = self.settings.tolerance
-        if self.best is None or trial.rank(tolerance) < self.best.rank(tolerance):
+        rank = (max(trial.violation, tolerance), trial.objective)  # least violated first, then lowest
+        if self.best is None or rank < (max(self.best.violation, tolerance), self.best.objective):
             self.best = trial
 
     def exhausted_quota(self) -> SolveStatus | None:
@@ -237,6 +223,9 @@ class SolveRecord:
         """Close the book."""
         best = self.best
         assert best is not None
+        # Names and violations of the most violated rows above the tolerance, worst first
+        order = np.argsort(-best.violations, kind="stable")[:NUM_WORST]
+        worst = [i for i in order.tolist() if best.violations[i] > self.settings.tolerance]
         return SQPResult(
             status,
             frozen(best.x, name="x"),
@@ -245,7 +234,7 @@ class SolveRecord:
             best.violation if np.isfinite(best.violation) else LARGEST,
             self.seconds,
             frozen(multipliers, name="multipliers"),
-            worst_rows(self.programme, best.rows, self.settings.tolerance),
+            tuple((self.programme.row_name(i), float(best.violations[i])) for i in worst),
             tuple(self.history),
             advice or ADVICE[status],
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -62,28 +63,23 @@ def single_thread() -> Generator[None]:
 
 @cache
 def _load_thread_pools() -> tuple[Pool, ...]:
+    """Entries of the OpenBLAS libraries of numpy and scipy, by the names that wheels give them."""
     found: list[Pool] = []
     for package in _PACKAGES:
         spec = find_spec(package)
         folder = Path(spec.origin).parent.parent / f"{package}.libs" if spec and spec.origin else None
         for path in sorted(folder.glob("*openblas*")) if folder and folder.is_dir() else ():
-            found += _load_thread_pool(path)
+            try:
+                library = ctypes.CDLL(str(path))
+            except OSError:
+                continue
+            for prefix, suffix in product(_PREFIXES, _SUFFIXES):
+                read = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
+                write = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
+                if read is not None and write is not None:
+                    found.append((read, write))
+                    break
     return tuple(found)
-
-
-def _load_thread_pool(path: Path) -> list[Pool]:
-    """Entries of one library, by the names that wheels give them."""
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError:
-        return []
-    for prefix in _PREFIXES:
-        for suffix in _SUFFIXES:
-            read = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
-            write = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
-            if read is not None and write is not None:
-                return [(read, write)]
-    return []
 
 
 Method = Literal["sl1qp", "fang2003"]
