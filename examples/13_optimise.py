@@ -6,11 +6,11 @@ import marey
 from marey.motion import contact_positions
 from marey.picture import render_motion, save_image
 from marey.skeleton import contact_points
-from marey.spacetime import EXAMPLES, REDUCED_EXAMPLES, PointPin, ValidEditor, make_valid, optimize, save_problem
+from marey.spacetime import PointPin, ValidEditor, load_problem, make_valid, optimize, save_problem
 
 # A problem is plain data: phases with contacts, and keys. It has a TOML form, which `marey optimize` reads.
-for name, build in {**EXAMPLES, **REDUCED_EXAMPLES}.items():
-    problem = build()
+for name in marey.samples.problem_names():
+    problem = load_problem(marey.samples.problem_file(name))
     print(f"{name}: {len(problem.phases)} phases, {sum(phase.duration_s for phase in problem.phases):.1f} s")
 problem = marey.samples.jump_problem(length_m=1.0, rise_m=0.3)
 save_problem(problem, "13_problem.toml")

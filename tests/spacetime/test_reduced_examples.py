@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.problems import REDUCED_EXAMPLES
 
 from marey.samples import problem_file
-from marey.spacetime import REDUCED_EXAMPLES, load_problem, optimize, problem_to_toml
+from marey.spacetime import load_problem, optimize, problem_to_toml
 from marey.spacetime.problem_files import parse_problem
 from marey.spacetime.reduced.solve import load_problem_behaviour
 

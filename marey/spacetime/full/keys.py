@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.spacetime.full.body_state import BodyState, StateJet
+from marey.spacetime.full.body_state import AT_JOINT, BodyState, StateJet
 from marey.spacetime.full.layout import SNAP_S, FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import (
     POSITION_ROW,
@@ -16,7 +16,6 @@ from marey.spacetime.full.physics_rows import (
     Coefficients,
     RowFamily,
     compute_support_wrench,
-    joint_point_name,
 )
 from marey.spacetime.problem.definition import Key
 from marey.spacetime.problem.support import contact_frame
@@ -46,7 +45,7 @@ def world_point(layout: FullLayout, phase: int, times: FloatArray, at: IntArray,
         plant = np.asarray(contact.position)
         return WorldVector(at, lambda s, _: local(s) - s.points[contact.point][0].at(at) + plant, None, None)
     # In flight the centre of mass is on its parabola, linear in the unknowns of the flight
-    axes, place, speed = layout.figure.axes, layout.place_columns(flight), layout.speed_columns(flight)
+    axes, place, speed = layout.figure.axes, flight.place, flight.speed
     after = (times - flight.start_s)[:, None]
     columns, coefficients = np.zeros((len(at), 3, 2), dtype=np.int64), np.zeros((len(at), 3, 2))
     columns[:, axes, 0], columns[:, axes, 1] = place, speed
@@ -67,7 +66,7 @@ def world_com_velocity(layout: FullLayout, phase: int, times: FloatArray, at: In
     if flight is None:
         contact = layout.timeline.phases[phase].contacts[0]
         return WorldVector(at, lambda s, _: s.com_velocity.at(at) - s.points[contact.point][1].at(at), None, None)
-    axes, speed = layout.figure.axes, layout.speed_columns(flight)
+    axes, speed = layout.figure.axes, flight.speed
     columns = np.zeros((len(at), 3, 1), dtype=np.int64)
     coefficients = np.zeros((len(at), 3, 1))
     columns[:, axes, 0], coefficients[:, axes, 0] = speed, 1.0
@@ -91,7 +90,7 @@ def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowF
         times = np.array([layout.timeline.time_of(phase, key.at)])
     else:
         times = layout.timeline.even_frames(phase, CLEARANCE_PER_SPAN)
-    at = np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
+    at = builder.add(phase, times)
     if key.kind in ("pose", "velocity", "range", "turn"):
         return [_coordinate_rows(layout, key, at)]
     if key.kind == "force":
@@ -213,7 +212,7 @@ def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: I
     """
     assert key.point is not None
     end = world_point(layout, phase, times, at, key.point)
-    start = world_point(layout, phase, times, at, joint_point_name(key.point))
+    start = world_point(layout, phase, times, at, key.point + AT_JOINT)
     centre = np.array([0.0, *[0.0 if v is None else v for v in key.target[1:3]]])
     across = np.array([0.0, 1.0, 1.0])
     radius = key.lower or 0.0

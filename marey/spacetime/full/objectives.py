@@ -111,7 +111,7 @@ class ResidualTerm:
 
 def add_gauss_instants(layout: FullLayout, builder: InstantBuilder, phase: int) -> tuple[IntArray, FloatArray]:
     """Two Gauss points in each span of a phase, and their weights [s]."""
-    at = add_instants(builder, phase, layout.timeline.gauss_frames(phase, 2))
+    at = builder.add(phase, layout.timeline.gauss_frames(phase, 2))
     return at, np.repeat(0.5 * np.diff(layout.timeline.breaks(phase)), 2)
 
 
@@ -119,19 +119,14 @@ def add_span_ends(layout: FullLayout, builder: InstantBuilder, phase: int) -> tu
     """First and last instant of each span of a phase, a little inside it, and the time between them [s]."""
     breaks = layout.timeline.breaks(phase)
     steps = np.diff(breaks)
-    low = add_instants(builder, phase, breaks[:-1] + INSET * steps)
-    high = add_instants(builder, phase, breaks[1:] - INSET * steps)
+    low = builder.add(phase, breaks[:-1] + INSET * steps)
+    high = builder.add(phase, breaks[1:] - INSET * steps)
     return low, high, (1.0 - 2.0 * INSET) * steps
 
 
 def scale_differences(steps: FloatArray) -> FloatArray:
     """What to divide squared differences over ``steps`` [s] by, so that they represent their whole spans."""
     return steps * (1.0 - 2.0 * INSET)
-
-
-def add_instants(builder: InstantBuilder, phase: int, times: FloatArray) -> IntArray:
-    """Numbers of instants of a phase."""
-    return np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
 
 
 ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] unit of the objective: one second at 10 rad/s^2 in every joint

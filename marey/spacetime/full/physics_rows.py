@@ -86,18 +86,13 @@ def tilt_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[RowFam
         def evaluate(
             state: BodyState, _: FloatArray, foot: str = contact.point, normal: FloatArray = normal
         ) -> tuple[StateJet, Coefficients]:
-            joint, sole = (state.points[name][0].at(instants) for name in (joint_point_name(foot), foot))
+            joint, sole = (state.points[name][0].at(instants) for name in (foot + AT_JOINT, foot))
             return (joint - sole).apply_matrix(normal), None
 
         lower = np.full((len(instants), 1), TILT_ROW * np.cos(np.deg2rad(contact.max_tilt_deg)))
         label = f"tilt over {contact.point}"
         rows.append(RowFamily(instants, lower, np.full_like(lower, np.inf), (label,), evaluate))
     return rows
-
-
-def joint_point_name(point: str) -> str:
-    """Name under which the joint that carries a point is evaluated."""
-    return point + AT_JOINT
 
 
 def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) -> RowFamily:
@@ -111,7 +106,7 @@ def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) 
 
         return _equality_rows(instants, shape, tuple(f"moment in flight about {'xyz'[i]}" for i in spins), rate)
     # The level is an unknown of the flight
-    columns = np.broadcast_to(layout.spin_columns(flight)[None, :, None], (*shape, 1))
+    columns = np.broadcast_to(flight.spin[None, :, None], (*shape, 1))
     scale = 1.0 / layout.spin_scale
 
     def level(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
@@ -129,12 +124,12 @@ def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[RowFamily]:
     for flight in layout.flights:
         if flight.before is not None:
             # The flight starts with the position and the velocity that the support gave it
-            at, phase = np.array([builder.add(flight.before, edges[flight.before + 1])]), flight.before
+            at, phase = builder.add(flight.before, edges[flight.before + 1]), flight.before
             rows.append(_position_continuity_rows(layout, at, phase, flight, 0.0, "centre of mass at take-off"))
             rows.append(_velocity_continuity_rows(layout, at, phase, flight, 0.0, "velocity at take-off"))
         if flight.after is not None:
             # It ends where the support begins; the velocity fits as the kind of impact allows
-            at, phase = np.array([builder.add(flight.after, edges[flight.after])]), flight.after
+            at, phase = builder.add(flight.after, edges[flight.after]), flight.after
             length = flight.end_s - flight.start_s
             rows.append(_position_continuity_rows(layout, at, phase, flight, length, "centre of mass at touch-down"))
             if impact == "none":
@@ -167,7 +162,7 @@ def _position_continuity_rows(
     contact = layout.timeline.phases[phase].contacts[0]
     axes = layout.figure.axes
     plant, drop = np.asarray(contact.position), 0.5 * layout.gravity * after_s**2
-    place, speed = layout.place_columns(flight), layout.speed_columns(flight)
+    place, speed = flight.place, flight.speed
     columns = np.stack([place, speed], axis=1)[None]
     coefficients = np.broadcast_to([-POSITION_ROW, -POSITION_ROW * after_s], columns.shape)
 
@@ -190,7 +185,7 @@ def _velocity_continuity_rows(
 ) -> RowFamily:
     contact = layout.timeline.phases[phase].contacts[0]
     axes, fall = layout.figure.axes, layout.gravity * after_s
-    speed = layout.speed_columns(flight)
+    speed = flight.speed
     columns = (speed[:, None] if impulse is None else np.stack([speed, impulse], axis=1))[None]
     coefficients = np.full(columns.shape, -SPEED_ROW)
 
@@ -210,7 +205,7 @@ def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: F
     contact = layout.timeline.phases[phase].contacts[0]
     support = build_support(layout.timeline.phases[phase])
     axes, spins = layout.figure.axes, layout.figure.spins
-    impulse = next(c for p, c in layout.impulses if p == phase) + np.arange(len(axes))
+    impulse = next(own for p, own in layout.impulses if p == phase)
 
     def jump(x: FloatArray) -> FloatArray:
         value = np.zeros((1, 3))
@@ -248,7 +243,7 @@ def _hand_over_rows(layout: FullLayout, builder: InstantBuilder, phase: int) -> 
     old, new = (layout.timeline.phases[i].contacts[0] for i in (phase, phase + 1))
     if old.point == new.point:
         return []
-    at = np.array([builder.add(phase + 1, layout.timeline.edges[phase + 1])])
+    at = builder.add(phase + 1, layout.timeline.edges[phase + 1])
     # The new point is at its plant while the old one still is, and does not move
     apart = np.asarray(new.position) - np.asarray(old.position)
     axes = layout.figure.axes

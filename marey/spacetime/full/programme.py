@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.numerics import solve_qp
-from marey.spacetime.full.body_state import BodyState, Derivatives, StateJet, compute_body_state, compute_body_values
+from marey.spacetime.full.body_state import AT_JOINT, BodyState, Derivatives, StateJet, compute_body_state
 from marey.spacetime.full.keys import find_point_bounds, key_rows
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.full.objectives import (
@@ -19,6 +19,7 @@ from marey.spacetime.full.objectives import (
     TORQUE_TERMS,
     QuadraticTerm,
     ResidualTerm,
+    add_gauss_instants,
     build_quadratic_terms,
     build_residual_terms,
     find_hands,
@@ -27,12 +28,12 @@ from marey.spacetime.full.physics_rows import (
     RowFamily,
     contact_rows,
     flight_rows,
-    joint_point_name,
     joint_rows,
     second_contact_rows,
     tilt_rows,
 )
 from marey.spacetime.full.sampling import Frames
+from marey.spacetime.style import Style, evaluate_style
 
 EvaluatedRows = list[tuple[StateJet, FloatArray | None]]
 
@@ -172,7 +173,8 @@ PROBE_SPREAD: Final = 0.2  # [rad]
 class FullProgramme:
     """Minimise the objective of a problem subject to physics, contacts and keys, over angles alone.
 
-    Unknowns are those of :class:`Layout`, each divided by its scale.
+    Unknowns are those of :class:`FullLayout`, each divided by its scale. Styles add their mean over time to the
+    objective; they see the coordinates of the tree with the root at the origin: its place follows from contacts.
     """
 
     def __init__(
@@ -183,6 +185,7 @@ class FullProgramme:
         derivatives: Derivatives = "linear-time",
         reference: FloatArray | None = None,
         extra: Frames = (),
+        styles: tuple[Style, ...] = (),
     ) -> None:
         self.layout = layout
         self._derivatives: Derivatives = derivatives
@@ -192,7 +195,7 @@ class FullProgramme:
             # Frames of the physics: knots, what divides the spans, and what was asked for besides
             times = layout.timeline.even_frames(p, layout.problem.frames_per_span)
             times = np.unique(np.concatenate([times, [time for q, time in extra if q == p]]))
-            frames = np.array([builder.add(p, float(t)) for t in times], dtype=np.int64)
+            frames = builder.add(p, times)
             flight = layout.flight_of(p)
             if flight is not None:
                 families.append(flight_rows(layout, flight, frames))
@@ -214,10 +217,25 @@ class FullProgramme:
         points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
         upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
         for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
-            points[joint_point_name(name)] = layout.figure.point(joint_point_name(name))
+            points[name + AT_JOINT] = layout.figure.point(name + AT_JOINT)
         self._points = tuple((name, dof, place) for name, (dof, place) in points.items())
         self._quadratics = build_quadratic_terms(layout, reference)
-        self.lower, self.upper = (bound / self._scales for bound in _bounds(layout))
+        # Joint limits on control points; a body that never touches anything floats in place
+        bounds = [np.full(layout.num_unknowns, sign * np.inf) for sign in (-1.0, 1.0)]
+        for bound, ends in zip(bounds, find_point_bounds(layout), strict=True):
+            bound[: ends.size] = ends.ravel()
+            for flight in layout.flights:
+                if flight.before is None and flight.after is None:
+                    bound[flight.place] = np.asarray(layout.problem.start_com)[layout.figure.axes]
+                    bound[flight.speed] = 0.0
+        self.lower, self.upper = (bound / self._scales for bound in bounds)
+        # Styles are weighed at Gauss points of their own, by the share of the time that each stands for
+        self._styles, gauss = styles, InstantBuilder(layout.timeline)
+        weights = [add_gauss_instants(layout, gauss, p)[1] for p in range(len(layout.timeline.phases))]
+        self._style_instants, self._style_shares = (
+            gauss.build(),
+            np.concatenate(weights) / np.concatenate(weights).sum(),
+        )
         self._cache: tuple[bytes, BodyState] | None = None
         self._light: tuple[bytes, BodyState] | None = None
         self._has_torques = any(term.name in TORQUE_TERMS for term in self._residuals)
@@ -272,7 +290,7 @@ class FullProgramme:
             return self.state(x)
         if self._light is None or self._light[0] != key:
             curves = self.instants.curves(self.layout.points(x))
-            self._light = (key, compute_body_values(self.layout.figure, curves, self._points))
+            self._light = (key, compute_body_state(self.layout.figure, curves, self._points, None))
         return self._light[1]
 
     def _jets(self, x: FloatArray, state: BodyState | None = None) -> list[tuple[StateJet, FloatArray | None]]:
@@ -297,6 +315,9 @@ class FullProgramme:
             total = np.sum([jet.value for jet in jets], axis=0)
             found[term.name] = found.get(term.name, 0.0) + float(term.weights @ (total * total).sum(axis=1))
         found["ridge"] = RIDGE * float(points @ points)
+        if self._styles:
+            costs = [evaluate_style(style, *self._style_states(real))[0] for style in self._styles]
+            found["style"] = sum(float(self._style_shares @ cost) for cost in costs)
         return found
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any]:
@@ -305,7 +326,22 @@ class FullProgramme:
         jets = self._jets(real)
         jacobian = self._scatter.matrix(jets)
         gradient, hessian = self._hessian.evaluate(real, self.state(real))
+        # Slopes of the styles by the four control points about each instant; their own Hessian is left out
+        layout, near = self.layout, self._style_instants.first[:, None] + np.arange(4)
+        pull = np.zeros((layout.num_points, layout.num_angles))
+        for style in self._styles:
+            for order, slopes in enumerate(evaluate_style(style, *self._style_states(real))[1:]):
+                shares = self._style_shares[:, None] * slopes[:, layout.figure.angles]
+                np.add.at(pull, near, self._style_instants.basis[order][:, :, None] * shares[:, None])
+        if self._styles:
+            gradient[: pull.size] += pull.ravel() * self._scales[: pull.size]
         return gradient, hessian, jacobian
+
+    def _style_states(self, real: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Coordinates of the tree, their rates and accelerations at the instants of the styles."""
+        q, qd, qdd = self._style_instants.curves(self.layout.points(real))
+        figure = self.layout.figure
+        return figure.coordinates(q), figure.coordinates(qd), figure.coordinates(qdd)
 
     def row_name(self, index: int) -> str:
         """Phase, time and quantity of a row."""
@@ -333,16 +369,3 @@ class FullProgramme:
                 step = solve_qp(H, np.zeros(count), A[used], gaps[0][used], gaps[1][used], bounds=(low, high))
                 points[own] += step.x if step.is_solved else 0.0
         return points
-
-
-def _bounds(layout: FullLayout) -> tuple[FloatArray, FloatArray]:
-    """Limits of the unknowns: joint limits on control points; a body that never touches anything floats in place."""
-    lower, upper = find_point_bounds(layout)
-    low, high = (np.full(layout.num_unknowns, sign * np.inf) for sign in (-1.0, 1.0))
-    low[: lower.size], high[: upper.size] = lower.ravel(), upper.ravel()
-    for flight in layout.flights:
-        if flight.before is None and flight.after is None:
-            place = np.asarray(layout.problem.start_com)[layout.figure.axes]
-            low[layout.place_columns(flight)] = high[layout.place_columns(flight)] = place
-            low[layout.speed_columns(flight)] = high[layout.speed_columns(flight)] = 0.0
-    return low, high

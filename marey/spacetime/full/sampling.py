@@ -40,8 +40,8 @@ def sample_track(layout: FullLayout, x: FloatArray, instants: Instants) -> Solut
             # The centre of mass falls from where the support before, or the unknowns of the flight, let it go
             if flight.before is None:
                 start, speed = np.zeros(3), np.zeros(3)
-                start[figure.axes] = x[layout.place_columns(flight)]
-                speed[figure.axes] = x[layout.speed_columns(flight)]
+                start[figure.axes] = x[flight.place]
+                speed[figure.axes] = x[flight.speed]
             else:
                 edge = float(layout.timeline.edges[flight.before + 1])
                 start, speed, _ = compute_support_com(layout, x, flight.before, edge)
@@ -94,15 +94,14 @@ def set_flight_unknowns(layout: FullLayout, x: FloatArray) -> FloatArray:
             place = start
             if end is not None:
                 speed = (end - start - drop) / length
-        x[layout.place_columns(flight)], x[layout.speed_columns(flight)] = place[axes], speed[axes]
+        x[flight.place], x[flight.speed] = place[axes], speed[axes]
         # The angular momentum is the mean over the flight
         builder = InstantBuilder(timeline)
         for phase in flight.phases:
-            for time in timeline.gauss_frames(phase, 2):
-                builder.add(phase, float(time))
+            builder.add(phase, timeline.gauss_frames(phase, 2))
         states = [figure.coordinates(curve) for curve in builder.build().curves(layout.points(x))]
         whole = compute_aggregate(figure.tree, states[0], states[1], states[2], gravity=0.0)
-        x[layout.spin_columns(flight)] = np.asarray(whole.angular_momentum).mean(axis=0)[figure.spins]
+        x[flight.spin] = np.asarray(whole.angular_momentum).mean(axis=0)[figure.spins]
     return x
 
 
@@ -224,21 +223,19 @@ def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
     return points
 
 
-def build_flat_guess(layout: FullLayout) -> FloatArray:
-    """Unknowns of the flat guess: every angle constant, or linear in time between the pose keys that name it.
+def build_guess(layout: FullLayout, motion: Motion | None = None) -> FloatArray:
+    """Unknowns of the flat guess, or those nearest to a motion that is stretched to the length of the problem.
 
-    Root positions follow from the contacts; flights start with the ballistic velocity between their supports.
-    """
-    return append_flights(layout, interpolate_pose_keys(layout))
-
-
-def guess_from_motion(layout: FullLayout, motion: Motion) -> FloatArray:
-    """Unknowns nearest to a motion, stretched to the length of the problem.
+    In the flat guess every angle is constant, or linear in time between the pose keys that name it. Root positions
+    follow from the contacts; flights start with the ballistic velocity between their supports.
 
     Raises:
         InputError: the motion has another skeleton.
     """
-    tree = layout.figure.tree
+    x, tree = np.zeros(layout.num_unknowns), layout.figure.tree
+    if motion is None:
+        x[: layout.num_curve_unknowns] = interpolate_pose_keys(layout).ravel()
+        return set_flight_unknowns(layout, x)
     if motion.skeleton.names != tree.skeleton.names:
         raise InputError(
             f"the warm start '{motion.name}' has {motion.skeleton.num_joints} joints of another skeleton",
@@ -248,11 +245,5 @@ def guess_from_motion(layout: FullLayout, motion: Motion) -> FloatArray:
         raise InputError(f"the warm start has {motion.num_frames} frames", "It needs at least four")
     angles = tree.from_motion(motion)[:, layout.figure.angles]
     times = np.linspace(0.0, layout.timeline.duration_s, len(angles))
-    return append_flights(layout, layout.timeline.spline.fit(times, angles, smoothing=1e-6))
-
-
-def append_flights(layout: FullLayout, points: FloatArray) -> FloatArray:
-    """Append place, speed and spin of every flight to control points ``(K, D)``."""
-    x = np.zeros(layout.num_unknowns)
-    x[: layout.num_curve_unknowns] = points.ravel()
+    x[: layout.num_curve_unknowns] = layout.timeline.spline.fit(times, angles, smoothing=1e-6).ravel()
     return set_flight_unknowns(layout, x)

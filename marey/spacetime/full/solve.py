@@ -25,17 +25,18 @@ from marey.spacetime.full.sampling import (
     GROSS_EXCESS,
     MAX_REFINEMENTS,
     Frames,
-    build_flat_guess,
+    build_guess,
     compute_worst_excess,
     find_weak_instants,
-    guess_from_motion,
     motion_from_unknowns,
     sample_track,
     set_flight_unknowns,
 )
+from marey.spacetime.full.simplified import SimplifiedProgramme
 from marey.spacetime.full.validation import validate_full
 from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.spacetime.problem.solution import SpacetimeResult, check_solution
+from marey.spacetime.style import Style
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
@@ -47,7 +48,7 @@ OnIteration = Callable[[SQPIteration], bool | None]
 Solution = TypeVar("Solution")  # of a problem at some durations, in either space
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FullOptions:
     """Options of the solver, apart from the problem."""
 
@@ -56,6 +57,8 @@ class FullOptions:
     on_iteration: OnIteration | None = None
     time_limit_s: float | None = None
     penalty: float = 10.0
+    styles: tuple[Style, ...] = ()  # costs of a state, added to the objective
+    S: FloatArray | None = None  # (D, d) of a simplified character
 
     def warm(self) -> FullOptions:
         """Options of a search whose start is nearly a solution."""
@@ -110,7 +113,7 @@ def solve_full(
     layout = FullLayout.from_problem(problem, Character.from_tree(tree))
     validate_full(layout)
     if start is None:
-        start = build_flat_guess(layout) if warm_start is None else guess_from_motion(layout, warm_start)
+        start = build_guess(layout, warm_start)
     reference = start if problem.objective.reference > 0.0 else None
     programme = _build_programme(layout, start, options, reference)
     start = set_flight_unknowns(layout, programme.settle_linear_rows(start))
@@ -155,17 +158,20 @@ def _build_programme(
     layout: FullLayout, guess: FloatArray, options: FullOptions, reference: FloatArray | None, extra: Frames = ()
 ) -> FullProgramme:
     near = None if reference is None else layout.points(reference)
-    return FullProgramme(layout, guess, derivatives=options.derivatives, reference=near, extra=extra)
+    return FullProgramme(
+        layout, guess, derivatives=options.derivatives, reference=near, extra=extra, styles=options.styles
+    )
 
 
 def _solve_programme(
     programme: FullProgramme, start: FloatArray, options: FullOptions, began: float, old: SQPResult | None = None
 ) -> SQPResult:
     """Solve from unscaled unknowns within what is left of the quotas; iterations are added to those of ``old``."""
-    spent = 0 if old is None else old.iterations
+    spent, x = 0 if old is None else old.iterations, start / programme.layout.scales
+    simple = None if options.S is None else SimplifiedProgramme(programme, programme.layout, options.S)
     answer = solve_sqp(
-        programme,
-        start / programme.layout.scales,
+        programme if simple is None else simple,
+        x if simple is None else simple.reduce(x),
         method="fang2003" if options.solver == "fang2003" else "sl1qp",
         max_iterations=max(programme.layout.problem.max_iterations - spent, 1),
         time_limit_s=options.left_s(began),
@@ -173,6 +179,8 @@ def _solve_programme(
         on_iteration=options.on_iteration,
         on_failure="return",
     )
+    if simple is not None:
+        answer = replace(answer, x=simple.expand(answer.x))
     if old is None:
         return answer
     return replace(answer, iterations=spent + answer.iterations, history=old.history + answer.history)
