@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
 
 from marey.base import ConvergenceError, FloatArray, InputError, UnknownNameError
 from marey.dynamics import Body, JointTree
 from marey.motion import Motion
-from marey.numerics import SQPIteration
+from marey.numerics import OnIteration
 from marey.spacetime.full.body_state import Character, Derivatives
 from marey.spacetime.full.layout import FullLayout
 from marey.spacetime.full.sampling import interpolate_pose_keys
@@ -35,7 +35,7 @@ def optimize(
     space: str | None = None,
     derivatives: Derivatives = "linear-time",
     solver: str = "sl1qp",
-    on_iteration: Callable[[SQPIteration], bool | None] | None = None,
+    on_iteration: OnIteration | None = None,
     time_limit_s: float | None = None,
     warm_start: Motion | None = None,
     on_failure: str = "raise",
@@ -95,7 +95,7 @@ def optimize_styled(
     styles: Sequence[Style] = (),
     S: FloatArray | None = None,
     time_limit_s: float | None = None,
-    on_iteration: Callable[[SQPIteration], bool | None] | None = None,
+    on_iteration: OnIteration | None = None,
     on_failure: Literal["raise", "return"] = "raise",
 ) -> SpacetimeResult:
     r"""Solve a problem in the full space with styles on its objective, or by a simplified character.

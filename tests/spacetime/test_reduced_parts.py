@@ -354,7 +354,7 @@ def test_linear_rows_are_linear(small):
 
 
 def test_rows_have_names_with_their_instant(small):
-    names = [small.programme.row_name(i) for i in range(small.programme.num_rows)]
+    names = [small.programme.row_name(i) for i in range(small.programme.row_lower.size)]
     assert all(name.endswith(" s") and " at " in name for name in names)
     for word in ("reach (left_foot)", "joint limit", "key pose (LeftLeg)", "angular momentum", "friction", "clearance"):
         assert any(word in name for name in names)
@@ -374,7 +374,7 @@ def test_terms_of_the_objective_add_up_and_scale_with_their_weights(small, jumps
 
 def test_without_physics_there_is_no_row_of_forces(jumps):
     built = build_reduced_problem(small_problem(), jumps.truncate(3), ReducedSettings(has_physics=False))
-    names = [built.programme.row_name(i) for i in range(built.programme.num_rows)]
+    names = [built.programme.row_name(i) for i in range(built.programme.row_lower.size)]
     assert not any("force" in name or "momentum" in name for name in names)
     assert any("reach" in name for name in names)
 

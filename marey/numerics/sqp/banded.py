@@ -256,6 +256,7 @@ class BandSystem:
         j = self.places[np.repeat(np.arange(int(hessian.shape[1])), np.diff(hessian.indptr))]
         lower, size = i >= j, self.size
         in_band, in_border, in_corner = lower & (i < size), (i >= size) & (j < size), lower & (j >= size)
+        # Half-bandwidth plus one
         self.width = max(int(lengths.max(initial=1)), int((i - j)[in_band].max(initial=0)) + 1)
         self._hessian_places: list[tuple[IntArray, IntArray]] = [
             (j[in_band] * self.width + (i - j)[in_band], np.flatnonzero(in_band)),
@@ -265,11 +266,6 @@ class BandSystem:
         shapes = ((size, self.width), (num_border, size), (num_border, num_border))
         self.band_base, self.border_base, self.corner_base = (np.zeros(shape) for shape in shapes)
         self.band, self.border, self.corner = (np.zeros(shape) for shape in shapes)
-
-    @property
-    def bandwidth(self) -> int:
-        """Half-bandwidth of the banded part."""
-        return self.width - 1
 
     def set_hessian(self, data: FloatArray) -> None:
         """Take new values of H, in the order of its pattern."""

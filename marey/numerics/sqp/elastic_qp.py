@@ -255,10 +255,6 @@ class ElasticQP:
         inner = d[self.free]
         return float(inner @ (self.H @ inner)) / (1.0 + self.stiffness)
 
-    def slope(self, d: FloatArray) -> float:
-        """First derivative of the objective along a step."""
-        return float(self.gradient @ d[self.free])
-
     def solve(self, rows: FloatArray, low: FloatArray, high: FloatArray, penalty: float, tolerance: float) -> QPStep:
         """Best step in the box for rows with the given values at its origin."""
         lower, upper = self.row_lower - rows, self.row_upper - rows

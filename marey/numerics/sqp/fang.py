@@ -220,7 +220,13 @@ class ProjectedSearch:
                 limited = first + min(1.0, rest / max(float(np.abs(along).max(initial=0.0)), TINY)) * along
             trial, ratio = self.try_step(limited, active)
             length = float(np.abs(limited).max(initial=0.0))
-            if ratio > ACCEPT_RATIO and self.take(start, trial):
+            self.current = trial if ratio > ACCEPT_RATIO else start
+            is_taken = self.current is trial and self.differentiate()
+            if is_taken:
+                self.record.keep(trial)
+            else:
+                self.current = start
+            if is_taken and np.any(trial.x != start.x):
                 grown = 2.0 if ratio > GOOD_RATIO else 1.0 if ratio > POOR_RATIO else 0.5
                 self.trust = max(self.trust, grown * length) if grown >= 1.0 else min(self.trust, grown * length)
                 return True
@@ -260,15 +266,6 @@ class ProjectedSearch:
         now = self.current
         eased = self.penalty * float(now.violations.sum() - trial.violations.sum())
         return eased if self.is_returning else eased + now.objective - trial.objective
-
-    def take(self, start: TrialPoint, trial: TrialPoint) -> bool:
-        """Make a trial the current point unless its derivatives are not finite."""
-        self.current = trial
-        if not self.differentiate():
-            self.current = start
-            return False
-        self.record.keep(trial)
-        return bool(np.any(trial.x != start.x))
 
     def inside(self, step: FloatArray) -> FloatArray:
         """Current point plus a step, inside the bounds."""

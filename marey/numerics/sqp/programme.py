@@ -81,6 +81,9 @@ class SQPIteration:
     num_inner: int = 0  # factorisations ("sl1qp") or conjugate-gradient steps ("fang2003") it took
 
 
+OnIteration = Callable[[SQPIteration], bool | None]  # sees every iteration; returns True to stop
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SQPSettings:
     """What the caller asked for."""
@@ -90,7 +93,7 @@ class SQPSettings:
     penalty: float = 10.0
     max_iterations: int = 200
     time_limit_s: float | None = None
-    on_iteration: Callable[[SQPIteration], bool | None] | None = None
+    on_iteration: OnIteration | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -139,16 +142,8 @@ class TrialPoint:
     objective: float
     rows: FloatArray  # (m,)
     violations: FloatArray  # (m,)
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether the programme is defined at this point."""
-        return bool(np.isfinite(self.objective) and np.isfinite(self.rows).all())
-
-    @property
-    def violation(self) -> float:
-        """Largest violation of a row."""
-        return float(self.violations.max(initial=0.0))
+    violation: float  # largest
+    is_finite: bool  # whether the programme is defined here
 
     def merit(self, penalty: float) -> float:
         """Exact penalty; infinite where the programme is undefined."""
@@ -176,7 +171,8 @@ class SolveRecord:
         if rows.shape != self.programme.row_lower.shape:
             raise InputError(f"the programme gave rows {rows.shape}, its ends are {self.programme.row_lower.shape}")
         outside = np.maximum(self.programme.row_lower - rows, rows - self.programme.row_upper)
-        return TrialPoint(x, float(objective), rows, np.maximum(outside, 0.0))
+        violations, is_finite = np.maximum(outside, 0.0), bool(np.isfinite(objective) and np.isfinite(rows).all())
+        return TrialPoint(x, float(objective), rows, violations, float(violations.max(initial=0.0)), is_finite)
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any] | None:
         """Gradient, Hessian and Jacobian, or None where one is not finite."""

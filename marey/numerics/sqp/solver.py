@@ -22,8 +22,8 @@ from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.numerics.sqp.programme import (
     FIXED_WIDTH,
     NonlinearProgramme,
+    OnIteration,
     SolveRecord,
-    SQPIteration,
     SQPResult,
     SQPSettings,
 )
@@ -84,7 +84,6 @@ def _load_thread_pools() -> tuple[Pool, ...]:
 
 Method = Literal["sl1qp", "fang2003"]
 Projection = Literal["h", "euclidean"]
-OnIteration = Callable[[SQPIteration], bool | None]
 
 
 def solve_sqp(

@@ -52,9 +52,12 @@ class TrustSearch:
     def differentiate(self) -> bool:
         """Hand the derivatives at the current point to the quadratic programme, if they are finite."""
         found = self.record.derivatives(self.current.x)
-        if found is not None:
-            self.qp.set(*found)
-        return found is not None
+        if found is None:
+            return False
+        self.qp.set(*found)
+        # Diagonal scale of the regularisation: the objective may not depend on a variable
+        self.ridge = max(RIDGE_SHARE * self.qp.mean_curvature, MIN_RIDGE)
+        return True
 
     def iterate(self) -> SolveStatus | None:
         """One quadratic programme, its correction if needed, and the verdict; a status ends the search."""
@@ -118,11 +121,6 @@ class TrustSearch:
         self.num_inner += step.num_factors
         return step
 
-    @property
-    def ridge(self) -> float:
-        """Diagonal scale of the regularisation; the objective may not depend on a variable."""
-        return max(RIDGE_SHARE * self.qp.mean_curvature, MIN_RIDGE)
-
     def try_step(self, step: QPStep, predicted: float) -> tuple[TrialPoint, float]:
         """Evaluate the step, bend it back to the rows it left, and keep the best.
 
@@ -139,7 +137,7 @@ class TrustSearch:
         # Stiffness with which the model would have foretold f + λ'c at the end of the step
         seen = self.qp.curvature(step.d)
         rows = float(step.multipliers @ (trial.rows - now.rows - self.qp.linear(step.d)))
-        objective = trial.objective - now.objective - self.qp.slope(step.d) - 0.5 * seen
+        objective = trial.objective - now.objective - float(self.qp.gradient @ step.d[self.qp.free]) - 0.5 * seen
         metric = seen + self.ridge * float(step.d @ step.d)
         self.stiffness = max(2.0 * (rows + objective), 0.0) / max(metric, TINY)
 

@@ -16,7 +16,7 @@ import numpy as np
 from marey.base import ConvergenceError, FloatArray, InputError, MareyError
 from marey.dynamics import Body, JointTree, ValidityReport
 from marey.motion import Contacts, Motion
-from marey.numerics import SolveStatus, SQPIteration, solve_sqp
+from marey.numerics import OnIteration, SolveStatus, SQPIteration, solve_sqp
 from marey.spacetime.editing.goals import (
     SAME_M,
     PointPin,
@@ -30,7 +30,6 @@ from marey.spacetime.repair.programme import DisplacementProgramme
 from marey.spacetime.repair.solve import (
     SPAN_S,
     TOLERANCE,
-    OnIteration,
     RepairCheck,
     RepairResult,
     check_search_options,
@@ -153,13 +152,14 @@ def build_edit_programme(
     Raises:
         InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
     """
-    # Frame of every pin and key `(G,)`
+    # Pins on one point at one frame must agree
     for pin, other in combinations(pins, 2):
         apart = float(np.linalg.norm(pin.place - other.place))
         is_same = pin.point == other.point and abs(pin.time_s - other.time_s) < 0.5 / motion.rate_hz
         if is_same and apart > SAME_M:
             what = f"'{pin.point}' is pinned to two places {apart:.3f} m apart at {other.time_s:g} s"
             raise InputError(what, "Drop one of them")
+    # Frame of every pin and key
     found: list[int] = []
     for goal in (*pins, *keys):
         frame = round(goal.time_s * motion.rate_hz)

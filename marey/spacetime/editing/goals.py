@@ -109,7 +109,6 @@ def key_rows(stage: DisplacementProblem, keys: Sequence[PoseKey]) -> AngleRows:
     found: list[tuple[int, int, float, float, str]] = []
     for key in keys:
         n = _nearest_instant(stage, key.time_s)
-        # Coordinates `(D,)` of a key pose, whole turns nearest to others
         near = stage.q[stage.instants[n]]
         pose, clip = key.pose, stage.clip
         if pose.skeleton.names != clip.skeleton.names:
@@ -120,7 +119,7 @@ def key_rows(stage: DisplacementProblem, keys: Sequence[PoseKey]) -> AngleRows:
             root_positions=pose.root_position[None],
             rotations=pose.rotations[None],
         )
-        # Angles nearest to those of the clip, by whole turns
+        # Coordinates of the pose, by whole turns nearest to those of the clip
         q: FloatArray = np.array(stage.tree.from_motion(stage.body.motion(one))[0], dtype=np.float64)
         turns = np.flatnonzero(stage.tree.kinds != PRISMATIC)
         q[turns] += 2.0 * np.pi * np.rint((near[turns] - q[turns]) / (2.0 * np.pi))

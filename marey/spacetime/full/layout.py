@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, IntArray
+from marey.dynamics import GRAVITY
 from marey.numerics import KnotSpline
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.problem.definition import ProblemPhase, SpacetimeProblem
@@ -130,7 +131,6 @@ class InstantBuilder:
 SPIN_PER_KG: Final = 5.0 / 65.0  # [m^2/s] a large change of angular momentum, over the mass
 POSITION_SCALE: Final = 0.5  # [m]
 SPEED_SCALE: Final = 1.0  # [m/s]
-STANDARD_GRAVITY: Final = 9.81  # [m/s^2] forces are scaled by the weight on earth, also without gravity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +160,7 @@ class FullLayout:
     num_points: int = field(init=False)  # K control points of each angle
     num_curve_unknowns: int = field(init=False)  # unknowns that are control points
     scales: FloatArray = field(init=False)  # (n,) unit of each unknown: a change by one is large
-    weight: float = field(init=False)  # [N] of the body on earth: the unit of forces
+    weight: float = field(init=False)  # [N] of the body on earth, whatever its gravity: the unit of forces
     spin_scale: float = field(init=False)  # [kg m^2/s] a large change of angular momentum
     gravity: FloatArray = field(init=False)  # (3,) [m/s^2]
 
@@ -169,7 +169,7 @@ class FullLayout:
         set_(self, "num_angles", len(self.figure.angles))
         set_(self, "num_points", self.timeline.spline.num_coefficients)
         set_(self, "num_curve_unknowns", self.num_points * self.num_angles)
-        set_(self, "weight", mass * STANDARD_GRAVITY)
+        set_(self, "weight", mass * GRAVITY)
         set_(self, "spin_scale", SPIN_PER_KG * mass)
         set_(self, "gravity", np.array([0.0, -self.problem.gravity, 0.0]))
         others = [(flight.place, flight.speed, flight.spin) for flight in self.flights]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -136,9 +137,11 @@ def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[RowFamily]:
                 rows.append(_velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down"))
             if impact == "bounded":
                 rows += _bounded_impact_rows(layout, at, phase, flight)
-    for i in range(len(phases) - 1):
-        if phases[i].contacts and phases[i + 1].contacts:
-            rows += _hand_over_rows(layout, builder, i)
+    # Where one support hands over to the next both contacts hold at one instant, and neither slides there
+    for i, (before, after) in enumerate(pairwise(phases)):
+        if before.contacts and after.contacts and before.contacts[0].point != after.contacts[0].point:
+            at = builder.add(i + 1, edges[i + 1])
+            rows += [relative_rows(layout, at, before.contacts[0], after.contacts[0], order) for order in (0, 1)]
     return rows
 
 
@@ -238,46 +241,14 @@ def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: F
     ]
 
 
-def _hand_over_rows(layout: FullLayout, builder: InstantBuilder, phase: int) -> list[RowFamily]:
-    """Both contacts hold at one instant, and neither slides there."""
-    old, new = (layout.timeline.phases[i].contacts[0] for i in (phase, phase + 1))
-    if old.point == new.point:
-        return []
-    at = builder.add(phase + 1, layout.timeline.edges[phase + 1])
-    # The new point is at its plant while the old one still is, and does not move
-    apart = np.asarray(new.position) - np.asarray(old.position)
-    axes = layout.figure.axes
+def relative_rows(layout: FullLayout, at: IntArray, one: Contact, other: Contact, order: int) -> RowFamily:
+    """The point of a contact is at its plant while another's is (order 0), or does not move against it (order 1)."""
+    apart = np.asarray(other.position) - np.asarray(one.position) if order == 0 else np.zeros(3)
+    axes, scale = layout.figure.axes, (POSITION_ROW, SPEED_ROW)[order]
 
-    def place(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
-        jet = state.points[new.point][0].at(at) - state.points[old.point][0].at(at) - apart
-        return jet.columns(axes) * POSITION_ROW, None
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        jet = state.points[other.point][order].at(at) - state.points[one.point][order].at(at) - apart
+        return jet.columns(axes) * scale, None
 
-    def speed(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
-        jet = state.points[new.point][1].at(at) - state.points[old.point][1].at(at)
-        return jet.columns(axes) * SPEED_ROW, None
-
-    shape = (1, len(axes))
-    return [
-        _equality_rows(at, shape, _axis_labels(layout, f"reach of {new.point}"), place),
-        _equality_rows(at, shape, _axis_labels(layout, f"speed of {new.point}"), speed),
-    ]
-
-
-def second_contact_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[RowFamily]:
-    """Contacts of a phase beyond the first: their points keep their distance from it at the frames."""
-    contacts = layout.timeline.phases[phase].contacts
-    axes = layout.figure.axes
-    rows: list[RowFamily] = []
-    for other in contacts[1:]:
-        apart = np.asarray(other.position) - np.asarray(contacts[0].position)
-
-        def place(
-            state: BodyState, _: FloatArray, other: Contact = other, apart: FloatArray = apart
-        ) -> tuple[StateJet, Coefficients]:
-            first = state.points[contacts[0].point][0].at(instants)
-            return (state.points[other.point][0].at(instants) - first - apart).columns(axes) * POSITION_ROW, None
-
-        rows.append(
-            _equality_rows(instants, (len(instants), len(axes)), _axis_labels(layout, f"place of {other.point}"), place)
-        )
-    return rows
+    labels = _axis_labels(layout, f"{('place', 'speed')[order]} of {other.point}")
+    return _equality_rows(at, (len(at), len(axes)), labels, evaluate)

@@ -29,7 +29,7 @@ from marey.spacetime.full.physics_rows import (
     contact_rows,
     flight_rows,
     joint_rows,
-    second_contact_rows,
+    relative_rows,
     tilt_rows,
 )
 from marey.spacetime.full.sampling import Frames
@@ -202,7 +202,8 @@ class FullProgramme:
             else:
                 families.append(contact_rows(layout, p, frames))
                 families += tilt_rows(layout, p, frames)
-                families += second_contact_rows(layout, p, frames[1:-1] if len(phase.contacts) > 1 else frames)
+                # Contacts beyond the first keep their distance from it
+                families += [relative_rows(layout, frames[1:-1], phase.contacts[0], c, 0) for c in phase.contacts[1:]]
         families += joint_rows(layout, builder)
         for key in layout.problem.keys:
             families += key_rows(layout, builder, key)

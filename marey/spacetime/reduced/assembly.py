@@ -130,7 +130,7 @@ def build_reduced_problem(
     for interval in (*scene.layout.legs[0], *scene.layout.legs[1]):
         if not interval.is_stance:
             continue
-        index = variables.indices(interval.curves)
+        index = interval.curves.indices
         knots = interval.curves.spline.knots
         # A control point acts over four spans: it may lift the heel if all of them are on the toes
         lifted, struck = find_toe_start(scene.layout, roll, interval), find_heel_stop(scene.layout, roll, interval)
@@ -185,12 +185,8 @@ def vector_from_motion(built: ReducedProblem, motion: Motion) -> FloatArray:
         dofs = space.legs[leg].dofs
         off = q[:, dofs] - space.mean[dofs] - amplitudes @ space.modes[dofs].T
         for interval in layout.legs[leg]:
-            _fit_curves(
-                built,
-                interval.curves,
-                times,
-                _solve_leg_variables(built, leg, interval, q) if interval.is_stance else off,
-            )
+            own = _solve_leg_variables(built, leg, interval, q) if interval.is_stance else off
+            _fit_curves(built, interval.curves, times, own)
     set_flight_globals(scene)
     return variables.pack(variables.values)
 
@@ -222,11 +218,8 @@ def _solve_leg_variables(built: ReducedProblem, leg: int, interval: LegInterval,
 
 def _fit_curves(built: ReducedProblem, curves: Curves, times: FloatArray, samples: FloatArray) -> None:
     """Nearest curves to samples within their time; what is fixed stays."""
-    variables, spline = built.scene.variables, curves.spline
-    inside = (times >= spline.knots[0] - 1e-9) & (times <= spline.knots[-1] + 1e-9)
-    index = variables.indices(curves)
-    if inside.sum() < 4:
-        return
-    fitted = spline.fit(np.clip(times[inside], spline.knots[0], spline.knots[-1]), samples[inside], smoothing=1e-6)
-    free = variables.is_free[index]
-    variables.values[index[free]] = np.clip(fitted, variables.lower[index], variables.upper[index])[free]
+    start, stop = curves.spline.knots[[0, -1]]
+    inside = (times >= start - 1e-9) & (times <= stop + 1e-9)
+    if inside.sum() >= 4:
+        fitted = curves.spline.fit(np.clip(times[inside], start, stop), samples[inside], smoothing=1e-6)
+        built.scene.variables.set_curves(curves, fitted)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.dynamics import compute_points_motion
+from marey.dynamics import compute_com_motion, compute_points_motion
 from marey.spacetime.reduced.behaviour import BehaviourSpace
 from marey.spacetime.reduced.layout import FEET, LEG_SLOTS, ReducedLayout, ReducedVariables
 from marey.spacetime.reduced.nodes import FREE, CollocationNodes, NodeSupports
@@ -36,16 +36,6 @@ class RowGroup:
     parts: tuple[str, ...] = ()  # (r,) what each row is, for the report
     is_linear: bool = False
     globals: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
-
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return len(self.lower)
-
-    def name(self, row: int) -> str:
-        """What a row says, in words."""
-        part = f" ({self.parts[row]})" if self.parts else ""
-        return f"{self.label}{part} at {self.times[row]:.2f} s"
 
 
 def empty_blocks() -> FloatArray:
@@ -380,11 +370,12 @@ def com_joint_rows(scene: RowContext) -> RowGroup:
         if not len(index):
             return np.zeros(0), empty_blocks()
         seen, inverse = np.unique(index, return_inverse=True)
-        com = scene.maker.centre(frame, seen)
+        state = frame.state
+        com = compute_com_motion(scene.space.tree, state.q[seen], state.qd[seen], state.qdd[seen])
         values = scales * np.where(order == 0, com.position[inverse, axes], com.velocity[inverse, axes])
         if frame.wrench_blocks is None:
             return values, empty_blocks()
-        state, moving = frame.state, scene.space.moving
+        moving = scene.space.moving
         J = com.J @ state.G[seen]
         Jd = com.Jd @ state.G[seen] + com.J[:, :, moving] @ state.Gd[seen]
         still = (order == 0)[:, None]

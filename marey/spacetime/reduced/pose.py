@@ -13,7 +13,6 @@ from marey.base import FloatArray, IntArray
 from marey.dynamics import (
     GRAVITY,
     JointTree,
-    PointMotion,
     compute_aggregate,
     compute_aggregate_jacobians,
     compute_com_motion,
@@ -231,11 +230,6 @@ class NodeEvaluator:
         scaled = (forces[0] / self.weight, forces[1] / self.weight, forces[2] / self.weight)
         wrench = total.wrench / self.weight
         return NodeState(state, wrench, total.momentum[:, 3:], torque, scaled, spins, torque_blocks)
-
-    def centre(self, frame: NodeState, nodes: IntArray) -> PointMotion:
-        """Motion of the centre of mass at some nodes."""
-        state = frame.state
-        return compute_com_motion(self.space.tree, state.q[nodes], state.qd[nodes], state.qdd[nodes])
 
     def _torque(self, part: PoseState, qdd: FloatArray, wrench: FloatArray) -> FloatArray:
         """Torques ``(N', D - 6)`` of the joints at the nodes that count."""

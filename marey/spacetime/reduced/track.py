@@ -123,9 +123,8 @@ def compute_limit_excess(scene: RowContext, track: SolutionTrack) -> FloatArray:
     return np.maximum(over, 0.0)
 
 
-def find_stray_coordinates(built: ReducedProblem, values: FloatArray, tolerance: float) -> tuple[int, ...]:
+def find_stray_coordinates(built: ReducedProblem, track: SolutionTrack, tolerance: float) -> tuple[int, ...]:
     """Coordinates of the upper body beyond their limits by more than a tolerance [rad] without rows yet."""
-    track, _ = sample_reduced_track(built, values, find_check_instants(built))
     over = compute_limit_excess(built.scene, track)
     over[[*built.scene.space.leg_dofs, *built.settings.watched]] = 0.0
     return tuple(int(dof) for dof in np.flatnonzero(over > tolerance))

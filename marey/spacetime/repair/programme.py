@@ -12,7 +12,8 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import PRISMATIC, JointTree, compute_aggregate, compute_aggregate_jacobians, compute_points_motion
-from marey.numerics import KnotSpline
+from marey.lie import hat
+from marey.numerics import KnotSpline, convex_hull
 from marey.spacetime.style import Style, evaluate_style
 
 if TYPE_CHECKING:
@@ -181,9 +182,8 @@ def pendulum_rows(
 
 def wrench_shift_matrix(place: FloatArray) -> FloatArray:
     """Matrix ``(6, 6)`` that takes a wrench about the origin to one about a place."""
-    x, y, z = place
     matrix = np.eye(6)
-    matrix[3:, :3] = -np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    matrix[3:, :3] = -hat(place)
     return matrix
 
 
@@ -216,26 +216,6 @@ def _support_cone_rows(corners: FloatArray, friction: float) -> tuple[FloatArray
     upper[0] = MAX_FORCE
     names = ["normal force", *["friction"] * len(sides), *["balance"] * len(edges), *["twist"] * 2]
     return matrix, lower, upper, names
-
-
-def convex_hull(points: FloatArray) -> FloatArray:
-    """Corners of the hull of points in the plane ``(P, 2)``, counter-clockwise; the chain of Andrew."""
-    if len(points) < 2:
-        return points
-    order = points[np.lexsort((points[:, 1], points[:, 0]))]
-    hull: list[FloatArray] = []
-    for line in (order, order[::-1]):
-        chain: list[FloatArray] = []
-        for c in line:
-            # A corner that does not turn to the left is inside
-            while len(chain) > 1:
-                a, b = chain[-2:]
-                if (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 1e-12:
-                    break
-                chain.pop()
-            chain.append(c)
-        hull += chain[:-1]
-    return np.array(hull)
 
 
 ROOT_SCALE_M: Final = 0.05  # a step of one in scaled variables

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -12,7 +11,7 @@ import numpy as np
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, UnknownNameError
 from marey.dynamics import Body, ValidityReport, check_validity
 from marey.motion import Contacts, Motion, detect_contacts
-from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
+from marey.numerics import OnIteration, SolveStatus, SQPIteration, SQPResult, solve_sqp
 from marey.spacetime.repair.programme import DisplacementProgramme
 from marey.spacetime.repair.window import (
     DisplacementProblem,
@@ -80,8 +79,6 @@ def measure_changes(before: Motion, after: Motion, frames: slice) -> tuple[float
     moved = np.linalg.norm(after.root_positions - before.root_positions, axis=-1)
     return float(np.sqrt((turned**2).sum(axis=-1).mean())), float(moved.max())
 
-
-OnIteration = Callable[[SQPIteration], bool | None]
 
 SPAN_S: Final = 0.1
 MAX_ITERATIONS: Final = 25  # quadratic programmes of one pass

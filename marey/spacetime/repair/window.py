@@ -372,7 +372,9 @@ class DisplacementProblem:
         found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
         for name, active in find_touching_points(self.clip, self.track).items():
             for a, b in find_runs(active):
-                path = positions[a:b, known.index(name)] + self._shift(name, a, b)
+                # A footprint that is put elsewhere takes its points along
+                moved = [s for s in self.steps if find_limb(name) == s.limb and a < s.stop and s.start < b]
+                path = positions[a:b, known.index(name)] + (moved[0].shift if moved else np.zeros(3))
                 place = np.median(path, axis=0)
                 for n in np.flatnonzero((self.instants >= a) & (self.instants < b)):
                     here = path[self.instants[n] - a]
@@ -397,29 +399,16 @@ class DisplacementProblem:
                     found.append((n, self.figure.point(name), target, np.inf, label))
         return PointRows.from_entries(found)
 
-    def _shift(self, name: str, start: int, stop: int) -> FloatArray:
-        """How far the footprint of a contact is moved ``(3,)`` [m]."""
-        for step in self.steps:
-            if find_limb(name) == step.limb and start < step.stop and step.start < stop:
-                return step.shift
-        return np.zeros(3)
-
     def _limits(self, q: FloatArray) -> AngleRows:
         """Knees and elbows bend one way: no farther than their ends, or than the clip."""
         bounded = np.flatnonzero(np.isfinite(self.tree.lower) | np.isfinite(self.tree.upper))
-        return AngleRows.from_entries(
-            [
-                (
-                    n,
-                    int(i),
-                    min(float(self.tree.lower[i]) + KNEE_ROOM, float(q[n, i])),
-                    max(float(self.tree.upper[i]), float(q[n, i])),
-                    f"{self.tree.groups[i]} within its limits, {self.times[n]:.2f} s",
-                )
-                for n in range(len(q))
-                for i in bounded
-            ]
-        )
+        found: list[tuple[int, int, float, float, str]] = []
+        for n in range(len(q)):
+            for i in bounded.tolist():
+                low = min(float(self.tree.lower[i]) + KNEE_ROOM, float(q[n, i]))
+                high = max(float(self.tree.upper[i]), float(q[n, i]))
+                found.append((n, i, low, high, f"{self.tree.groups[i]} within its limits, {self.times[n]:.2f} s"))
+        return AngleRows.from_entries(found)
 
 
 def find_limb(name: str) -> int:
