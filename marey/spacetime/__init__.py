@@ -17,6 +17,7 @@ from marey.spacetime.problem_files import load_problem, parse_problem, problem_t
 from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace
 from marey.spacetime.reduced.clip_selection import ClipSelection, select_clips
 from marey.spacetime.reduced.solve import optimize_reduced
+from marey.spacetime.repair.programme import RepairSettings
 from marey.spacetime.repair.solve import RepairResult, make_valid
 from marey.spacetime.style import Style, build_pose_style, build_stillness_style
 
@@ -33,6 +34,7 @@ __all__ = [
     "PoseKey",
     "ProblemPhase",
     "RepairResult",
+    "RepairSettings",
     "SpacetimeProblem",
     "SpacetimeResult",
     "StoreAnswer",

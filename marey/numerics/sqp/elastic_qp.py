@@ -123,12 +123,6 @@ class InteriorPoint:
                 break
         return point, self.num_factors
 
-    def correct(self, shift: FloatArray) -> FloatArray:
-        """Change of the last step if rows are off by a shift ``(m,)`` and the same stay active; a back-substitution."""
-        if not self.num_factors:
-            return np.zeros(self.gradient.size)
-        return -self.system.solve(self.transposed @ (self.row_weights * shift))
-
     def _start(self) -> InteriorIterate:
         sides, width = self.sides, self.high - self.low
         d = np.clip(0.0, self.low + START_BOX * width, self.high - START_BOX * width)
@@ -277,9 +271,10 @@ class ElasticQP:
         return QPStep(d, multipliers, float(left.sum()), model, count)
 
     def correct(self, shift: FloatArray) -> FloatArray:
-        """Change of the last step ``(n,)`` that takes a shift of its active rows back."""
+        """Change of the last step ``(n,)`` that takes a shift ``(m,)`` of its active rows back; a back-substitution."""
         d = np.zeros(self.num_variables)
-        d[self.free] = self.solver.correct(shift)
+        if self.solver.num_factors:
+            d[self.free] = -self.system.solve(self.solver.transposed @ (self.solver.row_weights * shift))
         return d
 
     def linear(self, d: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import InputError, UnknownNameError, frozen
 from marey.numerics.sqp.programme import (
     FIXED_WIDTH,
     NonlinearProgramme,
@@ -137,27 +137,22 @@ def solve_sqp(
     x = np.clip(x, lower, upper)
     settings = SQPSettings(tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
     with single_thread():
-        result = _run_method(programme, x, settings, method, projection)
+        if not np.any(upper - lower > FIXED_WIDTH):
+            # Nothing is free: the start is the answer, or there is none
+            record = SolveRecord(programme, settings)
+            trial = record.evaluate(x)
+            record.keep(trial)
+            status = SolveStatus.INFEASIBLE if trial.is_finite else SolveStatus.NOT_FINITE
+            if trial.is_finite and trial.violation < tolerance:
+                status = SolveStatus.CONVERGED
+            result = record.result(status, np.zeros(trial.rows.size))
+        elif method == "fang2003":
+            from marey.numerics.sqp.fang import ProjectedSearch
+
+            result = ProjectedSearch(programme, x, settings, projection).run()
+        else:
+            from marey.numerics.sqp.trust_region import TrustSearch
+
+            result = TrustSearch(programme, x, settings).run()
     raise_if_asked("SQP", result.status, result.advice, result, on_failure)
     return result
-
-
-def _run_method(
-    programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings, method: Method, projection: Projection
-) -> SQPResult:
-    if not np.any(programme.upper - programme.lower > FIXED_WIDTH):
-        # Result of a programme without free variables
-        record = SolveRecord(programme, settings)
-        trial = record.evaluate(x)
-        record.keep(trial)
-        status = SolveStatus.INFEASIBLE if trial.is_finite else SolveStatus.NOT_FINITE
-        if trial.is_finite and trial.violation < settings.tolerance:
-            status = SolveStatus.CONVERGED
-        return record.result(status, np.zeros(trial.rows.size))
-    if method == "fang2003":
-        from marey.numerics.sqp.fang import ProjectedSearch
-
-        return ProjectedSearch(programme, x, settings, projection).run()
-    from marey.numerics.sqp.trust_region import TrustSearch
-
-    return TrustSearch(programme, x, settings).run()

@@ -26,7 +26,7 @@ from marey.spacetime.editing.goals import (
     key_rows,
     pin_rows,
 )
-from marey.spacetime.repair.programme import DisplacementProgramme
+from marey.spacetime.repair.programme import DisplacementProgramme, RepairSettings
 from marey.spacetime.repair.solve import (
     SPAN_S,
     TOLERANCE,
@@ -54,6 +54,7 @@ def edit_physically(
     stop_s: float | None = None,
     span_s: float = SPAN_S,
     friction: float = 0.8,
+    settings: RepairSettings | None = None,
     physics: bool = True,
     styles: Sequence[Style] = (),
     max_iterations: int = MAX_ITERATIONS,
@@ -78,6 +79,7 @@ def edit_physically(
         stop_s: where it ends.
         span_s: knot spacing of the displacement [s].
         friction: coefficient of the floor.
+        settings: limits of forces and of the roll of planted feet.
         physics: whether wrenches count; without them the edit is kinematic.
         styles: costs of a state that are added to the size of the displacement, see ``Style``.
         max_iterations: quadratic programmes at most.
@@ -91,7 +93,7 @@ def edit_physically(
     """
     began = time.perf_counter()
     check_search_options(max_iterations, time_limit_s, on_failure)
-    check = RepairCheck.from_motion(motion, body, contacts, friction)
+    check = RepairCheck.from_motion(motion, body, contacts, friction, settings)
     around = (
         find_goal_window(motion, check.track, pins, keys) if start_s is None and stop_s is None else (start_s, stop_s)
     )
@@ -172,7 +174,9 @@ def build_edit_programme(
     frames = np.array(found, dtype=np.int64)
     steps = find_footprint_shifts(motion, check.track, pins)
     now = check.report(motion) if report is None else report
-    stage = DisplacementProblem(motion, check.body, check.track, stretch, now, extra=frames, steps=steps)
+    stage = DisplacementProblem(
+        motion, check.body, check.track, stretch, now, extra=frames, steps=steps, settings=check.settings
+    )
     if S is not None:
         check_coordinate_map(S, stage.tree.num_dofs)
     programme = stage.programme(
@@ -226,6 +230,7 @@ class ValidEditor:
         stop_s: float | None = None,
         span_s: float = SPAN_S,
         friction: float = 0.8,
+        settings: RepairSettings | None = None,
         physics: bool = True,
         coordinates: FloatArray | None = None,
         styles: Sequence[Style] = (),
@@ -240,13 +245,14 @@ class ValidEditor:
             stop_s: where it ends.
             span_s: knot spacing of the displacement [s].
             friction: coefficient of the floor.
+            settings: limits of forces and of the roll of planted feet.
             physics: whether wrenches count.
             coordinates: ``S (D, d)``, a simplified body that moves by ``S d``; by default what carries weight.
             styles: costs of a state.
         """
         self.original = motion
         self._stretch = find_window(motion, start_s, stop_s, span_s)
-        self._check = RepairCheck.from_motion(motion, body, contacts, friction)
+        self._check = RepairCheck.from_motion(motion, body, contacts, friction, settings)
         self._report = self._check.report(motion)
         self._physics, self._styles, self._S = physics, tuple(styles), coordinates
         self._pins: dict[tuple[str, int], PointPin] = {}

@@ -92,7 +92,16 @@ def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowF
         times = layout.timeline.even_frames(phase, CLEARANCE_PER_SPAN)
     at = builder.add(phase, times)
     if key.kind in ("pose", "velocity", "range", "turn"):
-        return [_coordinate_rows(layout, key, at)]
+        wanted = key_angle_ranges(layout, key)
+        chosen = np.array([i for i, _, _ in wanted], dtype=np.int64)
+        lower, upper = (np.tile([ends[k] for ends in wanted], (len(at), 1)) for k in (1, 2))
+        is_speed = key.kind == "velocity"
+        labels = tuple(f"{'speed' if is_speed else 'angle'} of {layout.figure.names[i]}" for i in chosen)
+
+        def coordinates(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+            return (state.speeds if is_speed else state.angles).at(at).columns(chosen), None
+
+        return [RowFamily(at, lower, upper, labels, coordinates, is_linear=True)]
     if key.kind == "force":
         contact = layout.timeline.phases[phase].contacts[0]
         normal = contact_frame(contact)[0][None]
@@ -165,21 +174,6 @@ def key_angle_ranges(layout: FullLayout, key: Key) -> list[tuple[int, float, flo
     if key.kind == "velocity" and not key.joints:
         return [(i, 0.0, 0.0) for i in range(layout.num_angles)]
     return [(figure.angle_index(name), value, value) for name, value in key.joints.items()]
-
-
-def _coordinate_rows(layout: FullLayout, key: Key, at: IntArray) -> RowFamily:
-    wanted = key_angle_ranges(layout, key)
-    chosen = np.array([i for i, _, _ in wanted], dtype=np.int64)
-    lower = np.tile([low for _, low, _ in wanted], (len(at), 1))
-    upper = np.tile([high for _, _, high in wanted], (len(at), 1))
-    is_speed = key.kind == "velocity"
-
-    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
-        return (state.speeds if is_speed else state.angles).at(at).columns(chosen), None
-
-    word = "speed" if is_speed else "angle"
-    labels = tuple(f"{word} of {layout.figure.names[i]}" for i in chosen)
-    return RowFamily(at, lower, upper, labels, evaluate, is_linear=True)
 
 
 def _target_rows(layout: FullLayout, key: Key, placed: WorldVector, scale: float) -> RowFamily:

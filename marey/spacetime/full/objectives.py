@@ -116,17 +116,15 @@ def add_gauss_instants(layout: FullLayout, builder: InstantBuilder, phase: int) 
 
 
 def add_span_ends(layout: FullLayout, builder: InstantBuilder, phase: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """First and last instant of each span of a phase, a little inside it, and the time between them [s]."""
+    """First and last instant of each span of a phase, a little inside it, and the time between them [s].
+
+    Squared differences over that time, divided by ``1 - 2 INSET``, represent their whole spans.
+    """
     breaks = layout.timeline.breaks(phase)
     steps = np.diff(breaks)
     low = builder.add(phase, breaks[:-1] + INSET * steps)
     high = builder.add(phase, breaks[1:] - INSET * steps)
     return low, high, (1.0 - 2.0 * INSET) * steps
-
-
-def scale_differences(steps: FloatArray) -> FloatArray:
-    """What to divide squared differences over ``steps`` [s] by, so that they represent their whole spans."""
-    return steps * (1.0 - 2.0 * INSET)
 
 
 ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] unit of the objective: one second at 10 rad/s^2 in every joint
@@ -248,7 +246,7 @@ def _hand_jerk_term(layout: FullLayout, builder: InstantBuilder, phase: int, han
     def evaluate(state: BodyState) -> tuple[StateJet, StateJet]:
         return acceleration(state, low) * -1.0, acceleration(state, high)
 
-    return ResidualTerm("min_jerk", (low, high), 0.5 * weight / (JERK_UNIT * scale_differences(steps)), evaluate)
+    return ResidualTerm("min_jerk", (low, high), 0.5 * weight / (JERK_UNIT * (steps * (1.0 - 2.0 * INSET))), evaluate)
 
 
 def _torque_change_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
@@ -260,7 +258,7 @@ def _torque_change_term(layout: FullLayout, builder: InstantBuilder, phase: int,
         first, second = (compute_torque_jet(layout, state, at, phase).columns(joints) for at in (low, high))
         return first * -1.0, second
 
-    weights = 0.5 * weight / (CHANGE_UNIT * len(joints) * scale_differences(steps))
+    weights = 0.5 * weight / (CHANGE_UNIT * len(joints) * (steps * (1.0 - 2.0 * INSET)))
     return ResidualTerm("min_torque_change", (low, high), weights, evaluate)
 
 

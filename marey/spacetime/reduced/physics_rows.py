@@ -78,10 +78,6 @@ class RowContext:
         """Local unknowns at a node."""
         return self.nodes.basis.shape[1]
 
-    def used_slots(self, nodes: IntArray) -> BoolArray:
-        """Slots in use at nodes ``(B, S)``."""
-        return self.nodes.coefficients[nodes, :, 0] >= 0
-
     def group(
         self,
         label: str,
@@ -106,7 +102,7 @@ class RowContext:
             is_linear: whether the rows are.
             unknowns: row, global unknown and factor of constant entries.
         """
-        mask = self.used_slots(nodes) if mask is None else mask
+        mask = self.nodes.coefficients[nodes, :, 0] >= 0 if mask is None else mask
         owner, times = np.arange(len(nodes)), self.nodes.times[nodes]
         return RowGroup(
             label, *ends, nodes, owner, mask, evaluate, times, parts, is_linear=is_linear, globals=list(unknowns)
@@ -120,7 +116,7 @@ class RowContext:
         mask[:, d : d + 6] = planted[:, None]
         mask[:, :d] = ~planted[:, None]
         mask[:, d + 6 + leg * LEG_SLOTS : d + 6 + (leg + 1) * LEG_SLOTS] = True
-        return mask & self.used_slots(nodes)
+        return mask & (self.nodes.coefficients[nodes, :, 0] >= 0)
 
 
 def wrench_rows(scene: RowContext) -> RowGroup:

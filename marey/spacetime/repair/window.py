@@ -33,6 +33,7 @@ from marey.spacetime.repair.programme import (
     EditRows,
     PointRows,
     ReferenceMotion,
+    RepairSettings,
     WrenchRows,
     evaluate_spline,
     pendulum_rows,
@@ -171,11 +172,8 @@ INSTANTS_PER_SPAN: Final = 2
 MIN_SPANS: Final = 4
 MARGIN_S: Final = 0.4  # [s] four spans: what is moved around a frame that is wrong
 WHOLE_CLIP_FRACTION: Final = 0.6  # [-] of the stretch: where more than this is to be moved, all is
-WANDER_M: Final = 0.01  # [m] a planted point may roll about its place by this, as captured
-PLANT_BAND_M: Final = 0.004  # [m] heel and toe of one foot are seldom captured at the same distance
 STEP_SLACK_S: Final = 0.07  # [s] a footprint carries from this before its contact to this after
 NEAR_FLOOR_M: Final = 0.2  # [m] a foot that swings lower than this is watched
-SWING_M: Final = 0.02  # [m] height of a heel or toe that has left the floor
 KNEE_ROOM: Final = 0.02  # [rad] from a straight limb
 NO_WRENCH_ROWS: Final = WrenchRows(np.zeros(0, dtype=np.int64), np.zeros((0, 6)), np.zeros(0), np.zeros(0), ())
 
@@ -268,9 +266,11 @@ class DisplacementProblem:
         *,
         extra: IntArray | None = None,
         steps: tuple[FootprintShift, ...] = (),
+        settings: RepairSettings | None = None,
     ) -> None:
         clip = body.motion(motion)
         self.clip, self.track, self.stretch, self.report, self.steps = motion, track, stretch, report, steps
+        self.settings = settings or RepairSettings()
         self.body, self.tree = body, JointTree.from_body(body, motion=clip)
         plain = replace(motion, translations=None, source=None)
         self.figure = JointTree.from_body(replace(body, skeleton=motion.skeleton), motion=plain)  # bones of the clip
@@ -305,7 +305,15 @@ class DisplacementProblem:
         chosen = build_coordinate_map(self.tree) if S is None else S
         stretch = self.stretch
         return DisplacementProgramme(
-            self.tree, chosen, reference, stretch.spline, rows, stretch.is_free, styles, figure=self.figure
+            self.tree,
+            chosen,
+            reference,
+            stretch.spline,
+            rows,
+            stretch.is_free,
+            styles,
+            figure=self.figure,
+            smoothness=self.settings.smoothness,
         )
 
     def motion(self, displacement: FloatArray) -> Motion:
@@ -345,6 +353,7 @@ class DisplacementProblem:
             friction=friction,
             weight_n=self.body.weight_n,
             skipped=np.asarray(supports.grips[n].any(axis=1)),
+            settings=self.settings,
         )
         if self.report.cause_flags[self.stretch.frames, CAUSES.index("haste")].any():
             rows = rows + self._pendulum()
@@ -362,7 +371,8 @@ class DisplacementProblem:
         for limb in range(2):
             alone = np.flatnonzero(stands[:, limb] & (stands.sum(axis=1) == 1))
             feet = supports.points[n[alone]][:, supports.limbs == limb].mean(axis=1)
-            rows.append(pendulum_rows(self.times, alone, feet, com[n[alone]], self.body.weight_n))
+            ratio = self.settings.max_tipping_ratio
+            rows.append(pendulum_rows(self.times, alone, feet, com[n[alone]], self.body.weight_n, ratio))
         return rows[0] + rows[1]
 
     def _plants(self) -> PointRows:
@@ -379,10 +389,10 @@ class DisplacementProblem:
                 for n in np.flatnonzero((self.instants >= a) & (self.instants < b)):
                     here = path[self.instants[n] - a]
                     away = here - place
-                    kept = place + away * min(1.0, WANDER_M / max(float(np.linalg.norm(away)), 1e-9))
+                    kept = place + away * min(1.0, self.settings.wander_m / max(float(np.linalg.norm(away)), 1e-9))
                     target = here + control[n] * (kept - here)  # little is asked where little can move
                     label = f"{name} stays where it stands, {self.times[n]:.2f} s"
-                    found.append((int(n), self.figure.point(name), target, PLANT_BAND_M, label))
+                    found.append((int(n), self.figure.point(name), target, self.settings.plant_band_m, label))
         return PointRows.from_entries(found)
 
     def _floor(self) -> PointRows:
@@ -394,7 +404,7 @@ class DisplacementProblem:
             for n, frame in enumerate(self.instants):
                 here = positions[frame, known.index(name)]
                 if not active[frame] and here[1] - floor_m < NEAR_FLOOR_M:
-                    target = np.array([0.0, min(float(here[1]), floor_m + SWING_M), 0.0])
+                    target = np.array([0.0, min(float(here[1]), floor_m + self.settings.swing_m), 0.0])
                     label = f"{name} above the floor, {self.times[n]:.2f} s"
                     found.append((n, self.figure.point(name), target, np.inf, label))
         return PointRows.from_entries(found)
