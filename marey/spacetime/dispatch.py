@@ -21,7 +21,7 @@ from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.reduced.assembly import build_reduced_space
 from marey.spacetime.reduced.keys import find_key_instants, validate_reduced
 from marey.spacetime.reduced.layout import FEET, build_layout
-from marey.spacetime.reduced.solve import load_problem_behaviour, optimize_reduced
+from marey.spacetime.reduced.solve import optimize_reduced, read_problem_behaviour
 from marey.spacetime.repair.solve import check_search_options
 from marey.spacetime.style import Style
 
@@ -142,7 +142,7 @@ def check_problem(problem: SpacetimeProblem) -> None:
         return
 
     # In the reduced space plants, keys and names are checked against the behaviour
-    behaviour = load_problem_behaviour(problem)
+    behaviour = read_problem_behaviour(problem).with_energy()
     layout = build_layout(problem, behaviour.dimension)
     validate_reduced(problem, layout, build_reduced_space(behaviour))
     find_key_instants(problem, layout)

@@ -232,18 +232,16 @@ class FullProgramme:
         self.lower, self.upper = (bound / self._scales for bound in bounds)
         # Styles are weighed at Gauss points of their own, by the share of the time that each stands for
         self._styles, gauss = styles, InstantBuilder(layout.timeline)
-        weights = [add_gauss_instants(layout, gauss, p)[1] for p in range(len(layout.timeline.phases))]
-        self._style_instants, self._style_shares = (
-            gauss.build(),
-            np.concatenate(weights) / np.concatenate(weights).sum(),
-        )
-        self._cache: tuple[bytes, BodyState] | None = None
-        self._light: tuple[bytes, BodyState] | None = None
+        seconds = [add_gauss_instants(layout, gauss, p)[1] for p in range(len(layout.timeline.phases))]
+        self._style_instants = gauss.build()
+        self._style_shares = np.concatenate(seconds) / layout.timeline.duration_s
+        self._known: dict[bool, tuple[bytes, BodyState]] = {}  # last states, with derivatives and without
         self._has_torques = any(term.name in TORQUE_TERMS for term in self._residuals)
         self._place_rows(guess)
         self._hessian = HessianScatter(layout, self.instants, self._quadratics, self._residuals, self._scales)
 
     def _place_rows(self, guess: FloatArray) -> None:
+        """Find the pattern of the Jacobian, and ends and names of the rows."""
         # Entries that are zero at random states are zero by structure
         probes = np.random.default_rng(0).normal(scale=PROBE_SPREAD, size=(PROBES, guess.size))
         self._scatter = JacobianScatter(self.layout, self.instants, self.families)
@@ -251,68 +249,57 @@ class FullProgramme:
         for probe in probes:
             used |= self._scatter.entries(self._jets(guess + probe)) != 0.0
         self._scatter.keep(used, self._scales)
-        values = self._all_values(self._jets(guess))
-        lower, upper = (self._flat([getattr(f, end) for f in self.families]) for end in ("lower", "upper"))
-        empty = ~self._scatter.is_kept
+        kept = self._scatter.is_kept
+        # Phase, time and quantity of every row
+        phases, names = self.layout.timeline.phases, list[str]()
+        for family in self.families:
+            for i in family.instants:
+                place = f"{phases[self.instants.phases[i]].name} at {self.instants.times[i]:.2f} s"
+                names += [f"{place}: {label}" for label in family.labels]
+        self._names = [name for name, is_kept in zip(names, kept, strict=True) if is_kept]
         # A row that no unknown changes must hold as it is
-        wrong = np.flatnonzero(empty & ((values < lower - 1e-9) | (values > upper + 1e-9)))
+        values = self._flat([jet.value for jet, _ in self._jets(guess)])
+        lower, upper = (self._flat([getattr(f, end) for f in self.families]) for end in ("lower", "upper"))
+        wrong = np.flatnonzero(~kept & ((values < lower - 1e-9) | (values > upper + 1e-9)))
         if wrong.size:
-            raise InputError(f"{self._all_names()[wrong[0]]} cannot be changed by this character", "Leave it out")
-        self.row_lower, self.row_upper = lower[self._scatter.is_kept], upper[self._scatter.is_kept]
+            raise InputError(f"{names[wrong[0]]} cannot be changed by this character", "Leave it out")
+        self.row_lower, self.row_upper = lower[kept], upper[kept]
         linear = self._flat([np.full(f.lower.shape, f.is_linear) for f in self.families]) > 0.5
-        self.is_linear: BoolArray = linear[self._scatter.is_kept]
-        self._names = [n for n, kept in zip(self._all_names(), self._scatter.is_kept, strict=True) if kept]
+        self.is_linear: BoolArray = linear[kept]
 
     @staticmethod
     def _flat(blocks: list[FloatArray]) -> FloatArray:
         return np.concatenate([np.asarray(b, dtype=np.float64).ravel() for b in blocks]) if blocks else np.zeros(0)
 
-    def _all_names(self) -> list[str]:
-        phases = self.layout.timeline.phases
-        names: list[str] = []
-        for family in self.families:
-            for i in family.instants:
-                place = f"{phases[self.instants.phases[i]].name} at {self.instants.times[i]:.2f} s"
-                names += [f"{place}: {label}" for label in family.labels]
-        return names
+    def state(self, x: FloatArray, *, derivatives: bool = True) -> BodyState:
+        """Jets of the body at the instants of the programme, at unscaled unknowns.
 
-    def state(self, x: FloatArray) -> BodyState:
-        """Jets of the body at the instants of the programme, at unscaled unknowns."""
-        key = x.tobytes()
-        if self._cache is None or self._cache[0] != key:
-            curves = self.instants.curves(self.layout.points(x))
-            self._cache = (key, compute_body_state(self.layout.figure, curves, self._points, self._derivatives))
-        return self._cache[1]
+        Derivatives that are known already, or that torques need for their values, are given also where not asked for.
+        """
+        key, is_full = x.tobytes(), derivatives or self._has_torques
+        for kind in (True, is_full):
+            if kind in self._known and self._known[kind][0] == key:
+                return self._known[kind][1]
+        curves, method = self.instants.curves(self.layout.points(x)), self._derivatives if is_full else None
+        self._known[is_full] = key, compute_body_state(self.layout.figure, curves, self._points, method)
+        return self._known[is_full][1]
 
-    def _value_state(self, x: FloatArray) -> BodyState:
-        """The same without derivatives, unless they are known already or torques need them for their values."""
-        key = x.tobytes()
-        if self._has_torques or (self._cache is not None and self._cache[0] == key):
-            return self.state(x)
-        if self._light is None or self._light[0] != key:
-            curves = self.instants.curves(self.layout.points(x))
-            self._light = (key, compute_body_state(self.layout.figure, curves, self._points, None))
-        return self._light[1]
-
-    def _jets(self, x: FloatArray, state: BodyState | None = None) -> list[tuple[StateJet, FloatArray | None]]:
-        state = self.state(x) if state is None else state
+    def _jets(self, x: FloatArray, *, derivatives: bool = True) -> EvaluatedRows:
+        state = self.state(x, derivatives=derivatives)
         return [family.evaluate(state, x) for family in self.families]
-
-    def _all_values(self, jets: list[tuple[StateJet, FloatArray | None]]) -> FloatArray:
-        return self._flat([jet.value for jet, _ in jets])
 
     def values(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Objective and rows ``(m,)`` at scaled unknowns."""
         real = x * self._scales
-        rows = self._all_values(self._jets(real, self._value_state(real)))[self._scatter.is_kept]
-        return sum(self.terms(real).values()), rows
+        rows = self._flat([jet.value for jet, _ in self._jets(real, derivatives=False)])
+        return sum(self.terms(real).values()), rows[self._scatter.is_kept]
 
     def terms(self, real: FloatArray) -> dict[str, float]:
         """Each term of the objective by name, at unscaled unknowns."""
         points = real[: self.layout.num_curve_unknowns]
         found = {term.name: term.value(points) for term in self._quadratics}
         for term in self._residuals:
-            jets = term.evaluate(self._value_state(real))
+            jets = term.evaluate(self.state(real, derivatives=False))
             total = np.sum([jet.value for jet in jets], axis=0)
             found[term.name] = found.get(term.name, 0.0) + float(term.weights @ (total * total).sum(axis=1))
         found["ridge"] = RIDGE * float(points @ points)

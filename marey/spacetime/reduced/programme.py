@@ -310,7 +310,7 @@ class ReducedProgramme:
     def frame(self, x: FloatArray, *, derivatives: bool = False) -> NodeState:
         """Poses and forces at a point of the search."""
         full = self.variables.unpack(x)[: self.scene.layout.num_coefficients]
-        return self.scene.maker.derivatives(full) if derivatives else self.scene.maker.values(full)
+        return self.scene.maker.evaluate(full, derivatives=derivatives)
 
     def terms(self, x: FloatArray) -> ObjectiveTerms:
         """Parts of the objective."""

@@ -340,11 +340,6 @@ def optimize_reduced(
     return _build_result(search, built, result, rate_hz)
 
 
-def load_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
-    """Read the behaviour that a problem names, with as many coordinates as it needs."""
-    return read_problem_behaviour(problem).with_energy()
-
-
 def read_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
     """Read the behaviour that a problem names: a file, or a shipped one.
 
