@@ -14,7 +14,10 @@ from marey.spacetime import (
     PointPin,
     RepairSettings,
     ValidEditor,
+    build_flip_problem,
     build_pose_style,
+    build_run_problem,
+    build_walk_problem,
     edit_kinematically,
     load_problem,
     make_valid,
@@ -28,6 +31,8 @@ from marey.spacetime import (
 for name in marey.samples.problem_names():
     problem = load_problem(marey.samples.problem_file(name))
     print(f"{name}: {len(problem.phases)} phases, {sum(phase.duration_s for phase in problem.phases):.1f} s")
+for problem in (build_walk_problem((0.7, 0.8)), build_run_problem((1.1, 1.2)), build_flip_problem()):
+    save_problem(problem, f"13_{problem.name}.toml")  # from its measures: lengths of steps [m], time in the air
 problem = marey.samples.jump_problem(length_m=1.0, rise_m=0.3)
 save_problem(problem, "13_problem.toml")
 print(optimize(problem).sentence)

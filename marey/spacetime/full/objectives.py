@@ -153,23 +153,9 @@ class QuadraticTerm:
     matrix: Any  # (n, n) csc_array
     centre: FloatArray  # (n,)
 
-    def value(self, x: FloatArray) -> float:
-        """The term."""
-        away = x - self.centre
-        return float(away @ (self.matrix @ away))
-
-    def gradient(self, x: FloatArray) -> FloatArray:
-        """Its slope."""
-        return 2.0 * np.asarray(self.matrix @ (x - self.centre))
-
 
 def build_quadratic_terms(layout: FullLayout, reference: FloatArray | None = None) -> list[QuadraticTerm]:
-    """Terms with a constant Hessian: ``accel``, ``energy``, ``reference``, and a ridge.
-
-    Args:
-        layout: the unknowns.
-        reference: control points ``(K, D)`` of the motion to stay near.
-    """
+    """Terms with a constant Hessian; ``reference`` are control points ``(K, D)`` of the motion to stay near."""
     wanted, shares = layout.problem.objective, compute_joint_weights(layout)
     zero = np.zeros(layout.num_curve_unknowns)
     terms = [_integrate_squares(layout, "accel", 2, wanted.accel / ACCEL_UNIT * shares, zero)]

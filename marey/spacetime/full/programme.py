@@ -147,7 +147,7 @@ class HessianScatter:
         gradient = np.zeros(self._layout.num_unknowns)
         gradient[: self._curves] = 2.0 * RIDGE * points
         for term in self._quadratics:
-            gradient[: self._curves] += term.gradient(points)
+            gradient[: self._curves] += 2.0 * np.asarray(term.matrix @ (points - term.centre))
         entries = [self._constant]
         for term in self._residuals:
             # Gauss-Newton: 2 w J^T r and 2 w J^T J, J by the control points that an instant sees
@@ -297,7 +297,10 @@ class FullProgramme:
     def terms(self, real: FloatArray) -> dict[str, float]:
         """Each term of the objective by name, at unscaled unknowns."""
         points = real[: self.layout.num_curve_unknowns]
-        found = {term.name: term.value(points) for term in self._quadratics}
+        found: dict[str, float] = {}
+        for term in self._quadratics:
+            away = points - term.centre
+            found[term.name] = float(away @ (term.matrix @ away))
         for term in self._residuals:
             jets = term.evaluate(self.state(real, derivatives=False))
             total = np.sum([jet.value for jet in jets], axis=0)

@@ -140,12 +140,7 @@ Frames = tuple[tuple[int, float], ...]  # phase and time [s]
 
 
 def find_weak_instants(layout: FullLayout, x: FloatArray) -> Frames:
-    """Instants of a dense grid where contacts cannot give what is needed: the worst of each stretch of them.
-
-    Args:
-        layout: the unknowns.
-        x: a solution, unscaled.
-    """
+    """Instants of a dense grid where contacts cannot give what a solution needs: the worst of each stretch."""
     found: list[tuple[int, float]] = []
     for p, (times, excess) in enumerate(_phase_excesses(layout, x)):
         above = excess > ALLOWED_EXCESS

@@ -102,12 +102,7 @@ def solve_full(
 ) -> FullSolution:
     """Solve a problem with fixed durations; does not raise if it does not converge.
 
-    Args:
-        problem: what is wanted.
-        tree: the character.
-        options: how to solve it.
-        warm_start: motion to begin at, instead of the flat guess.
-        start: unscaled unknowns to begin at.
+    The search begins at ``start`` (unscaled unknowns), at the motion ``warm_start``, or at the flat guess.
     """
     options, began = options or FullOptions(), time.perf_counter()
     layout = FullLayout.from_problem(problem, Character.from_tree(tree))
@@ -128,11 +123,7 @@ def refine_solution(
 ) -> FullSolution:
     """Halve the spans as often as the problem asks, each time from the last solution; the last solved one is kept.
 
-    Args:
-        solution: on the coarse spline.
-        options: how to solve.
-        began: of ``time.perf_counter``, for the time limit.
-        reference: unknowns of the motion to stay near, in the layout of the solution.
+    ``began`` is of ``time.perf_counter``; ``reference`` are unknowns of the motion to stay near, in the same layout.
     """
     for _ in range(solution.layout.problem.refine if solution.answer.is_solved else 0):
         layout, x = refine_layout(solution.layout), refine_unknowns(solution.layout, solution.x)

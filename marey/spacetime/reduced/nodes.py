@@ -54,7 +54,7 @@ class CollocationNodes:
 
     def local(self, coefficients: FloatArray) -> FloatArray:
         """Local unknowns with rates and accelerations ``(N, 3, S)`` for all coefficients ``(K,)``."""
-        padded = np.append(coefficients, 0.0)
+        padded = np.append(coefficients, 0.0)  # where empty slots point to
         return np.einsum("nsdk,nsk->nds", self.basis, padded[self.coefficients])
 
     def at(self, phase: int, time: float) -> int:

@@ -38,9 +38,7 @@ class RowGroup:
     globals: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
 
 
-def empty_blocks() -> FloatArray:
-    """Blocks of a frame without derivatives."""
-    return np.zeros((0, 3, 0))
+NO_BLOCKS: Final = np.zeros((0, 3, 0))  # of a frame without derivatives
 
 
 def value_blocks(blocks: FloatArray) -> FloatArray:
@@ -129,7 +127,7 @@ def wrench_rows(scene: RowContext) -> RowGroup:
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = np.einsum("bi,bi->b", matrix, frame.wrench[nodes])
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         blocks = [np.einsum("bi,bis->bs", matrix, block[nodes]) for block in frame.wrench_blocks]
         return values, np.stack(blocks, axis=1)
 
@@ -151,13 +149,13 @@ def flight_rows(scene: RowContext) -> list[RowGroup]:
     def momentum(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = MOMENTUM_SCALE * frame.momentum[nodes, axes]
         if frame.momentum_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         return values, MOMENTUM_SCALE * np.stack([block[nodes, axes] for block in frame.momentum_blocks], axis=1)
 
     def moment(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = frame.wrench[nodes, 3 + axes]
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         return values, np.stack([block[nodes, 3 + axes] for block in frame.wrench_blocks], axis=1)
 
     own = [
@@ -181,7 +179,7 @@ def stretch_rows(scene: RowContext) -> RowGroup:
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = STRETCH_SCALE * frame.state.stretch[nodes, legs]
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         return values, value_blocks(STRETCH_SCALE * frame.state.stretch_gradient[nodes, legs])
 
     return scene.group("reach", nodes, ends, evaluate, mask=mask, parts=tuple(FEET[int(leg)] for leg in legs))
@@ -202,7 +200,7 @@ def coordinate_rows(
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = frame.state.q[nodes, dofs]
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         return values, value_blocks(frame.state.G[nodes, dofs])
 
     parts = tuple(scene.space.tree.names[int(dof)] for dof in dofs)
@@ -255,11 +253,7 @@ def clearance_rows(scene: RowContext, floor: FloatArray) -> RowGroup:
 def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatArray]], least: FloatArray) -> RowGroup:
     """Points stay above heights ``least`` (r,) [m].
 
-    Args:
-        scene: what rows are built of.
-        label: what they say.
-        rows: node of each row, coordinate whose link carries its point, place of the point in the link.
-        least: the heights.
+    ``rows`` are the node of each, the coordinate whose link carries its point, and the place of the point in the link.
     """
     index = np.array([n for n, _, _ in rows], dtype=np.int64)
     kinds = sorted({(dof, tuple(point)) for _, dof, point in rows})
@@ -268,7 +262,7 @@ def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatA
 
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         if not len(index):
-            return np.zeros(0), empty_blocks()
+            return np.zeros(0), NO_BLOCKS
         state = frame.state
         q, zero = state.q[seen], np.zeros((len(seen), state.q.shape[1]))
         moved = compute_points_motion(
@@ -276,7 +270,7 @@ def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatA
         )
         values = CLEARANCE_SCALE * moved.position[inverse, which, 1]
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         slopes = moved.J[inverse, which, 1][:, None, :] @ state.G[index]
         return values, value_blocks(CLEARANCE_SCALE * slopes[:, 0])
 
@@ -325,7 +319,7 @@ def leg_joint_rows(scene: RowContext) -> RowGroup:
         state = frame.state
         values = weight * np.where(order == 0, state.q[nodes, dofs], state.qd[nodes, dofs])
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         blocks = np.zeros((len(nodes), 3, scene.slots))
         G, Gd, still = state.G[nodes, dofs], state.Gd[nodes, moving], (order == 0)[:, None]
         blocks[:, 0] = weight[:, None] * np.where(still, G, Gd)
@@ -364,13 +358,13 @@ def com_joint_rows(scene: RowContext) -> RowGroup:
 
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         if not len(index):
-            return np.zeros(0), empty_blocks()
+            return np.zeros(0), NO_BLOCKS
         seen, inverse = np.unique(index, return_inverse=True)
         state = frame.state
         com = compute_com_motion(scene.space.tree, state.q[seen], state.qd[seen], state.qdd[seen])
         values = scales * np.where(order == 0, com.position[inverse, axes], com.velocity[inverse, axes])
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         moving = scene.space.moving
         J = com.J @ state.G[seen]
         Jd = com.Jd @ state.G[seen] + com.J[:, :, moving] @ state.Gd[seen]

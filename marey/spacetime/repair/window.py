@@ -91,12 +91,8 @@ def level_motion(motion: Motion, body: Body, track: Contacts) -> Motion:
 def _estimate_tilt(plants: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Turn about X and Z ``(2,)`` [rad] and its standard deviation.
 
-    Least squares on :math:`y_i + \omega_z x_i - \omega_x z_i = h` and on the weight, :math:`v_x = \omega_z v_y`,
-    :math:`v_z = -\omega_x v_y`.
-
-    Args:
-        plants: where feet stand ``(N, 3)`` [m].
-        weight: centre of mass over the middle of the feet ``(3,)`` [m].
+    Least squares on :math:`y_i + \omega_z x_i - \omega_x z_i = h` of the plants ``(N, 3)`` and, for the centre of mass
+    over the middle of the feet :math:`v`, on :math:`v_x = \omega_z v_y` and :math:`v_z = -\omega_x v_y`.
     """
     p = plants - plants.mean(axis=0)
     rows = np.column_stack([-p[:, 2], p[:, 0], -np.ones(len(p))]) / PLANT_ERROR_M
