@@ -33,52 +33,35 @@ class WorldVector:
     coefficients: FloatArray | None  # (n, 3, g)
 
 
-def world_point(layout: FullLayout, phase: int, times: FloatArray, at: IntArray, point: str) -> WorldVector:
-    """Where a named point, or ``com``, is in the world at instants of one phase."""
+def world_vector(
+    layout: FullLayout, phase: int, times: FloatArray, at: IntArray, point: str, order: int = 0
+) -> WorldVector:
+    """Place (order 0) or velocity (1) of a named point, or of ``com``, in the world at instants of one phase."""
 
-    def local(state: BodyState) -> StateJet:
-        return (state.com if point == "com" else state.points[point][0]).at(at)
+    def local(state: BodyState, name: str) -> StateJet:
+        jets = (state.com, state.com_velocity) if name == "com" else state.points[name]
+        return jets[order].at(at)
 
     flight = layout.flight_of(phase)
     if flight is None:
         contact = layout.timeline.phases[phase].contacts[0]
-        plant = np.asarray(contact.position)
-        return WorldVector(at, lambda s, _: local(s) - s.points[contact.point][0].at(at) + plant, None, None)
+        plant = np.asarray(contact.position) if order == 0 else np.zeros(3)
+        return WorldVector(at, lambda s, _: local(s, point) - local(s, contact.point) + plant, None, None)
     # In flight the centre of mass is on its parabola, linear in the unknowns of the flight
-    axes, place, speed = layout.figure.axes, flight.place, flight.speed
-    after = (times - flight.start_s)[:, None]
-    columns, coefficients = np.zeros((len(at), 3, 2), dtype=np.int64), np.zeros((len(at), 3, 2))
-    columns[:, axes, 0], columns[:, axes, 1] = place, speed
-    coefficients[:, axes, 0], coefficients[:, axes, 1] = 1.0, after
-    drop = 0.5 * after**2 * layout.gravity
+    axes, after = layout.figure.axes, (times - flight.start_s)[:, None]
+    drop = (0.5 * after**2, after)[order] * layout.gravity
+    parts = [(flight.place, np.ones_like(after)), (flight.speed, after)]
+    parts = parts if order == 0 else [(flight.speed, np.ones_like(after))]
+    columns, coefficients = np.zeros((len(at), 3, len(parts)), dtype=np.int64), np.zeros((len(at), 3, len(parts)))
+    for k, (unknowns, factor) in enumerate(parts):
+        columns[:, axes, k], coefficients[:, axes, k] = unknowns, factor
 
-    def centre(x: FloatArray) -> FloatArray:
-        value = drop.copy()
-        value[:, axes] += x[place] + after * x[speed]
-        return value
+    def fly(state: BodyState, x: FloatArray) -> StateJet:
+        centre = drop.copy()
+        centre[:, axes] += sum(factor * x[unknowns] for unknowns, factor in parts)
+        return local(state, point) - local(state, "com") + centre
 
-    return WorldVector(at, lambda s, x: local(s) - s.com.at(at) + centre(x), columns, coefficients)
-
-
-def world_com_velocity(layout: FullLayout, phase: int, times: FloatArray, at: IntArray) -> WorldVector:
-    """Velocity of the centre of mass in the world at instants of one phase."""
-    flight = layout.flight_of(phase)
-    if flight is None:
-        contact = layout.timeline.phases[phase].contacts[0]
-        return WorldVector(at, lambda s, _: s.com_velocity.at(at) - s.points[contact.point][1].at(at), None, None)
-    axes, speed = layout.figure.axes, flight.speed
-    columns = np.zeros((len(at), 3, 1), dtype=np.int64)
-    coefficients = np.zeros((len(at), 3, 1))
-    columns[:, axes, 0], coefficients[:, axes, 0] = speed, 1.0
-    fall = (times - flight.start_s)[:, None] * layout.gravity
-
-    def jet(state: BodyState, x: FloatArray) -> StateJet:
-        still = state.com_velocity.at(at) * 0.0
-        value = fall.copy()
-        value[:, axes] += x[speed]
-        return still + value
-
-    return WorldVector(at, jet, columns, coefficients)
+    return WorldVector(at, fly, columns, coefficients)
 
 
 def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowFamily]:
@@ -115,8 +98,8 @@ def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowF
     if key.kind == "bar":
         return [_bar_rows(layout, key, phase, times, at)]
     if key.kind == "com_velocity":
-        return [_target_rows(layout, key, world_com_velocity(layout, phase, times, at), SPEED_ROW)]
-    placed = world_point(layout, phase, times, at, "com" if key.kind == "com" else key.point or "com")
+        return [_target_rows(layout, key, world_vector(layout, phase, times, at, "com", 1), SPEED_ROW)]
+    placed = world_vector(layout, phase, times, at, "com" if key.kind == "com" else key.point or "com")
     return [_target_rows(layout, key, placed, POSITION_ROW)]
 
 
@@ -205,8 +188,8 @@ def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: I
     the derivative is that of the fixed combination of the segment's ends.
     """
     assert key.point is not None
-    end = world_point(layout, phase, times, at, key.point)
-    start = world_point(layout, phase, times, at, key.point + AT_JOINT)
+    end = world_vector(layout, phase, times, at, key.point)
+    start = world_vector(layout, phase, times, at, key.point + AT_JOINT)
     centre = np.array([0.0, *[0.0 if v is None else v for v in key.target[1:3]]])
     across = np.array([0.0, 1.0, 1.0])
     radius = key.lower or 0.0

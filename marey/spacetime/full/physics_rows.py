@@ -125,18 +125,16 @@ def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[RowFamily]:
     for flight in layout.flights:
         if flight.before is not None:
             # The flight starts with the position and the velocity that the support gave it
-            at, phase = builder.add(flight.before, edges[flight.before + 1]), flight.before
-            rows.append(_position_continuity_rows(layout, at, phase, flight, 0.0, "centre of mass at take-off"))
-            rows.append(_velocity_continuity_rows(layout, at, phase, flight, 0.0, "velocity at take-off"))
+            at = builder.add(flight.before, edges[flight.before + 1])
+            rows += [_continuity_rows(layout, at, flight, order, lands=False) for order in (0, 1)]
         if flight.after is not None:
             # It ends where the support begins; the velocity fits as the kind of impact allows
-            at, phase = builder.add(flight.after, edges[flight.after]), flight.after
-            length = flight.end_s - flight.start_s
-            rows.append(_position_continuity_rows(layout, at, phase, flight, length, "centre of mass at touch-down"))
+            at = builder.add(flight.after, edges[flight.after])
+            rows.append(_continuity_rows(layout, at, flight, 0, lands=True))
             if impact == "none":
-                rows.append(_velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down"))
+                rows.append(_continuity_rows(layout, at, flight, 1, lands=True))
             if impact == "bounded":
-                rows += _bounded_impact_rows(layout, at, phase, flight)
+                rows += _bounded_impact_rows(layout, at, flight.after, flight)
     # Where one support hands over to the next both contacts hold at one instant, and neither slides there
     for i, (before, after) in enumerate(pairwise(phases)):
         if before.contacts and after.contacts and before.contacts[0].point != after.contacts[0].point:
@@ -159,43 +157,38 @@ def _axis_labels(layout: FullLayout, what: str) -> tuple[str, ...]:
     return tuple(f"{what} along {'xyz'[i]}" for i in layout.figure.axes)
 
 
-def _position_continuity_rows(
-    layout: FullLayout, at: IntArray, phase: int, flight: FlightUnknowns, after_s: float, label: str
-) -> RowFamily:
-    contact = layout.timeline.phases[phase].contacts[0]
-    axes = layout.figure.axes
-    plant, drop = np.asarray(contact.position), 0.5 * layout.gravity * after_s**2
-    place, speed = flight.place, flight.speed
-    columns = np.stack([place, speed], axis=1)[None]
-    coefficients = np.broadcast_to([-POSITION_ROW, -POSITION_ROW * after_s], columns.shape)
-
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
-        jet = state.com.at(at) - state.points[contact.point][0].at(at) + (plant - drop)
-        met = jet.columns(axes) - (x[place] + after_s * x[speed])
-        return met * POSITION_ROW, coefficients
-
-    return _equality_rows(at, (1, len(axes)), _axis_labels(layout, label), evaluate, columns)
-
-
-def _velocity_continuity_rows(
+def _continuity_rows(
     layout: FullLayout,
     at: IntArray,
-    phase: int,
     flight: FlightUnknowns,
-    after_s: float,
-    label: str,
+    order: int,
+    *,
+    lands: bool,
     impulse: IntArray | None = None,
 ) -> RowFamily:
-    contact = layout.timeline.phases[phase].contacts[0]
-    axes, fall = layout.figure.axes, layout.gravity * after_s
-    speed = flight.speed
-    columns = (speed[:, None] if impulse is None else np.stack([speed, impulse], axis=1))[None]
-    coefficients = np.full(columns.shape, -SPEED_ROW)
+    """The centre of mass (order 0), or its velocity (1), is at one instant that of the flight and that of the support.
+
+    An impulse at touch-down changes the velocity of the flight before it is compared.
+    """
+    phase = flight.after if lands else flight.before
+    assert phase is not None
+    contact, axes = layout.timeline.phases[phase].contacts[0], layout.figure.axes
+    after_s = flight.end_s - flight.start_s if lands else 0.0
+    if order == 0:
+        unknowns, factors, scale = [flight.place, flight.speed], np.array([1.0, after_s]), POSITION_ROW
+        offset = np.asarray(contact.position) - 0.5 * layout.gravity * after_s**2
+    else:
+        unknowns = [flight.speed] if impulse is None else [flight.speed, impulse]
+        factors, scale, offset = np.ones(len(unknowns)), SPEED_ROW, -(layout.gravity * after_s)
+    columns = np.stack(unknowns, axis=1)[None]
+    coefficients = np.broadcast_to(-scale * factors, columns.shape)
 
     def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
-        jet = state.com_velocity.at(at) - state.points[contact.point][1].at(at) - fall
-        return (jet.columns(axes) - x[columns[0]].sum(axis=1)) * SPEED_ROW, coefficients
+        com = (state.com, state.com_velocity)[order]
+        jet = com.at(at) - state.points[contact.point][order].at(at) + offset
+        return (jet.columns(axes) - (x[columns[0]] * factors).sum(axis=1)) * scale, coefficients
 
+    label = f"{('centre of mass', 'velocity')[order]} at {'touch-down' if lands else 'take-off'}"
     return _equality_rows(at, (1, len(axes)), _axis_labels(layout, label), evaluate, columns)
 
 
@@ -229,12 +222,11 @@ def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: F
         velocity = state.com_velocity.at(at) - state.points[contact.point][1].at(at)
         return velocity.apply_matrix(support.normal[None]), None
 
-    length = flight.end_s - flight.start_s
     zero, infinite = np.zeros((1, 1)), np.full((1, 1), np.inf)
     columns = np.broadcast_to(impulse, (1, len(spins), len(impulse)))
     labels = tuple(f"turn by the impulse about {'xyz'[i]}" for i in spins)
     return [
-        _velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down", impulse),
+        _continuity_rows(layout, at, flight, 1, lands=True, impulse=impulse),
         RowFamily(at, zero, infinite, ("impulse inside the friction cone",), cone, impulse[None, None]),
         _equality_rows(at, (1, len(spins)), labels, arm, columns),
         RowFamily(at, -infinite, zero, ("rebound at touch-down",), rebound),
