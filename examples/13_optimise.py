@@ -10,9 +10,13 @@ from marey.motion import contact_positions
 from marey.picture import render_motion, save_image
 from marey.skeleton import contact_points
 from marey.spacetime import (
+    ClipSelection,
+    EditIterate,
     MotionStore,
     PointPin,
     RepairSettings,
+    StoreAnswer,
+    StoreEntry,
     ValidEditor,
     build_flip_problem,
     build_pose_style,
@@ -23,6 +27,8 @@ from marey.spacetime import (
     make_valid,
     optimize,
     optimize_styled,
+    parse_problem,
+    problem_to_toml,
     save_problem,
     select_clips,
 )
@@ -35,11 +41,12 @@ for problem in (build_walk_problem((0.7, 0.8)), build_run_problem((1.1, 1.2)), b
     save_problem(problem, f"13_{problem.name}.toml")  # from its measures: lengths of steps [m], time in the air
 problem = marey.samples.jump_problem(length_m=1.0, rise_m=0.3)
 save_problem(problem, "13_problem.toml")
+assert parse_problem(problem_to_toml(problem)) == problem
 print(optimize(problem).sentence)
 
 # Clips whose contacts and direction are those of a problem: what a behaviour for it is fitted to.
 clips = [marey.samples.walk(), marey.samples.jump()]
-chosen = select_clips(clips, problem)
+chosen: ClipSelection = select_clips(clips, problem)
 print(f"phases {chosen.pattern}: {[clips[i].name for i in chosen.indices]}; {'; '.join(chosen.report)}")
 
 # A style adds a cost of poses to the objective: here the free arm hangs low between the bars.
@@ -51,8 +58,9 @@ print(optimize_styled(bars, styles=[low]).sentence)
 with TemporaryDirectory() as folder:
     store = MotionStore(folder)
     for _ in range(2):
-        answer = store.request(bars, quota_s=10.0)
-        print(f"distance {answer.distance:g}, violation {answer.entry.violation:.1e}, version {answer.entry.version}")
+        answer: StoreAnswer = store.request(bars, quota_s=10.0)
+        entry: StoreEntry = answer.entry
+        print(f"distance {answer.distance:g}, violation {entry.violation:.1e}, version {entry.version}")
 
 # An editor searches for a moment after every change, and shows each motion on the way.
 walk = make_valid(marey.samples.walk(seconds=3.0), settings=RepairSettings(wander_m=0.008)).motion
@@ -61,7 +69,7 @@ hand = contact_positions(walk)[105, contact_points(walk.skeleton).names.index("r
 for height_m in (0.1, 0.3):
     pin = PointPin("right_hand", 1.75, hand + np.array([0.0, height_m, 0.1]))
     editor.pin(pin)
-    shown = []
+    shown: list[EditIterate] = []
     found = editor.improve(quota_s=20.0, on_iterate=shown.append)
     report = editor.report(found)
     print(f"raised by {height_m} m: {len(shown)} motions shown, {100 * report.valid_fraction:.0f} % of the clip valid")
