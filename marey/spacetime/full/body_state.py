@@ -12,6 +12,7 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, UnknownNameError
 from marey.dynamics import (
+    PRISMATIC,
     JointTree,
     compute_aggregate,
     compute_aggregate_jacobians,
@@ -70,6 +71,19 @@ class StateJet:
         return StateJet(np.concatenate([j.value for j in jets], 1), np.concatenate([j.partials for j in jets], 2))
 
 
+Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
+CurveRates = tuple[FloatArray, FloatArray, FloatArray]  # values, first and second time derivatives
+NamedPoints = tuple[tuple[str, int, FloatArray], ...]  # name, coordinate whose link carries it, place in the link
+PointJets = tuple[StateJet, StateJet, StateJet]
+
+AT_JOINT = "@joint"  # suffix of the joint that carries a point: the knee of a foot, the elbow of a hand
+METHODS: Final[dict[str, Literal["linear-time", "pinocchio", "central"]]] = {
+    "linear-time": "linear-time",
+    "pinocchio": "pinocchio",
+    "finite-difference": "central",
+}
+
+
 def cross_rows(a: FloatArray, b: FloatArray) -> FloatArray:
     """Vector products of rows ``(n, 3)``, without the checks that make NumPy's slow on few of them."""
     return a[:, _NEXT_AXIS] * b[:, _LAST_AXIS] - a[:, _LAST_AXIS] * b[:, _NEXT_AXIS]
@@ -95,20 +109,6 @@ def motion_jets(rates: CurveRates, jacobians: CurveRates) -> PointJets:
         StateJet(rates[1], np.stack([Jd, J, nothing])),
         StateJet(rates[2], np.stack([Jdd, 2.0 * Jd, J])),
     )
-
-
-Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
-CurveRates = tuple[FloatArray, FloatArray, FloatArray]  # values, first and second time derivatives
-NamedPoints = tuple[tuple[str, int, FloatArray], ...]  # name, coordinate whose link carries it, place in the link
-PointJets = tuple[StateJet, StateJet, StateJet]
-
-PRISMATIC = 1
-AT_JOINT = "@joint"  # suffix of the joint that carries a point: the knee of a foot, the elbow of a hand
-METHODS: Final[dict[str, Literal["linear-time", "pinocchio", "central"]]] = {
-    "linear-time": "linear-time",
-    "pinocchio": "pinocchio",
-    "finite-difference": "central",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

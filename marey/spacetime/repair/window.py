@@ -294,7 +294,7 @@ class DisplacementProblem:
         """The stretch as a programme: contacts, limits, and what is asked beyond."""
         reference = self.reference()
         rows = EditRows(
-            self._wrenches(reference, friction) if physics else NO_WRENCH_ROWS,
+            self._wrenches(friction) if physics else NO_WRENCH_ROWS,
             reduce(add, [self._plants(), self._floor(), *([] if points is None else [points])]),
             self._limits(reference.raw) if angles is None else self._limits(reference.raw) + angles,
         )
@@ -334,7 +334,7 @@ class DisplacementProblem:
             self.times, self.q[n], q, qd, qdd, self.report.wrench[n] - compute_aggregate(self.tree, q, qd, qdd).wrench
         )
 
-    def _wrenches(self, reference: ReferenceMotion, friction: float) -> WrenchRows:
+    def _wrenches(self, friction: float) -> WrenchRows:
         """Cones at the instants. Near the ends, where little can move, no row asks for more than the clip has."""
         supports, n = self.report.supports, self.instants
         # Corners of soles and palms, those of moved footprints where they will be
@@ -352,24 +352,18 @@ class DisplacementProblem:
             settings=self.settings,
         )
         if self.report.cause_flags[self.stretch.frames, CAUSES.index("haste")].any():
-            rows = rows + self._pendulum()
+            # On one foot the body moves no harder than gravity tips it
+            stands = np.stack([supports.limb_active(limb, slack=False)[n] for limb in range(4)], axis=1)
+            for limb in range(2):
+                alone = np.flatnonzero(stands[:, limb] & (stands.sum(axis=1) == 1))
+                feet = supports.points[n[alone]][:, supports.limbs == limb].mean(axis=1)
+                com, ratio = self.report.dynamics.com[n[alone]], self.settings.max_tipping_ratio
+                rows = rows + pendulum_rows(self.times, alone, feet, com, self.body.weight_n, ratio)
         # Near the ends of the stretch no row asks for more than the clip has
         now = np.einsum("ri,ri->r", rows.matrix, self.report.wrench[n][rows.instants])
         is_weak = (self.stretch.control(self.times) < 0.5)[rows.instants]
         lower = np.where(is_weak, np.minimum(rows.lower, now), rows.lower)
         return replace(rows, lower=lower, upper=np.where(is_weak, np.maximum(rows.upper, now), rows.upper))
-
-    def _pendulum(self) -> WrenchRows:
-        """Rows of the instants on one foot."""
-        supports, n, com = self.report.supports, self.instants, self.report.dynamics.com
-        stands = np.stack([supports.limb_active(limb, slack=False)[n] for limb in range(4)], axis=1)
-        rows: list[WrenchRows] = []
-        for limb in range(2):
-            alone = np.flatnonzero(stands[:, limb] & (stands.sum(axis=1) == 1))
-            feet = supports.points[n[alone]][:, supports.limbs == limb].mean(axis=1)
-            ratio = self.settings.max_tipping_ratio
-            rows.append(pendulum_rows(self.times, alone, feet, com[n[alone]], self.body.weight_n, ratio))
-        return rows[0] + rows[1]
 
     def _plants(self) -> PointRows:
         """Points in contact stay at their median place, and roll about it by a centimetre at most."""
