@@ -35,7 +35,7 @@ class Timeline:
     @staticmethod
     def from_problem(problem: SpacetimeProblem) -> Timeline:
         """Lay the phases one after the other; knots are aligned with them, double where contacts change."""
-        phases = tuple(phase for phase in problem.phases if phase.duration_s > 0.0 or phase.contacts)
+        phases = problem.phases
         edges = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
         spans = [problem.span_s if phase.span_s is None else phase.span_s for phase in phases]
         return Timeline(phases, edges, KnotSpline.phases(edges, spans, names=[phase.name for phase in phases]))

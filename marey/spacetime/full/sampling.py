@@ -16,7 +16,7 @@ from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_
 from marey.motion import Contacts, Motion
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
-from marey.spacetime.problem.solution import SolutionTrack
+from marey.spacetime.problem.solution import SolutionTrack, frame_instants
 from marey.spacetime.problem.support import build_support
 
 
@@ -107,10 +107,7 @@ def set_flight_unknowns(layout: FullLayout, x: FloatArray) -> FloatArray:
 
 def motion_from_unknowns(layout: FullLayout, x: FloatArray, rate_hz: float, name: str) -> Motion:
     """The motion at a frame rate, with its contact track; the last frame is at or before the end."""
-    count = int(np.floor(layout.timeline.duration_s * rate_hz + 1e-6)) + 1
-    times = np.minimum(np.arange(count) / rate_hz, layout.timeline.duration_s)
-    edges = layout.timeline.edges
-    phases = np.clip(np.searchsorted(edges, times + 1e-9, side="right") - 1, 0, len(edges) - 2)
+    times, phases = frame_instants(layout.timeline.edges, rate_hz)
     builder = InstantBuilder(layout.timeline)
     for phase, time in zip(phases, times, strict=True):
         builder.add(int(phase), float(time))
@@ -118,7 +115,7 @@ def motion_from_unknowns(layout: FullLayout, x: FloatArray, rate_hz: float, name
     # Contact track: what the contacts of each phase hold
     held = [{n for c in phase.contacts for n in contact_track_names(c.point)} for phase in layout.timeline.phases]
     names = tuple(sorted({name for points in held for name in points}))
-    active = np.array([[n in held[p] for n in names] for p in phases], dtype=bool).reshape(count, len(names))
+    active = np.array([[n in held[p] for n in names] for p in phases], dtype=bool).reshape(len(times), len(names))
     contacts = Contacts(names, active) if names else None
     return replace(layout.figure.tree.to_motion(track.q, rate_hz, contacts), name=name)
 

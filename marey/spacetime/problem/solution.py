@@ -15,7 +15,7 @@ from marey.base import FloatArray, IntArray
 from marey.dynamics import GRAVITY, JointTree, compute_aggregate, compute_point_motion
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration
-from marey.spacetime.problem.definition import ProblemPhase, SpacetimeProblem
+from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.spacetime.problem.support import MOMENT_LABELS, build_support
 
 MIN_LOAD = 0.2  # [mg] normal force above which the pressure point counts
@@ -92,7 +92,7 @@ def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTr
     def measure_ground(wrench: FloatArray) -> GroundExcess:
         cone = cop = moments = drift = 0.0
         least = np.inf
-        for p, phase in enumerate(_lasting_phases(problem)):
+        for p, phase in enumerate(problem.phases):
             chosen = track.phases == p
             if not phase.contacts or not chosen.any():
                 continue
@@ -153,7 +153,7 @@ def measure_solution(
     whole = compute_aggregate(tree, track.q, track.qd, track.qdd, gravity=problem.gravity)
     wrench, com = whole.wrench / weight, np.asarray(whole.com)
     spin, velocity = np.asarray(whole.angular_momentum), np.asarray(whole.com_velocity)
-    phases = _lasting_phases(problem)
+    phases = problem.phases
     flying = np.array([phase.is_flight for phase in phases])[track.phases]
     # In flight nothing pushes, and nothing turns the body about its centre of mass
     about_com = wrench[:, 3:] - np.cross(com, wrench[:, :3])
@@ -200,9 +200,11 @@ def measure_solution(
     )
 
 
-def _lasting_phases(problem: SpacetimeProblem) -> list[ProblemPhase]:
-    """The phases that a track numbers."""
-    return [phase for phase in problem.phases if phase.duration_s > 0.0 or phase.contacts]
+def frame_instants(edges: FloatArray, rate_hz: float) -> tuple[FloatArray, IntArray]:
+    """Times ``(T,)`` [s] at a frame rate, the last at or before the end, and the phase of each; edges ``(P + 1,)``."""
+    count = int(np.floor(edges[-1] * rate_hz + 1e-6)) + 1
+    times = np.minimum(np.arange(count) / rate_hz, edges[-1])
+    return times, np.clip(np.searchsorted(edges, times + 1e-9, side="right") - 1, 0, len(edges) - 2)
 
 
 def _largest(values: FloatArray) -> float:

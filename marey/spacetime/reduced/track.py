@@ -9,7 +9,13 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.dynamics import compute_points_motion
 from marey.motion import Contacts, Motion
-from marey.spacetime.problem.solution import GroundExcess, SolutionCheck, SolutionTrack, measure_solution
+from marey.spacetime.problem.solution import (
+    GroundExcess,
+    SolutionCheck,
+    SolutionTrack,
+    frame_instants,
+    measure_solution,
+)
 from marey.spacetime.reduced.assembly import ReducedProblem
 from marey.spacetime.reduced.legs import pack_plant
 from marey.spacetime.reduced.nodes import (
@@ -55,11 +61,8 @@ def sample_reduced_track(
 
 def motion_from_solution(built: ReducedProblem, values: FloatArray, rate_hz: float, name: str) -> Motion:
     """Motion of a solution at a frame rate, with a contact track of heels and toes."""
-    layout = built.scene.layout
-    count = int(np.floor(layout.edges[-1] * rate_hz + 1e-9)) + 1
-    times = np.arange(count) / rate_hz
-    phases = np.clip(np.searchsorted(layout.edges, times + 1e-9, side="right") - 1, 0, layout.num_phases - 1)
-    instants = [(int(p), float(min(t, layout.edges[-1]))) for p, t in zip(phases, times, strict=True)]
+    times, phases = frame_instants(built.scene.layout.edges, rate_hz)
+    instants = list(zip(phases.tolist(), times.tolist(), strict=True))
     track, nodes = sample_reduced_track(built, values, instants)
     active: BoolArray = np.zeros((nodes.count, 4), dtype=bool)
     for leg in (0, 1):
