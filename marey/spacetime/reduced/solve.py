@@ -123,11 +123,9 @@ class ReducedSearch:
         return result
 
 
-def solve_with_restarts(
-    search: ReducedSearch, stages: int | None, warm_start: Motion | None
-) -> tuple[ReducedProblem, SQPResult]:
+def solve_with_restarts(search: ReducedSearch, stages: int | None, warm_start: Motion | None) -> ReducedSolution:
     """Attempt after attempt until one converges; the one with the smallest violation is kept."""
-    best: tuple[ReducedProblem, SQPResult] | None = None
+    best: ReducedSolution | None = None
     for attempt in restart_schedule(search, stages, warm_start):
         if best is not None and search.is_over:
             break
@@ -153,9 +151,7 @@ def restart_schedule(
     return tuple(a for a in RESTARTS if (flies or a.flight == 1.0) and (search.wider or not a.is_wider))
 
 
-def _solve_restart(
-    search: ReducedSearch, attempt: RestartSettings, warm_start: Motion | None
-) -> tuple[ReducedProblem, SQPResult]:
+def _solve_restart(search: ReducedSearch, attempt: RestartSettings, warm_start: Motion | None) -> ReducedSolution:
     """Solve with the corner of stretched legs rounded off, then exactly."""
     settings = replace(search.settings, crouch_m=search.settings.crouch_m + attempt.deeper_m)
     behaviour = search.wider if attempt.is_wider and search.wider is not None else search.behaviour
@@ -211,9 +207,7 @@ def transfer_vector(old: ReducedProblem, x: FloatArray, new: ReducedProblem) -> 
     return np.clip(variables.pack(old.scene.variables.unpack(x)), lower, upper)
 
 
-def refine_collocation(
-    search: ReducedSearch, built: ReducedProblem, result: SQPResult
-) -> tuple[ReducedProblem, SQPResult]:
+def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQPResult) -> ReducedSolution:
     """Add nodes where forces are not supplied and rows where the upper body violates its limits, and continue."""
     for _ in range(MAX_REFINEMENTS):
         if not result.is_solved or search.is_over:
@@ -249,7 +243,7 @@ def refine_collocation(
 
 def optimise_durations(
     search: ReducedSearch, built: ReducedProblem, result: SQPResult, free: list[int]
-) -> tuple[ReducedProblem, SQPResult]:
+) -> ReducedSolution:
     """Change the free durations within their ranges as long as that pays."""
 
     def solve(best: ReducedSolution, durations: FloatArray) -> ReducedSolution:
