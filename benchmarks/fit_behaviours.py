@@ -1,4 +1,4 @@
-"""Fit the behaviours that ship with the product, and write its problems in reduced space.
+"""Fit the behaviours that ship with the product.
 
 Run it where the captured clips are: ``python benchmarks/fit_behaviours.py MOCAP``. Every file holds the trials that it
 was made from. Clips of subjects 87, 88 and 143 were captured at 60 Hz, whatever their headers say.
@@ -14,8 +14,7 @@ import numpy as np
 
 from marey.io import load
 from marey.motion import Motion
-from marey.spacetime import BehaviourPose, BehaviourSpace, save_problem
-from marey.spacetime.examples import REDUCED_EXAMPLES
+from marey.spacetime import BehaviourPose, BehaviourSpace
 
 FOLDER = Path(__file__).parents[1] / "marey" / "spacetime" / "behaviours"
 MASS_KG = 75.0
@@ -71,8 +70,6 @@ def main(mocap: Path) -> None:
         )
         _write(space)
     _write(flip(folder))
-    for name, problem in REDUCED_EXAMPLES.items():
-        save_problem(problem(), FOLDER / f"{name}.toml")
 
 
 def _write(space: BehaviourSpace) -> None:

@@ -1,19 +1,22 @@
-"""Splines, differences, least squares, quadratic and nonlinear programmes."""
+"""Splines, smooth steps, quadratic and nonlinear programmes."""
 
 from marey.base import deprecated_names
 from marey.numerics.dense_qp import solve_qp
-from marey.numerics.differences import fill_gaps, smootherstep, smoothstep
+from marey.numerics.hull import convex_hull
+from marey.numerics.smoothing import fill_gaps, smootherstep, smoothstep
 from marey.numerics.splines import KnotSpline, evaluate_clamped_spline
-from marey.numerics.sqp.programme import NonlinearProgramme, SQPIteration, SQPResult
+from marey.numerics.sqp.programme import NonlinearProgramme, OnIteration, SQPIteration, SQPResult
 from marey.numerics.sqp.solver import solve_sqp
 from marey.numerics.status import SolveStatus
 
 __all__ = [
     "KnotSpline",
     "NonlinearProgramme",
+    "OnIteration",
     "SQPIteration",
     "SQPResult",
     "SolveStatus",
+    "convex_hull",
     "evaluate_clamped_spline",
     "fill_gaps",
     "smootherstep",

@@ -16,6 +16,9 @@ PROXIMAL_WEIGHT = 1e-4  # [-] of H; pulls towards the last point where H is sing
 PROXIMAL_TOL = 1e-10  # [-] change at which those iterations end
 SYMMETRY_TOL = 1e-9  # [-] of the largest entry of H
 NO_BOUND = 1e30  # what daqp takes for infinity
+VIOLATION_TOL = 1e-7  # [-] what the linear-programme solver leaves
+DESCENT_TOL = 1e-9  # [-] slope of the objective along a direction of length one
+MAX_NAMED = 4  # constraints named in a sentence of advice
 
 _EQUALITY = 5  # daqp: active and not to be released
 _STATUS = {
@@ -93,21 +96,49 @@ def solve_qp(
         on_failure: "return" the result with its status, or "raise" a :class:`ConvergenceError`.
     """
     check_on_failure(on_failure)
-    programme = _check_programme(H, g, A, lower, upper, bounds)
-    is_crossed = bool(np.any(programme.lower > programme.upper))
-    result = (
-        _diagnose_failure(programme, SolveStatus.INFEASIBLE, 0)
-        if is_crossed
-        else _solve_programme(programme, max_iterations)
-    )
+    gradient = frozen(g, None, name="g")
+    n = gradient.size
+    hessian = frozen(H, n, n, name="H")
+    if np.abs(hessian - hessian.T).max(initial=0.0) > SYMMETRY_TOL * np.abs(hessian).max(initial=0.0):
+        raise InputError("H is not symmetric", "Pass (H + H.T) / 2")
+    rows = np.zeros((0, n)) if A is None else frozen(A, None, n, name="A")
+    x_lower, x_upper = (None, None) if bounds is None else bounds
+    lowest = [_check_bounds(x_lower, n, -np.inf, "bounds"), _check_bounds(lower, len(rows), -np.inf, "the rows of A")]
+    highest = [_check_bounds(x_upper, n, np.inf, "bounds"), _check_bounds(upper, len(rows), np.inf, "the rows of A")]
+    programme = QuadraticProgramme(hessian, gradient, rows, np.concatenate(lowest), np.concatenate(highest))
+    if np.any(programme.lower > programme.upper):
+        result = _diagnose_failure(programme, SolveStatus.INFEASIBLE, 0)
+    else:
+        result = _solve_programme(programme, max_iterations)
     raise_if_asked("quadratic programme", result.status, result.advice, result, on_failure)
     return result
 
 
 def _solve_programme(programme: QuadraticProgramme, max_iterations: int) -> QPResult:
+    import daqp
+
     status, iterations = SolveStatus.STALLED, 0
+    # Rows of unit norm and an objective of unit size make the tolerances relative
+    scale = float(np.abs(programme.H).max(initial=0.0) or np.abs(programme.g).max(initial=0.0) or 1.0)
+    row_norms = np.sqrt(np.einsum("ij,ij->i", programme.A, programme.A))
+    norms = np.concatenate([np.ones(programme.g.size), np.where(row_norms > 0.0, row_norms, 1.0)])
     for tolerance in FEASIBILITY_TOLS:
-        x, flag, multipliers, iterations = _call_daqp(programme, tolerance, max_iterations)
+        answer: Any = cast(Any, daqp).solve(
+            programme.H / scale,
+            programme.g / scale,
+            programme.A / norms[programme.g.size :, None],
+            np.clip(programme.upper / norms, -NO_BOUND, NO_BOUND),
+            np.clip(programme.lower / norms, -NO_BOUND, NO_BOUND),
+            np.where(programme.lower == programme.upper, _EQUALITY, 0).astype(np.int32),
+            primal_tol=tolerance,
+            eps_prox=-PROXIMAL_WEIGHT,  # negative: only where H is singular
+            eta_prox=PROXIMAL_TOL,
+            iter_limit=max_iterations,
+        )
+        x = np.asarray(answer[0], dtype=np.float64)
+        flag, info = int(answer[2]), answer[3]
+        multipliers = scale * np.asarray(info["lam"], dtype=np.float64) / norms
+        iterations = int(info["iterations"])
         status = _STATUS.get(flag, SolveStatus.STALLED)
         if status is SolveStatus.CONVERGED and np.isfinite(x).all() and np.isfinite(multipliers).all():
             return _build_result(programme, status, x, multipliers, iterations, "Nothing to do.")
@@ -117,10 +148,48 @@ def _solve_programme(programme: QuadraticProgramme, max_iterations: int) -> QPRe
 
 
 def _diagnose_failure(programme: QuadraticProgramme, status: SolveStatus, iterations: int) -> QPResult:
-    """Diagnose why there is no solution; the exit flag is not specific."""
-    from marey.numerics.qp_diagnosis import diagnose
+    """Result without a solution: by linear programmes, since the exit flag is not specific.
 
-    status, x, advice = diagnose(programme, status)
+    Its point breaks the constraints least, its advice names what is wrong.
+    """
+    from scipy import optimize
+
+    linprog: Any = cast(Any, optimize).linprog
+    n, g = programme.g.size, programme.g
+    # All finite ends as left @ x <= right, and which constraint (bounds first) each comes from
+    rows = np.vstack([np.eye(n), programme.A])
+    above, below = np.flatnonzero(np.isfinite(programme.upper)), np.flatnonzero(np.isfinite(programme.lower))
+    left = np.vstack([rows[above], -rows[below]])
+    right = np.concatenate([programme.upper[above], -programme.lower[below]])
+    owners = np.concatenate([above, below])
+
+    # Least t such that every end is broken by at most t; the ends that hold t up are to blame
+    x, violation, blamed = np.zeros(n), 0.0, np.zeros(0, dtype=np.int64)
+    cost, free = np.append(np.zeros(n), 1.0), [(None, None)] * n
+    widened = np.hstack([left, -np.ones((right.size, 1))])
+    least: Any = linprog(cost, widened, right, bounds=[*free, (0.0, None)])
+    if least.x is not None:
+        x, violation = np.asarray(least.x[:n], dtype=np.float64), float(least.x[n])
+        blamed = np.unique(owners[np.abs(least.ineqlin.marginals) > VIOLATION_TOL])
+
+    eigenvalue = float(np.linalg.eigvalsh(programme.H).min(initial=0.0))
+    if violation > VIOLATION_TOL * max(1.0, float(np.abs(x).max(initial=0.0))):
+        names = [f"bound of x[{k}]" if k < n else f"row {k - n} of A" for k in blamed[:MAX_NAMED]]
+        more = f" and {blamed.size - MAX_NAMED} more" if blamed.size > MAX_NAMED else ""
+        status = SolveStatus.INFEASIBLE
+        advice = f"No x satisfies {', '.join(names)}{more}; at best they are missed by {violation:.3g}."
+    elif eigenvalue < -DESCENT_TOL * max(1.0, float(np.abs(programme.H).max(initial=0.0))):
+        status = SolveStatus.NOT_CONVEX
+        advice = f"H has the eigenvalue {eigenvalue:.3g}; add a multiple of the identity."
+    else:
+        # A ray d with H d = 0 and g'd < 0 that leaves every constraint satisfied however far one goes
+        ray: Any = linprog(g, left, np.zeros(right.size), programme.H, np.zeros(n), bounds=(-1.0, 1.0))
+        if ray.x is not None and float(g @ ray.x) < -DESCENT_TOL * max(1.0, float(np.abs(g).max(initial=0.0))):
+            status, advice = SolveStatus.UNBOUNDED, "The objective falls forever along a ray; bound x or regularise H."
+        else:
+            if status in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED, SolveStatus.NOT_CONVEX):
+                status = SolveStatus.STALLED  # the flag was wrong: both linear programmes disagree with it
+            advice = "Scale rows and variables to similar sizes, or allow more iterations."
     return _build_result(programme, status, x, np.zeros(programme.lower.size), iterations, advice)
 
 
@@ -145,53 +214,7 @@ def _build_result(
     )
 
 
-def _call_daqp(
-    programme: QuadraticProgramme, tolerance: float, max_iterations: int
-) -> tuple[FloatArray, int, FloatArray, int]:
-    """Point, exit flag, multipliers and iterations; the objective is scaled so that tolerances are relative."""
-    import daqp
-
-    scale = float(np.abs(programme.H).max(initial=0.0) or np.abs(programme.g).max(initial=0.0) or 1.0)
-    row_norms = np.sqrt(np.einsum("ij,ij->i", programme.A, programme.A))
-    norms = np.concatenate([np.ones(programme.g.size), np.where(row_norms > 0.0, row_norms, 1.0)])
-    answer: Any = cast(Any, daqp).solve(
-        programme.H / scale,
-        programme.g / scale,
-        programme.A / norms[programme.g.size :, None],
-        np.clip(programme.upper / norms, -NO_BOUND, NO_BOUND),
-        np.clip(programme.lower / norms, -NO_BOUND, NO_BOUND),
-        np.where(programme.lower == programme.upper, _EQUALITY, 0).astype(np.int32),
-        primal_tol=tolerance,
-        eps_prox=-PROXIMAL_WEIGHT,  # negative: only where H is singular
-        eta_prox=PROXIMAL_TOL,
-        iter_limit=max_iterations,
-    )
-    x, _, flag, info = answer
-    multipliers = scale * np.asarray(info["lam"], dtype=np.float64) / norms
-    return np.asarray(x, dtype=np.float64), int(flag), multipliers, int(info["iterations"])
-
-
-def _check_programme(
-    H: ArrayLike,
-    g: ArrayLike,
-    A: ArrayLike | None,
-    lower: ArrayLike | None,
-    upper: ArrayLike | None,
-    bounds: tuple[ArrayLike, ArrayLike] | None,
-) -> QuadraticProgramme:
-    gradient = frozen(g, None, name="g")
-    n = gradient.size
-    hessian = frozen(H, n, n, name="H")
-    if np.abs(hessian - hessian.T).max(initial=0.0) > SYMMETRY_TOL * np.abs(hessian).max(initial=0.0):
-        raise InputError("H is not symmetric", "Pass (H + H.T) / 2")
-    rows = np.zeros((0, n)) if A is None else frozen(A, None, n, name="A")
-    x_lower, x_upper = (None, None) if bounds is None else bounds
-    lowest = [check_bounds(x_lower, n, -np.inf, "bounds"), check_bounds(lower, len(rows), -np.inf, "the rows of A")]
-    highest = [check_bounds(x_upper, n, np.inf, "bounds"), check_bounds(upper, len(rows), np.inf, "the rows of A")]
-    return QuadraticProgramme(hessian, gradient, rows, np.concatenate(lowest), np.concatenate(highest))
-
-
-def check_bounds(values: ArrayLike | None, size: int, default: float, name: str) -> FloatArray:
+def _check_bounds(values: ArrayLike | None, size: int, default: float, name: str) -> FloatArray:
     """Ends ``(size,)`` from an array, a number for all, or none; infinite ones are welcome, NaN is not."""
     ends = np.asarray(default if values is None else values, dtype=np.float64)
     if ends.ndim > 1 or (ends.ndim == 1 and ends.size != size):

@@ -58,32 +58,6 @@ def local_basis(knots: FloatArray, degree: int, spans: IntArray, t: FloatArray) 
     return basis
 
 
-def blossom(
-    knots: FloatArray, coefficients: FloatArray, degree: int, pieces: IntArray, arguments: FloatArray
-) -> FloatArray:
-    r"""Polar form :math:`f(u_1, \dots, u_p)` of the polynomial on each piece, ``(n, *S)``.
-
-    De Boor's algorithm with a different argument at each level; with equal arguments it is the value of the curve, with
-    consecutive knots of a finer spline it is that spline's coefficient.
-
-    Args:
-        knots: of the curve.
-        coefficients: ``(K, *S)``.
-        degree: p.
-        pieces: span index ``(n,)``.
-        arguments: ``(n, p)``.
-    """
-    left = pieces + degree
-    points = coefficients[pieces[:, None] + np.arange(degree + 1)]  # (n, p + 1, *S)
-    trailing = (-1,) + (1,) * (coefficients.ndim - 1)
-    for level in range(1, degree + 1):
-        for r in range(degree, level - 1, -1):
-            low, high = knots[left + r - degree], knots[left + r + 1 - level]
-            share = ((arguments[:, level - 1] - low) / (high - low)).reshape(trailing)
-            points[:, r] = (1.0 - share) * points[:, r - 1] + share * points[:, r]
-    return points[:, degree]
-
-
 def evaluate_clamped_spline(points: FloatArray, u: FloatArray) -> FloatArray:
     """Points ``(*S, n)`` of a B-spline at parameters ``(*S)`` from 0 to 1.
 
@@ -155,11 +129,19 @@ class KnotSpline:
         labels = [str(i) for i in range(spans.size)] if names is None else names
         if len(labels) != spans.size:
             raise InputError(f"{len(labels)} names for {spans.size} phases", "Give one for each")
-        counts = [_count_spans(*phase) for phase in zip(labels, np.diff(times), spans, strict=True)]
-        inner: list[FloatArray] = [
-            np.linspace(a, b, n + 1)[1:-1]
-            for a, b, n in zip(times[:-1].tolist(), times[1:].tolist(), counts, strict=True)
-        ]
+        inner: list[FloatArray] = []
+        for name, span, start, stop in zip(labels, spans.tolist(), times[:-1], times[1:], strict=True):
+            duration = stop - start
+            if not (np.isfinite(span) and span > 0.0):
+                raise InputError(f"phase '{name}' has knots {span:g} s apart", "The spacing is positive")
+            if duration < span * (1.0 - WHOLE_SPANS_TOL):
+                what = f"phase '{name}' lasts {duration:g} s, less than one span of {span:g} s"
+                raise InputError(what, "Shorten its span")
+            if duration > MAX_SPANS * span:
+                what = f"phase '{name}' lasts {duration:g} s, over {MAX_SPANS} spans of {span:g} s"
+                raise InputError(what, "Lengthen its span")
+            count = max(1, int(np.ceil(duration / span - WHOLE_SPANS_TOL)))
+            inner.append(np.linspace(float(start), float(stop), count + 1)[1:-1])
         repeats = np.full(times.size, multiplicity)
         repeats[[0, -1]] = DEGREE + 1
         return cls(np.sort(np.concatenate([np.repeat(times, repeats), *inner])))
@@ -218,7 +200,12 @@ class KnotSpline:
         left = np.clip(left, DEGREE, self.num_coefficients - 1)
         basis = local_basis(self.knots, DEGREE - derivative, left - (DEGREE - derivative), times)
         for degree in range(DEGREE - derivative + 1, DEGREE + 1):
-            basis = _differentiate_basis(self.knots, degree, left, basis)
+            # φ'(k, p) = p (φ(k, p-1) / (τ[k+p] - τ[k]) - φ(k+1, p-1) / (τ[k+p+1] - τ[k+1])), one degree up each round
+            high = left[:, None] + 1 + np.arange(degree)
+            shares = degree * basis / (self.knots[high] - self.knots[high - degree])
+            basis = np.zeros((left.size, degree + 1))
+            basis[:, 1:] += shares
+            basis[:, :-1] -= shares
         return left - DEGREE, basis
 
     def second_derivative_gram(self, weights: ArrayLike = 1.0) -> csc_array:
@@ -251,8 +238,15 @@ class KnotSpline:
         middle = 0.5 * (finer.knots[widest] + finer.knots[widest + 1])
         pieces = np.searchsorted(self.knots, middle, side="right") - 1 - DEGREE
         arguments = finer.knots[j[:, None] + np.arange(1, DEGREE + 1)]
-        matrix = blossom(self.knots, np.eye(self.num_coefficients), DEGREE, pieces, arguments)
-        return finer, csr_array(matrix)
+        # Coefficients of the finer curve: the polar form f(u1, u2, u3) of each piece at three neighbouring new knots
+        left = pieces + DEGREE
+        points = np.eye(self.num_coefficients)[pieces[:, None] + np.arange(DEGREE + 1)]  # (K', 4, K)
+        for level in range(1, DEGREE + 1):
+            for r in range(DEGREE, level - 1, -1):
+                low, high = self.knots[left + r - DEGREE], self.knots[left + r + 1 - level]
+                share = ((arguments[:, level - 1] - low) / (high - low))[:, None]
+                points[:, r] = (1.0 - share) * points[:, r - 1] + share * points[:, r]
+        return finer, csr_array(points[:, DEGREE])
 
     def fit(self, t: ArrayLike, values: ArrayLike, *, smoothing: float = 1e-9) -> FloatArray:
         r"""Coefficients ``(K, ...)`` of the curve nearest to samples ``(T, ...)`` at times ``(T,)`` [s].
@@ -289,29 +283,3 @@ def _expand_per_phase(values: ArrayLike, count: int, name: str) -> FloatArray:
     if given.shape not in ((), (count,)):
         raise InputError(f"{name} has shape {given.shape}, expected ({count},)", "Give one for each, or one for all")
     return np.broadcast_to(given, (count,))
-
-
-def _count_spans(name: str, duration: float, span: float) -> int:
-    if not (np.isfinite(span) and span > 0.0):
-        raise InputError(f"phase '{name}' has knots {span:g} s apart", "The spacing is positive")
-    if duration < span * (1.0 - WHOLE_SPANS_TOL):
-        raise InputError(f"phase '{name}' lasts {duration:g} s, less than one span of {span:g} s", "Shorten its span")
-    if duration > MAX_SPANS * span:
-        raise InputError(
-            f"phase '{name}' lasts {duration:g} s, over {MAX_SPANS} spans of {span:g} s", "Lengthen its span"
-        )
-    return max(1, int(np.ceil(duration / span - WHOLE_SPANS_TOL)))
-
-
-def _differentiate_basis(knots: FloatArray, degree: int, left: IntArray, lower: FloatArray) -> FloatArray:
-    r"""Derivative of the functions of a degree from those one below.
-
-    .. math:: \phi'_{k,p} = p\left(\frac{\phi_{k,p-1}}{\tau_{k+p}-\tau_k}
-        - \frac{\phi_{k+1,p-1}}{\tau_{k+p+1}-\tau_{k+1}}\right)
-    """
-    r = np.arange(degree)
-    shares = degree * lower / (knots[left[:, None] + 1 + r] - knots[left[:, None] + 1 - degree + r])
-    basis = np.zeros((left.size, degree + 1))
-    basis[:, 1:] += shares
-    basis[:, :-1] -= shares
-    return basis

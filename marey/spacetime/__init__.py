@@ -1,31 +1,27 @@
 """Trajectory optimisation in the full and in a reduced space; repair and editing under validity."""
 
 from marey.base import deprecated_names
-from marey.spacetime.dispatch import optimize
+from marey.spacetime.dispatch import optimize, optimize_styled
 from marey.spacetime.editing.edit import EditIterate, ValidEditor, edit_kinematically, edit_physically
 from marey.spacetime.editing.goals import PointPin, PoseKey
-from marey.spacetime.editing.styled import optimize_styled
-from marey.spacetime.examples import (
-    EXAMPLES,
-    REDUCED_EXAMPLES,
+from marey.spacetime.motion_store import MotionStore, StoreAnswer, StoreEntry
+from marey.spacetime.problem.builders import (
     build_flip_problem,
     build_jump_problem,
     build_run_problem,
     build_walk_problem,
 )
-from marey.spacetime.motion_store import MotionStore, StoreAnswer, StoreEntry
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
 from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.problem_files import load_problem, parse_problem, problem_to_toml, save_problem
 from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace
 from marey.spacetime.reduced.clip_selection import ClipSelection, select_clips
 from marey.spacetime.reduced.solve import optimize_reduced
+from marey.spacetime.repair.programme import RepairSettings
 from marey.spacetime.repair.solve import RepairResult, make_valid
 from marey.spacetime.style import Style, build_pose_style, build_stillness_style
 
 __all__ = [
-    "EXAMPLES",
-    "REDUCED_EXAMPLES",
     "BehaviourPose",
     "BehaviourSpace",
     "ClipSelection",
@@ -38,6 +34,7 @@ __all__ = [
     "PoseKey",
     "ProblemPhase",
     "RepairResult",
+    "RepairSettings",
     "SpacetimeProblem",
     "SpacetimeResult",
     "StoreAnswer",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from marey.base import ConvergenceError, InputError, UnknownNameError
+from marey.base import ConvergenceError, FloatArray, InputError, UnknownNameError
 from marey.dynamics import Body, JointTree
 from marey.motion import Motion
-from marey.numerics import SQPIteration
+from marey.numerics import OnIteration
 from marey.spacetime.full.body_state import Character, Derivatives
 from marey.spacetime.full.layout import FullLayout
 from marey.spacetime.full.sampling import interpolate_pose_keys
@@ -21,7 +21,9 @@ from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.reduced.assembly import build_reduced_space
 from marey.spacetime.reduced.keys import find_key_instants, validate_reduced
 from marey.spacetime.reduced.layout import FEET, build_layout
-from marey.spacetime.reduced.solve import load_problem_behaviour, optimize_reduced
+from marey.spacetime.reduced.solve import optimize_reduced, read_problem_behaviour
+from marey.spacetime.repair.solve import check_search_options
+from marey.spacetime.style import Style
 
 DERIVATIVES: Final = ("linear-time", "pinocchio", "finite-difference")
 SOLVERS: Final = ("sl1qp", "fang2003")
@@ -33,7 +35,7 @@ def optimize(
     space: str | None = None,
     derivatives: Derivatives = "linear-time",
     solver: str = "sl1qp",
-    on_iteration: Callable[[SQPIteration], bool | None] | None = None,
+    on_iteration: OnIteration | None = None,
     time_limit_s: float | None = None,
     warm_start: Motion | None = None,
     on_failure: str = "raise",
@@ -87,6 +89,43 @@ def optimize(
     return result
 
 
+def optimize_styled(
+    problem: SpacetimeProblem,
+    *,
+    styles: Sequence[Style] = (),
+    S: FloatArray | None = None,
+    time_limit_s: float | None = None,
+    on_iteration: OnIteration | None = None,
+    on_failure: Literal["raise", "return"] = "raise",
+) -> SpacetimeResult:
+    r"""Solve a problem in the full space with styles on its objective, or by a simplified character.
+
+    Validity does not change: the same rows hold at the same frames ([Fang2003]_ F30). With :math:`q = S q_s` joints are
+    fused, limbs mirrored or left at zero while force and momentum stay those of the whole body, so the result is
+    valid for it (F31).
+
+    Args:
+        problem: what is wanted; durations are fixed.
+        styles: costs of the state of a frame, see ``Style``.
+        S: ``(D, d)`` on the coordinates of the character; each follows one of the simplified ones at most.
+        time_limit_s: wall time [s]; the best so far is kept.
+        on_iteration: sees every iteration; returns True to stop.
+        on_failure: "raise" or "return" a result that is not solved.
+
+    Raises:
+        InputError: a style that gives arrays of another shape, or a map that fits no character.
+        ConvergenceError: not solved; its ``report`` is the result.
+    """
+    began = time.perf_counter()
+    check_search_options(problem.max_iterations, time_limit_s, on_failure)
+    validate_numbers(problem)
+    options = FullOptions(on_iteration=on_iteration, time_limit_s=time_limit_s, styles=tuple(styles), S=S)
+    result = build_full_result(solve_full(problem, build_character(problem), options), began)
+    if on_failure == "raise" and not result.is_solved:
+        raise ConvergenceError(result.sentence, report=result)
+    return result
+
+
 def check_problem(problem: SpacetimeProblem) -> None:
     """Refuse, in the problem's own space, what cannot be solved; nothing is solved.
 
@@ -103,7 +142,7 @@ def check_problem(problem: SpacetimeProblem) -> None:
         return
 
     # In the reduced space plants, keys and names are checked against the behaviour
-    behaviour = load_problem_behaviour(problem)
+    behaviour = read_problem_behaviour(problem).with_energy()
     layout = build_layout(problem, behaviour.dimension)
     validate_reduced(problem, layout, build_reduced_space(behaviour))
     find_key_instants(problem, layout)

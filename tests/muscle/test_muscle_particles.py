@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from oracles.differences import finite_difference_jacobian
 
 from marey.base import InputError
 from marey.muscle import (
@@ -18,7 +19,6 @@ from marey.muscle import (
     solve_control,
 )
 from marey.numerics import SolveStatus
-from marey.numerics.differences import finite_difference_jacobian
 
 STEPS = 60
 PATH_KEYS = tuple(range(4, STEPS + 1, 4))

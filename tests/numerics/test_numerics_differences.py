@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.differences import finite_difference_jacobian
 
 from marey.base import EPS, InputError, UnknownNameError
-from marey.numerics.differences import finite_difference_jacobian
 
 
 def wave(x: np.ndarray) -> np.ndarray:

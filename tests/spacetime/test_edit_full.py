@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.problems import build_ground_leaping
 from oracles.validity_bar import compute_validity_bar
 
 from marey.base import InputError
 from marey.dynamics import JointTree, compute_aggregate
 from marey.spacetime import SpacetimeProblem, build_pose_style, optimize, optimize_styled
-from marey.spacetime.editing.styled import SimplifiedProgramme, StyledProgramme
-from marey.spacetime.examples import build_ground_leaping
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.full.layout import FullLayout
 from marey.spacetime.full.programme import FullProgramme
-from marey.spacetime.full.sampling import build_flat_guess, sample_track
+from marey.spacetime.full.sampling import build_guess, sample_track
+from marey.spacetime.full.simplified import SimplifiedProgramme
 from marey.spacetime.full.solve import CHECK_PER_SPAN, solve_full
 from marey.spacetime.problem.definition import ProblemPhase
 from marey.spacetime.problem.solution import SolutionTrack
@@ -102,12 +102,13 @@ def assert_derivatives(programme, size: int) -> None:
 @pytest.fixture(scope="module")
 def inner() -> FullProgramme:
     layout = FullLayout.from_problem(leap(), Character.from_tree(TREE))
-    return FullProgramme(layout, build_flat_guess(layout))
+    return FullProgramme(layout, build_guess(layout))
 
 
 def test_derivatives_of_a_styled_programme_equal_differences(inner: FullProgramme) -> None:
     style = build_pose_style(TREE, {"left_elbow": 0.7, "root_rx": 0.1}, 3.0)
-    assert_derivatives(StyledProgramme(inner, (style,)), inner.layout.num_unknowns)
+    styled = FullProgramme(inner.layout, build_guess(inner.layout), styles=(style,))
+    assert_derivatives(styled, inner.layout.num_unknowns)
 
 
 def test_derivatives_of_a_simplified_programme_equal_differences(inner: FullProgramme) -> None:

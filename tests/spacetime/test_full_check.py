@@ -8,8 +8,9 @@ from functools import cache
 
 import numpy as np
 import pytest
+from oracles.problems import EXAMPLES
 
-from marey.spacetime import EXAMPLES, SpacetimeProblem
+from marey.spacetime import SpacetimeProblem
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.sampling import compute_worst_excess, contact_track_names, find_weak_instants, sample_track
 from marey.spacetime.full.solve import FullSolution, solve_full

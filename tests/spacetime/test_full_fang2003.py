@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from oracles.problems import EXAMPLES
 
-from marey.spacetime import EXAMPLES, optimize
+from marey.spacetime import optimize
 
 
 @pytest.mark.slow

@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.problems import EXAMPLES
 
 from marey.base import FloatArray
 from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
-from marey.spacetime import EXAMPLES, SpacetimeProblem, SpacetimeResult, optimize
+from marey.spacetime import SpacetimeProblem, SpacetimeResult, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.full.layout import FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import POSITION_ROW, SPEED_ROW
 from marey.spacetime.full.programme import FullProgramme
-from marey.spacetime.full.sampling import build_flat_guess, sample_track, set_flight_unknowns
+from marey.spacetime.full.sampling import build_guess, sample_track, set_flight_unknowns
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 FOOT = Contact("left_foot", (0.0, 0.0, 0.0), friction=1.0)
@@ -36,7 +37,7 @@ def with_key(key: Key) -> tuple[FullProgramme, FloatArray]:
     """A programme with one key, and unscaled unknowns off the guess whose flights leave from their supports."""
     problem = replace(HOP, keys=(key,))
     layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
-    guess = build_flat_guess(layout)
+    guess = build_guess(layout)
     shaken = guess + np.random.default_rng(7).normal(scale=0.05, size=guess.size)
     x = set_flight_unknowns(layout, shaken)
     for flight in layout.flights:  # as the support throws it, so that the sampled motion is the one the rows see
@@ -44,7 +45,7 @@ def with_key(key: Key) -> tuple[FullProgramme, FloatArray]:
         builder.add(0, 0.3)
         track = sample_track(layout, x, builder.build())
         com = compute_com_motion(layout.figure.tree, track.q, track.qd, track.qdd)
-        x[layout.place_columns(flight)], x[layout.speed_columns(flight)] = com.position[0], com.velocity[0]
+        x[flight.place], x[flight.speed] = com.position[0], com.velocity[0]
     return FullProgramme(layout, guess), x
 
 
@@ -140,7 +141,7 @@ def test_values_do_not_depend_on_whether_derivatives_are_known() -> None:
     for name in ("dismount-0.6", "ground-leap", "space-spin"):
         problem = EXAMPLES[name]()
         layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
-        guess = build_flat_guess(layout)
+        guess = build_guess(layout)
         x = (guess + np.random.default_rng(1).normal(scale=0.1, size=guess.size)) / layout.scales
         light = FullProgramme(layout, guess).values(x)
         programme = FullProgramme(layout, guess)

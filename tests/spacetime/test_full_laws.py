@@ -9,25 +9,25 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.problems import EXAMPLES
 
 from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
-from marey.spacetime import EXAMPLES, SpacetimeProblem, SpacetimeResult, optimize
+from marey.spacetime import SpacetimeProblem, SpacetimeResult, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import (
     Character,
     StateJet,
     compute_body_state,
-    compute_body_values,
     cross_rows,
-    point_partials,
+    motion_jets,
     skew_matrices,
 )
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Timeline
 from marey.spacetime.full.programme import FullProgramme, chain_blocks
 from marey.spacetime.full.sampling import (
     ALLOWED_EXCESS,
-    build_flat_guess,
+    build_guess,
     compute_support_com,
     find_weak_instants,
     motion_from_unknowns,
@@ -93,7 +93,7 @@ def test_constant_maps_of_jets_compose(seed: int) -> None:
 
 def test_partials_of_a_point_follow_from_its_jacobian() -> None:
     J, Jd, Jdd = np.random.default_rng(0).normal(size=(3, 2, 3, 4))
-    place, speed, pull = point_partials(J, Jd, Jdd)
+    place, speed, pull = (jet.partials for jet in motion_jets((J[..., 0], Jd[..., 0], Jdd[..., 0]), (J, Jd, Jdd)))
     assert np.array_equal(place[0], speed[1]) and np.array_equal(speed[1], pull[2])
     assert np.array_equal(pull[1], 2.0 * speed[0]) and not place[1:].any() and not speed[2].any()
 
@@ -121,7 +121,7 @@ def test_values_alone_are_the_values_of_the_full_state(tree: JointTree) -> None:
     angles, speeds, pulls = rng.normal(scale=0.5, size=(3, 6, len(figure.angles)))
     name = "left_hand" if "left_hand" in tree.points else "hands"
     points = ((name, *figure.point(name)),)
-    light = compute_body_values(figure, (angles, speeds, pulls), points)
+    light = compute_body_state(figure, (angles, speeds, pulls), points, None)
     full = compute_body_state(figure, (angles, speeds, pulls), points)
     for part in ("angles", "speeds", "com", "com_velocity", "com_acceleration", "spin", "spin_rate"):
         ours, theirs = getattr(light, part), getattr(full, part)
@@ -192,14 +192,14 @@ def test_motion_has_its_rate_its_contacts_and_its_plants() -> None:
 def test_slower_frame_rates_sample_the_same_motion() -> None:
     problem = HOP
     layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
-    x = build_flat_guess(layout)
+    x = build_guess(layout)
     fast, slow = (motion_from_unknowns(layout, x, rate, "guess") for rate in (120.0, 60.0))
     assert np.abs(fast.root_positions[::2][: slow.num_frames] - slow.root_positions).max() < 1e-12
 
 
 def test_centre_of_mass_of_a_support_is_that_of_the_sampled_motion() -> None:
     layout = FullLayout.from_problem(HOP, Character.from_tree(build_character(HOP)))
-    x = build_flat_guess(layout) + np.random.default_rng(4).normal(scale=0.05, size=layout.num_unknowns)
+    x = build_guess(layout) + np.random.default_rng(4).normal(scale=0.05, size=layout.num_unknowns)
     place, speed, spin = compute_support_com(layout, x, 0, 0.17)
     builder = InstantBuilder(layout.timeline)
     builder.add(0, 0.17)
@@ -226,7 +226,7 @@ def test_a_range_of_one_value_is_not_free() -> None:
 def test_extra_frames_are_asked_where_physics_fails_most() -> None:
     problem = EXAMPLES["pegs"]()
     layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
-    x = build_flat_guess(layout)
+    x = build_guess(layout)
     weak = find_weak_instants(layout, x)
     assert weak and ALLOWED_EXCESS < 0.05  # what the check calls valid
     more = FullProgramme(layout, x, extra=weak)

@@ -7,12 +7,13 @@ from functools import cache
 
 import numpy as np
 import pytest
+from oracles.problems import EXAMPLES
 
 from marey.base import InputError
 from marey.numerics import SolveStatus, SQPIteration
-from marey.spacetime import EXAMPLES, SpacetimeProblem, SpacetimeResult, optimize, parse_problem
+from marey.spacetime import SpacetimeProblem, SpacetimeResult, optimize, parse_problem
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.layout import halve_spans, refine_layout, refine_unknowns
+from marey.spacetime.full.layout import refine_layout, refine_unknowns
 from marey.spacetime.full.sampling import sample_track
 from marey.spacetime.full.solve import BETWEEN_FRAMES_ADVICE, COARSE_ADVICE, FullSolution, build_full_result, solve_full
 from marey.spacetime.problem.definition import Contact, Objective, ProblemPhase
@@ -80,7 +81,7 @@ def test_a_phase_that_is_no_whole_number_of_spans_is_halved_too() -> None:
     spans = [len(layout.timeline.breaks(p)) - 1 for p in range(3)]
     finer = refine_layout(layout)
     assert [len(finer.timeline.breaks(p)) - 1 for p in range(3)] == [2 * n for n in spans]
-    assert halve_spans(replace(HOP, refine=2), layout).refine == 1
+    assert refine_layout(replace(layout, problem=replace(HOP, refine=2))).problem.refine == 1
 
 
 def test_refinement_leaves_less_between_the_frames() -> None:

@@ -6,10 +6,11 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from oracles.problems import EXAMPLES
 
 from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_point_motion, compute_torques
-from marey.spacetime import EXAMPLES, SpacetimeProblem, optimize
+from marey.spacetime import SpacetimeProblem, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.full.layout import FullLayout, refine_layout, refine_unknowns
@@ -22,7 +23,7 @@ from marey.spacetime.full.objectives import (
     find_hands,
 )
 from marey.spacetime.full.programme import FullProgramme
-from marey.spacetime.full.sampling import build_flat_guess, neutral_pose, sample_track, set_flight_unknowns
+from marey.spacetime.full.sampling import build_guess, neutral_pose, sample_track, set_flight_unknowns
 from marey.spacetime.problem.definition import Contact, Objective, ProblemPhase
 
 NAMES = tuple(item.name for item in fields(Objective))
@@ -47,7 +48,7 @@ def only(name: str, problem: SpacetimeProblem = HOP) -> SpacetimeProblem:
 def programme_at(problem: SpacetimeProblem, size: float, seed: int = 0) -> tuple[FullProgramme, FloatArray]:
     """A programme, and scaled unknowns some way off its guess."""
     layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
-    guess = build_flat_guess(layout)
+    guess = build_guess(layout)
     noise = np.random.default_rng(seed).normal(scale=size, size=guess.size)
     reference = layout.points(guess)
     return FullProgramme(layout, guess, reference=reference), set_flight_unknowns(layout, guess + noise) / layout.scales

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.problems import EXAMPLES
 from scipy.optimize import linprog
 
 from marey.base import FloatArray, InputError
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
-from marey.spacetime import EXAMPLES, SpacetimeProblem
+from marey.spacetime import SpacetimeProblem
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import Character, StateJet, compute_body_state, skew_matrices
 from marey.spacetime.full.layout import FullLayout, Timeline
 from marey.spacetime.full.objectives import compute_world_axes
 from marey.spacetime.full.sampling import (
     NEUTRAL_POSES,
-    build_flat_guess,
+    build_guess,
     compute_support_com,
-    guess_from_motion,
     motion_from_unknowns,
     neutral_pose,
     set_flight_unknowns,
@@ -178,18 +178,18 @@ def test_neutral_poses_are_within_the_limits(name: str) -> None:
 
 def test_flat_guess_is_flat_but_for_the_keys() -> None:
     layout = layout_of("monkey-bars")
-    assert np.ptp(layout.points(build_flat_guess(layout)), axis=0).max() == 0.0
+    assert np.ptp(layout.points(build_guess(layout)), axis=0).max() == 0.0
     layout = layout_of("dismount-0.8")
-    points = layout.points(build_flat_guess(layout))
+    points = layout.points(build_guess(layout))
     pitch = points[:, layout.figure.angle_index("pitch")]
     assert pitch[0] == 0.0 and pitch[-1] == pytest.approx(-2 * np.pi + 0.24) and (np.diff(pitch) <= 0.0).all()
 
 
 def test_guessed_flights_are_ballistic_between_their_supports() -> None:
     layout = layout_of("pegs")
-    x = build_flat_guess(layout)
+    x = build_guess(layout)
     flight = layout.flights[0]
-    place, speed = x[layout.place_columns(flight)], x[layout.speed_columns(flight)]
+    place, speed = x[flight.place], x[flight.speed]
     end = compute_support_com(layout, x, 2, float(layout.timeline.edges[2]))[0]
     assert np.abs(place + 0.4 * speed + 0.5 * 0.16 * layout.gravity - end).max() < 1e-12
     assert np.array_equal(set_flight_unknowns(layout, x), x)
@@ -197,10 +197,10 @@ def test_guessed_flights_are_ballistic_between_their_supports() -> None:
 
 def test_warm_guess_gives_the_motion_back() -> None:
     layout = layout_of("ground-leap")
-    x = build_flat_guess(layout) + 0.0
+    x = build_guess(layout) + 0.0
     x[: layout.num_curve_unknowns] += np.random.default_rng(3).normal(scale=0.05, size=layout.num_curve_unknowns)
     motion = motion_from_unknowns(layout, x, 240.0, "shaken")
-    again = guess_from_motion(layout, motion)
+    again = build_guess(layout, motion)
     assert np.abs(layout.points(again) - layout.points(x)).max() < 2e-2
     assert motion.contacts is not None and motion.contacts.track("left_toe")[0]
 

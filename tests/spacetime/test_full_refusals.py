@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.problems import EXAMPLES
 
 from marey.base import InputError, MareyError
 from marey.motion import Motion
-from marey.spacetime import EXAMPLES, SpacetimeProblem, optimize
+from marey.spacetime import SpacetimeProblem, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.full.validation import _max_distance  # pyright: ignore[reportPrivateUsage]

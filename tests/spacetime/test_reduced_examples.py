@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.problems import REDUCED_EXAMPLES
 
 from marey.samples import problem_file
-from marey.spacetime import REDUCED_EXAMPLES, load_problem, optimize, problem_to_toml
+from marey.spacetime import load_problem, optimize, problem_to_toml
 from marey.spacetime.problem_files import parse_problem
-from marey.spacetime.reduced.solve import load_problem_behaviour
+from marey.spacetime.reduced.solve import read_problem_behaviour
 
 
 @pytest.mark.parametrize("name", sorted(REDUCED_EXAMPLES))
@@ -42,7 +43,7 @@ def test_every_example_converges_from_its_guess_and_holds_between_nodes(name):
 def test_the_legs_of_the_straight_flip_are_straight_over_head():
     problem = load_problem(problem_file("back-flip-straight"))
     result = optimize(problem)
-    tree = load_problem_behaviour(problem).tree
+    tree = read_problem_behaviour(problem).tree
     q = tree.from_motion(result.motion)
     over = slice(round((0.8 + 0.35 * 0.8) * 60.0), round((0.8 + 0.65 * 0.8) * 60.0) + 1)
     knees = q[over][:, [tree.index("LeftLeg"), tree.index("RightLeg")]]

@@ -97,7 +97,7 @@ def test_the_jump_looks_like_one(result):
 def test_the_root_needs_no_hidden_force(jumps):
     problem = build_jump_problem(1.0)
     built = build_reduced_problem(problem, jumps, choose_settings(problem))
-    frame = built.scene.maker.values(built.scene.variables.values[: built.scene.layout.num_coefficients])
+    frame = built.scene.maker.evaluate(built.scene.variables.values[: built.scene.layout.num_coefficients])
     nodes = np.flatnonzero(~built.scene.nodes.is_flight)[:5]
     tree, state = built.scene.space.tree, frame.state
     external = np.zeros((len(nodes), tree.num_dofs, 6))

@@ -149,7 +149,7 @@ def test_the_middle_of_the_sole_is_halfway_between_heel_and_toes(leg):
 
 def test_a_jet_of_an_angle_goes_through_all_quadrants():
     tape = Tape(1, 0)
-    (t,) = tape.variables()
+    (t,) = tape.variables
     function = tape.finish([angle_of_vector(t.sine(), t.cosine())])
     for start in np.linspace(-3.0, 3.0, 13):
         jets = function(np.array([[[start], [0.7], [-0.4]]]), np.zeros((1, 0)))[0, 0]

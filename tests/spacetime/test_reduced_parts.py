@@ -57,12 +57,7 @@ def legs(jumps):
 def test_every_coefficient_belongs_to_one_curve():
     for problem in (build_jump_problem(), build_walk_problem((0.7, 0.7)), build_run_problem((1.2, 1.2))):
         layout = build_layout(problem, 7)
-        numbers = np.concatenate(
-            [
-                curves.index(np.arange(curves.spline.num_coefficients)[:, None], np.arange(curves.num_curves)).ravel()
-                for curves in layout.families
-            ]
-        )
+        numbers = np.concatenate([curves.indices.ravel() for curves in layout.families])
         assert np.array_equal(np.sort(numbers), np.arange(layout.num_coefficients))
 
 
@@ -101,7 +96,7 @@ def test_simpson_weights_integrate_squares_of_accelerations_exactly(jump):
     assert nodes.weights.sum() == pytest.approx(layout.edges[-1], rel=1e-12)
     x = np.random.default_rng(0).normal(size=layout.num_coefficients)
     spline, curves = layout.amplitudes.spline, layout.amplitudes
-    c = x[curves.index(np.arange(spline.num_coefficients), 0)]
+    c = x[curves.indices[:, 0]]
     gram = spline.second_derivative_gram()
     ours = float(nodes.weights @ nodes.local(x)[:, 2, 0] ** 2)
     assert ours == pytest.approx(float(c @ (gram @ c)), rel=1e-9)
@@ -111,7 +106,7 @@ def test_local_unknowns_are_the_splines_and_their_derivatives(jump):
     layout, nodes = jump.scene.layout, jump.scene.nodes
     x = np.random.default_rng(1).normal(size=layout.num_coefficients)
     spline = layout.angles.spline
-    c = x[layout.angles.index(np.arange(spline.num_coefficients), 2)]
+    c = x[layout.angles.indices[:, 2]]
     inner = np.flatnonzero(nodes.times < layout.edges[-1] - 1e-9)
     for order in (0, 1):
         expected = spline.design(nodes.times[inner], order) @ c
@@ -354,7 +349,7 @@ def test_linear_rows_are_linear(small):
 
 
 def test_rows_have_names_with_their_instant(small):
-    names = [small.programme.row_name(i) for i in range(small.programme.num_rows)]
+    names = [small.programme.row_name(i) for i in range(small.programme.row_lower.size)]
     assert all(name.endswith(" s") and " at " in name for name in names)
     for word in ("reach (left_foot)", "joint limit", "key pose (LeftLeg)", "angular momentum", "friction", "clearance"):
         assert any(word in name for name in names)
@@ -374,7 +369,7 @@ def test_terms_of_the_objective_add_up_and_scale_with_their_weights(small, jumps
 
 def test_without_physics_there_is_no_row_of_forces(jumps):
     built = build_reduced_problem(small_problem(), jumps.truncate(3), ReducedSettings(has_physics=False))
-    names = [built.programme.row_name(i) for i in range(built.programme.num_rows)]
+    names = [built.programme.row_name(i) for i in range(built.programme.row_lower.size)]
     assert not any("force" in name or "momentum" in name for name in names)
     assert any("reach" in name for name in names)
 

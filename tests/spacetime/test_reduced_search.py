@@ -11,16 +11,15 @@ import pytest
 import marey.spacetime
 from marey.numerics import SolveStatus
 from marey.spacetime import BehaviourSpace, build_jump_problem, build_walk_problem, optimize, optimize_reduced
-from marey.spacetime.full.solve import find_free_phases
+from marey.spacetime.full.solve import compute_duration_slope, find_free_phases
 from marey.spacetime.problem.definition import Key
 from marey.spacetime.reduced import solve as search_module
 from marey.spacetime.reduced.assembly import ReducedSettings, build_reduced_problem, choose_settings
 from marey.spacetime.reduced.solve import (
     RESTARTS,
-    ReducedDurationResult,
     ReducedSearch,
     RestartSettings,
-    compute_reduced_duration_slope,
+    compute_reduced_lagrangian,
     count_phase_spans,
     rebuild_at_durations,
     refine_collocation,
@@ -28,7 +27,12 @@ from marey.spacetime.reduced.solve import (
     solve_with_restarts,
     transfer_vector,
 )
-from marey.spacetime.reduced.track import compute_limit_excess, find_stray_coordinates, sample_reduced_track
+from marey.spacetime.reduced.track import (
+    compute_limit_excess,
+    find_check_instants,
+    find_stray_coordinates,
+    sample_reduced_track,
+)
 
 FOLDER = Path(marey.spacetime.__file__).parent / "behaviours"
 
@@ -157,13 +161,14 @@ def test_the_slope_by_a_duration_is_the_difference_of_two_solutions(jumps):
     search = ReducedSearch(problem, jumps, ReducedSettings())
 
     def solved(duration):
-        timed = ReducedDurationResult(built, first, np.array([0.4]))
-        other = rebuild_at_durations(timed, free, np.array([duration]))
+        other = rebuild_at_durations(built, free, np.array([duration]))
         return search.solve(other, transfer_vector(built, first.x, other), 0.1, 1e-6)
 
     built = build_reduced_problem(problem, jumps)
     first = search.solve(built, search_module._solve_restart(search, RESTARTS[0], None)[1].x, 0.1, 1e-6)
-    slope = compute_reduced_duration_slope(ReducedDurationResult(built, first, np.array([0.4])), free)
+    slope = compute_duration_slope(
+        np.array([0.4]), lambda durations: compute_reduced_lagrangian(built, first, free, durations)
+    )
     h = 2e-3
     numeric = (solved(0.4 + h).objective - solved(0.4 - h).objective) / (2 * h)
     assert slope[0] == pytest.approx(numeric, rel=0.05)
@@ -188,16 +193,15 @@ def test_a_range_without_room_is_no_free_duration():
 def test_stretched_problems_keep_their_unknowns_and_the_places_of_added_nodes(jumps):
     problem = free_flight(0.3, 0.6, 0.4)
     built = build_reduced_problem(problem, jumps, ReducedSettings(looks=((1, 1.1), (2, 1.65))))
-    timed = ReducedDurationResult(built, None, np.array([0.4]))
     for duration in (0.4 * (1 - 1e-5), 0.4 * (1 + 1e-5), 0.33, 0.55):
-        other = rebuild_at_durations(timed, [1], np.array([duration]))
+        other = rebuild_at_durations(built, [1], np.array([duration]))
         assert count_phase_spans(other, [0, 1, 2]) == pytest.approx(count_phase_spans(built, [0, 1, 2]))
         assert len(other.scene.variables.values) == len(built.scene.variables.values)
         (_, first), (_, second) = other.settings.looks
         assert (first - 0.9) / duration == pytest.approx(0.5)
         assert second - 0.9 - duration == pytest.approx(0.35)
-    near = rebuild_at_durations(timed, [1], np.array([0.4 * (1 + 1e-5)]))
-    assert near.programme.num_rows == built.programme.num_rows
+    near = rebuild_at_durations(built, [1], np.array([0.4 * (1 + 1e-5)]))
+    assert near.programme.row_lower.size == built.programme.row_lower.size
 
 
 # limits of the upper body
@@ -215,7 +219,8 @@ def test_the_upper_body_keeps_its_limits_after_the_second_look(whole):
     search = ReducedSearch(quick_problem(), tight, ReducedSettings())
     built, result = solve_with_restarts(search, None, None)
     values = built.scene.variables.unpack(result.x)
-    stray = find_stray_coordinates(built, values, 0.05)
+    seen, _ = sample_reduced_track(built, values, find_check_instants(built))
+    stray = find_stray_coordinates(built, seen, 0.05)
     assert arm in stray
     again, better = refine_collocation(search, built, result)
     assert better.is_solved and arm in again.settings.watched
@@ -228,7 +233,7 @@ def test_the_upper_body_keeps_its_limits_after_the_second_look(whole):
 def test_rows_of_watched_coordinates_are_linear_and_named(jumps):
     arm = jumps.tree.index("LeftArm_rx")
     plain, watching = (build_reduced_problem(quick_problem(), jumps, ReducedSettings(watched=w)) for w in ((), (arm,)))
-    extra = watching.programme.num_rows - plain.programme.num_rows
+    extra = watching.programme.row_lower.size - plain.programme.row_lower.size
     assert extra == watching.scene.nodes.count
     names = [watching.programme.row_name(i) for i in np.flatnonzero(watching.programme.is_linear)]
     assert sum("LeftArm_rx" in name for name in names) == extra

@@ -21,7 +21,7 @@ from marey.samples import jump, names, run, walk
 from marey.samples import load as load_sample
 from marey.skeleton import contact_points
 from marey.spacetime import RepairResult, make_valid
-from marey.spacetime.repair.programme import pendulum_rows, wrench_rows
+from marey.spacetime.repair.programme import RepairSettings, pendulum_rows, wrench_rows
 from marey.spacetime.repair.window import build_coordinate_map, level_motion
 
 
@@ -289,6 +289,7 @@ def test_rows_of_a_square_support_hold_what_presses_inside_and_refuse_what_does_
         friction=0.8,
         weight_n=100.0,
         skipped=np.zeros(1, dtype=bool),
+        settings=RepairSettings(),
     )
 
     def lack(force: tuple[float, float, float], place: tuple[float, float, float]) -> dict[str, float]:
@@ -313,6 +314,7 @@ def test_rows_of_a_flight_allow_no_force() -> None:
         friction=0.8,
         weight_n=1.0,
         skipped=np.zeros(1, dtype=bool),
+        settings=RepairSettings(),
     )
     pull = np.array([0.0, 1.0, 0.0])
     through_com = np.concatenate([pull, np.cross([0.3, 1.0, -0.2], pull)])
@@ -323,7 +325,7 @@ def test_rows_of_a_flight_allow_no_force() -> None:
 
 def test_pendulum_rows_hold_a_pressure_that_follows_the_body() -> None:
     foot, com = np.array([[0.0, 0.0, 0.0]]), np.array([[0.0, 1.0, 0.3]])
-    rows = pendulum_rows(np.zeros(1), np.zeros(1, dtype=np.int64), foot, com, 1.0)
+    rows = pendulum_rows(np.zeros(1), np.zeros(1, dtype=np.int64), foot, com, 1.0, 0.9)
     force = np.array([0.0, 1.0, 0.0])
 
     def margin(z: float) -> float:

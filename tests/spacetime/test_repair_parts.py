@@ -8,9 +8,9 @@ import pytest
 from marey.base import InputError
 from marey.dynamics import Body, JointTree, check_validity
 from marey.motion import Contacts
-from marey.numerics import KnotSpline
+from marey.numerics import KnotSpline, convex_hull
 from marey.samples import walk
-from marey.spacetime.repair.programme import AngleRows, PointRows, convex_hull, evaluate_spline, wrench_shift_matrix
+from marey.spacetime.repair.programme import AngleRows, PointRows, evaluate_spline, wrench_shift_matrix
 from marey.spacetime.repair.window import (
     DisplacementProblem,
     find_limb,

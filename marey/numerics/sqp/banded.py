@@ -5,7 +5,7 @@ The rows are added up in the layout that LAPACK factors.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
@@ -19,8 +19,13 @@ BORDER_COST = 8.0  # [-] of a banded solve, against the same count of flops in a
 MAX_PADDING = 1.3  # [-] of the shortest row of a group; zeros beyond cost more than a product saves
 MAX_GROUP = 64  # rows
 
-_scipy_sparse: Any = sparse  # scipy has no stubs
+MAX_LIFTS = 12  # times the diagonal is raised before a factorisation is given up; it grows tenfold
+FIRST_LIFT = 1e-12  # [-] of the largest diagonal entry
+
+_sparse: Any = sparse  # scipy has no stubs
 _csgraph: Any = csgraph
+_linalg: Any = linalg
+_lapack: Any = linalg.lapack
 
 
 def band_order(hessian: Any, jacobian: Any) -> tuple[IntArray, int]:
@@ -33,16 +38,41 @@ def band_order(hessian: Any, jacobian: Any) -> tuple[IntArray, int]:
         hessian: pattern ``(n, n)``.
         jacobian: pattern ``(m, n)``, one row for each term of the normal matrix.
     """
-    graph = _build_coupling_graph(hessian, jacobian)
+    # Which variables share a term, as a symmetric graph
+    rows = _sparse.csr_array(jacobian, copy=True)
+    rows.data = np.ones(rows.data.size, dtype=np.float32)
+    terms = _sparse.csr_array(hessian, copy=True)
+    terms.data = np.ones(terms.data.size, dtype=np.float32)
+    graph = _sparse.csr_array(rows.T @ rows + terms)
+    size = int(graph.shape[0])
+    neighbours = np.asarray(graph.indices, dtype=np.int64)
+
+    natural = np.arange(size, dtype=np.int64)
     sorted_ = np.asarray(_csgraph.reverse_cuthill_mckee(graph, symmetric_mode=True), dtype=np.int64)
-    natural = np.arange(int(graph.shape[0]), dtype=np.int64)
     choices = [_OrderChoice(graph, order, 0) for order in (natural, sorted_)]
-    for reach in np.unique(np.quantile(choices[0].lengths, REACH_QUANTILES).astype(np.int64)) if graph.nnz else ():
-        far = _find_border_variables(graph, choices[0].lengths, int(reach))
-        if 0 < far.size <= MAX_BORDER:
-            near = np.delete(natural, far)
-            choices.append(_OrderChoice(graph, np.concatenate([near, far]), far.size))
-            choices.append(_OrderChoice(graph, _order_with_border(graph, near, far), 0))
+    lengths = choices[0].lengths
+    for reach in np.unique(np.quantile(lengths, REACH_QUANTILES).astype(np.int64)) if graph.nnz else ():
+        # Few variables without which none meets another beyond the reach, by greedy covering
+        ones, others = np.repeat(natural, np.diff(graph.indptr))[lengths > reach], neighbours[lengths > reach]
+        found: list[int] = []
+        while ones.size and len(found) <= MAX_BORDER:
+            found.append(int(np.argmax(np.bincount(ones, minlength=size))))
+            kept = (ones != found[-1]) & (others != found[-1])
+            ones, others = ones[kept], others[kept]
+        far = np.sort(np.asarray(found, dtype=np.int64))
+        if not 0 < far.size <= MAX_BORDER:
+            continue
+        # Far variables in the border
+        near = np.delete(natural, far)
+        choices.append(_OrderChoice(graph, np.concatenate([near, far]), far.size))
+        # Each far variable half way between the first and the last variable it meets
+        places = np.full(size, -1.0)
+        places[near] = np.arange(near.size)
+        for variable in far:
+            met = places[graph.indices[graph.indptr[variable] : graph.indptr[variable + 1]]]
+            met = met[met >= 0.0]
+            places[variable] = 0.5 * (met.min() + met.max()) if met.size else 0.0
+        choices.append(_OrderChoice(graph, np.argsort(places, kind="stable"), 0))
     best = min(choices, key=lambda choice: choice.cost)
     return best.order, best.num_border
 
@@ -60,39 +90,6 @@ class _OrderChoice:
         size = order.size - num_border
         width = int(self.lengths[(rows < size) & (columns < size)].max(initial=0))
         self.cost = size * float(width) * (width + BORDER_COST * num_border)
-
-
-def _find_border_variables(graph: Any, lengths: IntArray, reach: int) -> IntArray:
-    """Few variables without which none meets another beyond the reach, by greedy covering."""
-    size, long = int(graph.shape[0]), lengths > reach
-    rows = np.repeat(np.arange(size, dtype=np.int64), np.diff(graph.indptr))[long]
-    columns = np.asarray(graph.indices, dtype=np.int64)[long]
-    found: list[int] = []
-    while rows.size and len(found) <= MAX_BORDER:
-        found.append(int(np.argmax(np.bincount(rows, minlength=size))))
-        kept = (rows != found[-1]) & (columns != found[-1])
-        rows, columns = rows[kept], columns[kept]
-    return np.sort(np.asarray(found, dtype=np.int64))
-
-
-def _order_with_border(graph: Any, near: IntArray, far: IntArray) -> IntArray:
-    """Order with each far variable half way between the first and the last variable it meets."""
-    places = np.full(graph.shape[0], -1.0)
-    places[near] = np.arange(near.size)
-    for variable in far:
-        met = places[graph.indices[graph.indptr[variable] : graph.indptr[variable + 1]]]
-        met = met[met >= 0.0]
-        places[variable] = 0.5 * (met.min() + met.max()) if met.size else 0.0
-    return np.argsort(places, kind="stable")
-
-
-def _build_coupling_graph(hessian: Any, jacobian: Any) -> Any:
-    """Which variables share a term, as a symmetric graph."""
-    rows = _scipy_sparse.csr_array(jacobian, copy=True)
-    rows.data = np.ones(rows.data.size, dtype=np.float32)
-    terms = _scipy_sparse.csr_array(hessian, copy=True)
-    terms.data = np.ones(terms.data.size, dtype=np.float32)
-    return _scipy_sparse.csr_array(rows.T @ rows + terms)
 
 
 def group_rows(first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
@@ -147,6 +144,7 @@ def add_rows(
     """
     for g in range(groups.shape[0]):
         first, count, column, length, place = groups[g]
+        # Rows of the group that have a weight, plain and weighted
         used = 0
         for r in range(count):
             weight = weights[rows[first + r]]
@@ -158,6 +156,7 @@ def add_rows(
                 used += 1
         if used == 0:
             continue
+        # One product A' (W A) for the group, its lower half added to the band
         plain = scratch[0, : used * length].reshape(used, length)
         scaled = scratch[1, : used * length].reshape(used, length)
         product = scratch[2, : length * length].reshape(length, length)
@@ -168,17 +167,23 @@ def add_rows(
                 target[b - a] += product[a, b]
 
 
+class RowLayout(NamedTuple):
+    """Where the entries of each row of J lie: a dense stretch of the band, and a list of border columns."""
+
+    places: IntArray  # (m,) where the dense stretch of each row begins in the values
+    starts: IntArray  # (m,) first banded column
+    lengths: IntArray  # (m,) of the stretch; 0 for a row without banded columns
+    tails: IntArray  # (m + 1,) where the border entries of each row begin
+    tail_columns: IntArray  # border columns
+
+
 @kernel
 def add_border(
     border: FloatArray,
     corner: FloatArray,
     weights: FloatArray,
-    places: IntArray,
+    layout: RowLayout,
     values: FloatArray,
-    starts: IntArray,
-    lengths: IntArray,
-    tails: IntArray,
-    tail_columns: IntArray,
     tail_values: FloatArray,
 ) -> None:
     """Add what the same rows give to the border ``(k, n)`` and the lower half of its corner ``(k, k)``.
@@ -187,31 +192,22 @@ def add_border(
         border: columns of the border.
         corner: border against border.
         weights: of the rows ``(m,)``.
-        places: where the dense stretch of each row begins in values ``(m,)``.
+        layout: where the entries of the rows lie.
         values: as in :func:`add_rows`.
-        starts: first banded column of each row ``(m,)``.
-        lengths: of the stretches ``(m,)``.
-        tails: where the border entries of each row begin ``(m + 1,)``.
-        tail_columns: border columns.
-        tail_values: their values.
+        tail_values: values of the border entries.
     """
+    places, starts, lengths, tails, tail_columns = layout
     for i in range(weights.size):
         if weights[i] > 0.0:
             for a in range(tails[i], tails[i + 1]):
                 scaled = weights[i] * tail_values[a]
+                # Border against band: one entry of the border times the dense stretch of the row
                 column = border[tail_columns[a]]
                 for b in range(lengths[i]):
                     column[starts[i] + b] += scaled * values[places[i] + b]
+                # Border against border, lower half
                 for b in range(tails[i], a + 1):
                     corner[tail_columns[a], tail_columns[b]] += scaled * tail_values[b]
-
-
-_lapack: Any = linalg.lapack  # scipy has no stubs
-_linalg: Any = linalg
-_sparse: Any = sparse
-
-MAX_LIFTS = 12  # times the diagonal is raised before a factorisation is given up; it grows tenfold
-FIRST_LIFT = 1e-12  # [-] of the largest diagonal entry
 
 
 class BandSystem:
@@ -226,15 +222,50 @@ class BandSystem:
         self.order, self.size = order, order.size - num_border
         self.places = np.empty(order.size, dtype=np.int64)
         self.places[order] = np.arange(order.size)
-        self._lay_rows(jacobian)
-        self._lay_hessian(hessian)
-        self.band_base, self.border_base, self.corner_base = self._empty()
-        self.band, self.border, self.corner = self._empty()
 
-    @property
-    def bandwidth(self) -> int:
-        """Half-bandwidth of the banded part."""
-        return self.width - 1
+        # First and last banded column of each row of J (csc: the column of an entry follows from its place)
+        rows, m = np.asarray(jacobian.indices, dtype=np.int64), int(jacobian.shape[0])
+        columns = self.places[np.repeat(np.arange(int(jacobian.shape[1])), np.diff(jacobian.indptr))]
+        inner = columns < self.size
+        first, last = np.full(m, order.size, dtype=np.int64), np.full(m, -1, dtype=np.int64)
+        np.minimum.at(first, rows[inner], columns[inner])
+        np.maximum.at(last, rows[inner], columns[inner])
+
+        # Rows that share their columns have one dense block
+        self._groups, self._rows = group_rows(first, last)
+        places, starts, lengths = (np.zeros(m, dtype=np.int64) for _ in range(3))
+        largest = 1
+        for row, count, column, length, place in self._groups:
+            members = self._rows[row : row + count]
+            places[members] = place + length * np.arange(count)
+            starts[members], lengths[members] = column, length
+            largest = max(largest, length * max(count, length))
+        self._values, self._scratch = np.zeros(int(lengths.sum())), np.zeros((3, largest))
+        self._inner_entries = np.flatnonzero(inner)
+        self._inner_places = places[rows[inner]] + columns[inner] - starts[rows[inner]]
+
+        # The other entries of a row belong to the border
+        outer = np.flatnonzero(~inner)
+        self._tail_entries = outer[np.lexsort((columns[outer], rows[outer]))]
+        self._tail_values = np.zeros(outer.size)
+        tails = np.searchsorted(rows[self._tail_entries], np.arange(m + 1))
+        self._layout = RowLayout(places, starts, lengths, tails, columns[self._tail_entries] - self.size)
+
+        # Where the entries of H go: band, border, corner
+        i = self.places[np.asarray(hessian.indices, dtype=np.int64)]
+        j = self.places[np.repeat(np.arange(int(hessian.shape[1])), np.diff(hessian.indptr))]
+        lower, size = i >= j, self.size
+        in_band, in_border, in_corner = lower & (i < size), (i >= size) & (j < size), lower & (j >= size)
+        # Half-bandwidth plus one
+        self.width = max(int(lengths.max(initial=1)), int((i - j)[in_band].max(initial=0)) + 1)
+        self._hessian_places: list[tuple[IntArray, IntArray]] = [
+            (j[in_band] * self.width + (i - j)[in_band], np.flatnonzero(in_band)),
+            ((i[in_border] - size) * size + j[in_border], np.flatnonzero(in_border)),
+            ((i[in_corner] - size) * num_border + j[in_corner] - size, np.flatnonzero(in_corner)),
+        ]
+        shapes = ((size, self.width), (num_border, size), (num_border, num_border))
+        self.band_base, self.border_base, self.corner_base = (np.zeros(shape) for shape in shapes)
+        self.band, self.border, self.corner = (np.zeros(shape) for shape in shapes)
 
     def set_hessian(self, data: FloatArray) -> None:
         """Take new values of H, in the order of its pattern."""
@@ -252,103 +283,41 @@ class BandSystem:
 
     def factor(self, weights: FloatArray, diagonal: FloatArray) -> None:
         """Factor H + J' diag(weights) J + diag(diagonal); the diagonal is raised if rounding made it indefinite."""
-        size = self.size
         np.copyto(self.band, self.band_base)
         np.copyto(self.border, self.border_base)
         np.copyto(self.corner, self.corner_base)
-        self._add_rows(weights)
+        add_rows(self.band, weights, self._groups, self._rows, self._values, self._scratch)
+        if self._tail_entries.size:
+            add_border(self.border, self.corner, weights, self._layout, self._values, self._tail_values)
         sorted_ = diagonal[self.order]
-        self.band[:, 0] += sorted_[:size]
-        self.factored = self._band_factor()
+        self.band[:, 0] += sorted_[: self.size]
+
+        # Cholesky factor of the band, its diagonal raised tenfold each time it is not positive definite
+        lift = FIRST_LIFT * float(self.band[:, 0].max(initial=0.0))
+        for _ in range(MAX_LIFTS):
+            self.factored, failed = _lapack.dpbtrf(self.band.T, lower=1)
+            if failed == 0:
+                break
+            self.band[:, 0] += lift
+            lift *= 10.0
+        else:
+            raise np.linalg.LinAlgError("the normal matrix is not positive definite")
+
+        # Schur complement of the band in the corner
         if self.border.size:
-            self.corner[np.diag_indices(self.corner.shape[0])] += sorted_[size:]
-            self.reach = self._band_solve(self.border.T)
+            self.corner[np.diag_indices(self.corner.shape[0])] += sorted_[self.size :]
+            self.reach = self._solve_band(self.border.T)
             corner = np.tril(self.corner) + np.tril(self.corner, -1).T - self.border @ self.reach
             self.corner_factor = _linalg.lu_factor(corner, check_finite=False)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Solution ``(n,)`` for one right-hand side."""
         sorted_ = right[self.order]
-        inner = self._band_solve(sorted_[: self.size])
+        inner = self._solve_band(sorted_[: self.size])
         if self.border.size:
             outer = _linalg.lu_solve(self.corner_factor, sorted_[self.size :] - self.border @ inner, check_finite=False)
             inner = np.concatenate([inner - self.reach @ outer, outer])
         return inner[self.places]
 
-    def _band_factor(self) -> FloatArray:
-        lift = FIRST_LIFT * float(self.band[:, 0].max(initial=0.0))
-        for _ in range(MAX_LIFTS):
-            factored, failed = _lapack.dpbtrf(self.band.T, lower=1)
-            if failed == 0:
-                return factored
-            self.band[:, 0] += lift
-            lift *= 10.0
-        raise np.linalg.LinAlgError("the normal matrix is not positive definite")
-
-    def _band_solve(self, right: FloatArray) -> FloatArray:
-        if not self.size:
-            return right
-        return _lapack.dpbtrs(self.factored, right, lower=1)[0]
-
-    def _empty(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        k = self.order.size - self.size
-        return np.zeros((self.size, self.width)), np.zeros((k, self.size)), np.zeros((k, k))
-
-    def _add_rows(self, weights: FloatArray) -> None:
-
-        add_rows(self.band, weights, self._groups, self._rows, self._values, self._scratch)
-        if self._tail_entries.size:
-            add_border(
-                self.border, self.corner, weights, self._places, self._values, self._starts, self._lengths,
-                self._tails, self._tail_columns, self._tail_values,
-            )  # fmt: skip
-
-    def _lay_rows(self, jacobian: Any) -> None:
-        """Give rows that share their columns one dense block, and each row a list of border columns."""
-        rows, columns = _coordinates(jacobian)
-        places, m = self.places[columns], int(jacobian.shape[0])
-        inner = places < self.size
-        first = np.full(m, self.order.size, dtype=np.int64)
-        last = np.full(m, -1, dtype=np.int64)
-        np.minimum.at(first, rows[inner], places[inner])
-        np.maximum.at(last, rows[inner], places[inner])
-        self._groups, self._rows = group_rows(first, last)
-        self._blocks(m)
-        self._inner_entries = np.flatnonzero(inner)
-        self._inner_places = self._places[rows[inner]] + places[inner] - self._starts[rows[inner]]
-        tails = np.flatnonzero(~inner)
-        self._tail_entries = tails[np.lexsort((places[tails], rows[tails]))]
-        self._tail_columns = places[self._tail_entries] - self.size
-        self._tails = np.searchsorted(rows[self._tail_entries], np.arange(m + 1))
-        self._tail_values = np.zeros(tails.size)
-
-    def _blocks(self, m: int) -> None:
-        """Where the dense stretch of each row lies; rows without banded columns have none."""
-        self._places, self._starts, self._lengths = (np.zeros(m, dtype=np.int64) for _ in range(3))
-        largest = 1
-        for first, count, column, length, place in self._groups:
-            members = self._rows[first : first + count]
-            self._places[members] = place + length * np.arange(count)
-            self._starts[members], self._lengths[members] = column, length
-            largest = max(largest, length * max(count, length))
-        self.width = int(self._lengths.max(initial=1))
-        self._values = np.zeros(int(self._lengths.sum()))
-        self._scratch = np.zeros((3, largest))
-
-    def _lay_hessian(self, hessian: Any) -> None:
-        rows, columns = _coordinates(hessian)
-        i, j = self.places[rows], self.places[columns]
-        lower, size, k = i >= j, self.size, self.order.size - self.size
-        in_band, in_border, in_corner = lower & (i < size), (i >= size) & (j < size), lower & (j >= size)
-        self.width = max(self.width, int((i - j)[in_band].max(initial=0)) + 1)
-        self._hessian_places: list[tuple[IntArray, IntArray]] = [
-            (j[in_band] * self.width + (i - j)[in_band], np.flatnonzero(in_band)),
-            ((i[in_border] - size) * size + j[in_border], np.flatnonzero(in_border)),
-            ((i[in_corner] - size) * k + j[in_corner] - size, np.flatnonzero(in_corner)),
-        ]
-
-
-def _coordinates(matrix: Any) -> tuple[IntArray, IntArray]:
-    """Row and column of each stored entry of a csc matrix."""
-    columns = np.repeat(np.arange(int(matrix.shape[1])), np.diff(matrix.indptr))
-    return np.asarray(matrix.indices, dtype=np.int64), columns
+    def _solve_band(self, right: FloatArray) -> FloatArray:
+        return _lapack.dpbtrs(self.factored, right, lower=1)[0] if self.size else right

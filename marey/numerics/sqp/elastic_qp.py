@@ -23,6 +23,9 @@ DUAL_TOL = 1e-6  # [-] of the gradient
 ROUNDING_GAP = 1e-3  # [-] of the tolerance; below it residuals only grow
 BOUNDARY_SHARE = 0.995  # [-] of the way to the boundary that a step may take
 LEAST = 1e-30  # what is positive stays above it, also where rounding would make it zero
+MAX_STEPS = 60  # interior-point steps; 8 to 16 are usual
+
+_sparse: Any = sparse  # scipy has no stubs
 
 
 @dataclass(slots=True, eq=False)
@@ -79,22 +82,46 @@ class InteriorPoint:
         scale = 1.0 + float(np.abs(gradient).max(initial=0.0))
         while self.num_factors < max_steps:
             gap = self._gap(point)
-            dual, primal = self._residuals(point)
+            # Residuals of stationarity and of the rows
+            dual = (
+                self.hessian @ point.d
+                + self.damping * point.d
+                + self.gradient
+                + self._weighted_rows(point.w + sides.floors)
+                + point.zu
+                - point.zl
+            )
+            primal = sides.signs * (self.jacobian @ point.d)[sides.rows] - sides.ends - point.t + point.s
             is_rounded = self.num_factors > 0 and gap < ROUNDING_GAP * tolerance
             is_settled = float(np.abs(dual).max(initial=0.0)) < DUAL_TOL * scale or is_rounded
             if (gap < tolerance and is_settled) or not np.isfinite(gap):
                 break
             try:
-                point = self._advance(point, gap, dual, primal)
+                # Factor H + J'DJ + diag, with 1/D = s/w + t/v
+                above, below = self._room(point.d)
+                weights = 1.0 / (point.t / point.v + point.s / point.w)
+                self.row_weights = row_sums(sides.rows, weights, int(self.jacobian.shape[0]))
+                self.num_factors += 1
+                self.system.factor(self.row_weights, point.zu / above + point.zl / below + self.damping)
+                # Predictor: towards products of zero
+                pairs = (-point.s * point.w, -point.t * point.v, -above * point.zu, -below * point.zl)
+                first = self._direction(point, weights, dual, primal, pairs)
+                # Centring by the cube of what the predictor leaves of the gap
+                length = self._length(point, first)
+                count = 2 * (point.s.size + point.d.size)
+                target = min(1.0, self._gap(_step_along(point, first, length)) / gap) ** 3 * gap / count
+                # Corrector: the predictor's second-order terms are taken off
+                corrected = (
+                    pairs[0] + target - first.s * first.w,
+                    pairs[1] + target - first.t * first.v,
+                    pairs[2] + target + first.d * first.zu,
+                    pairs[3] + target - first.d * first.zl,
+                )
+                second = self._direction(point, weights, dual, primal, corrected)
+                point = _step_along(point, second, min(1.0, BOUNDARY_SHARE * self._length(point, second)))
             except np.linalg.LinAlgError:  # limited by rounding: return the current point
                 break
         return point, self.num_factors
-
-    def correct(self, shift: FloatArray) -> FloatArray:
-        """Change of the last step if rows are off by a shift ``(m,)`` and the same stay active; a back-substitution."""
-        if not self.num_factors:
-            return np.zeros(self.gradient.size)
-        return -self.system.solve(self.transposed @ (self.row_weights * shift))
 
     def _start(self) -> InteriorIterate:
         sides, width = self.sides, self.high - self.low
@@ -112,50 +139,15 @@ class InteriorPoint:
 
     def _room(self, d: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Distance from the upper and from the lower bounds, which rounding may have reached."""
-        return _clip_positive(self.high - d), _clip_positive(d - self.low)
+        return np.maximum(self.high - d, LEAST), np.maximum(d - self.low, LEAST)
 
     def _gap(self, p: InteriorIterate) -> float:
         return float(p.s @ p.w + p.t @ p.v + (self.high - p.d) @ p.zu + (p.d - self.low) @ p.zl)
 
     def _weighted_rows(self, values: FloatArray) -> FloatArray:
         """J' of one value for each side."""
-        return self.transposed @ self._by_row(self.sides.signs * values)
-
-    def _by_row(self, values: FloatArray) -> FloatArray:
-        return row_sums(self.sides.rows, values, int(self.jacobian.shape[0]))
-
-    def _residuals(self, p: InteriorIterate) -> tuple[FloatArray, FloatArray]:
         sides = self.sides
-        dual = (
-            self.hessian @ p.d
-            + self.damping * p.d
-            + self.gradient
-            + self._weighted_rows(p.w + sides.floors)
-            + p.zu
-            - p.zl
-        )
-        return dual, sides.signs * (self.jacobian @ p.d)[sides.rows] - sides.ends - p.t + p.s
-
-    def _advance(self, p: InteriorIterate, gap: float, dual: FloatArray, primal: FloatArray) -> InteriorIterate:
-        """Predict, correct, move."""
-        above, below = self._room(p.d)
-        weights = 1.0 / (p.t / p.v + p.s / p.w)
-        self.row_weights = self._by_row(weights)
-        self.num_factors += 1
-        self.system.factor(self.row_weights, p.zu / above + p.zl / below + self.damping)
-        pairs = (-p.s * p.w, -p.t * p.v, -above * p.zu, -below * p.zl)
-        first = self._direction(p, weights, dual, primal, pairs)
-        length = self._length(p, first)
-        count = 2 * (p.s.size + p.d.size)
-        target = min(1.0, self._gap(_step_along(p, first, length)) / gap) ** 3 * gap / count
-        corrected = (
-            pairs[0] + target - first.s * first.w,
-            pairs[1] + target - first.t * first.v,
-            pairs[2] + target + first.d * first.zu,
-            pairs[3] + target - first.d * first.zl,
-        )
-        second = self._direction(p, weights, dual, primal, corrected)
-        return _step_along(p, second, min(1.0, BOUNDARY_SHARE * self._length(p, second)))
+        return self.transposed @ row_sums(sides.rows, sides.signs * values, int(self.jacobian.shape[0]))
 
     def _direction(
         self,
@@ -170,6 +162,7 @@ class InteriorPoint:
         above, below = self._room(p.d)
         shift = primal - rt / p.v + rs / p.w
         d = self.system.solve(-dual - self._weighted_rows(weights * shift) - ru / above + rl / below)
+        # The eliminated slacks and multipliers follow row by row
         change = weights * (self.sides.signs * (self.jacobian @ d)[self.sides.rows] + shift)
         s, t = (rs - p.s * change) / p.w, (rt + p.t * change) / p.v
         return InteriorIterate(d, s, t, change, -change, (rl - p.zl * d) / below, (ru + p.zu * d) / above)
@@ -177,16 +170,11 @@ class InteriorPoint:
     def _length(self, p: InteriorIterate, step: InteriorIterate) -> float:
         """Share of the step at which something first reaches zero, at most far beyond one."""
         above, below = self._room(p.d)
-        worst = max(
-            _largest_decrease(p.s, step.s),
-            _largest_decrease(p.t, step.t),
-            _largest_decrease(p.w, step.w),
-            _largest_decrease(p.v, step.v),
-            _largest_decrease(p.zl, step.zl),
-            _largest_decrease(p.zu, step.zu),
-            _largest_decrease(above, -step.d),
-            _largest_decrease(below, step.d),
-        )
+        pairs = (
+            (p.s, step.s), (p.t, step.t), (p.w, step.w), (p.v, step.v), (p.zl, step.zl), (p.zu, step.zu),
+            (above, -step.d), (below, step.d),
+        )  # fmt: skip
+        worst = max(float((-change / values).max(initial=0.0)) for values, change in pairs)
         return 1.0 / max(worst, 1e-3)
 
 
@@ -195,30 +183,17 @@ def row_sums(rows: IntArray, values: FloatArray, num_rows: int) -> FloatArray:
     return np.asarray(np.bincount(rows, values, minlength=num_rows), dtype=np.float64)
 
 
-def _largest_decrease(values: FloatArray, change: FloatArray) -> float:
-    return float((-change / values).max(initial=0.0))
-
-
 def _step_along(p: InteriorIterate, step: InteriorIterate, length: float) -> InteriorIterate:
     a = min(length, 1.0)
     return InteriorIterate(
         p.d + a * step.d,
-        _clip_positive(p.s + a * step.s),
-        _clip_positive(p.t + a * step.t),
-        _clip_positive(p.w + a * step.w),
-        _clip_positive(p.v + a * step.v),
-        _clip_positive(p.zl + a * step.zl),
-        _clip_positive(p.zu + a * step.zu),
+        np.maximum(p.s + a * step.s, LEAST),
+        np.maximum(p.t + a * step.t, LEAST),
+        np.maximum(p.w + a * step.w, LEAST),
+        np.maximum(p.v + a * step.v, LEAST),
+        np.maximum(p.zl + a * step.zl, LEAST),
+        np.maximum(p.zu + a * step.zu, LEAST),
     )
-
-
-def _clip_positive(values: FloatArray) -> FloatArray:
-    return np.maximum(values, LEAST)
-
-
-MAX_STEPS = 60  # interior-point steps; 8 to 16 are usual
-
-_sparse: Any = sparse  # scipy has no stubs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,13 +249,15 @@ class ElasticQP:
         inner = d[self.free]
         return float(inner @ (self.H @ inner)) / (1.0 + self.stiffness)
 
-    def slope(self, d: FloatArray) -> float:
-        """First derivative of the objective along a step."""
-        return float(self.gradient @ d[self.free])
-
     def solve(self, rows: FloatArray, low: FloatArray, high: FloatArray, penalty: float, tolerance: float) -> QPStep:
         """Best step in the box for rows with the given values at its origin."""
-        sides = self._sides(rows, penalty)
+        lower, upper = self.row_lower - rows, self.row_upper - rows
+        counts = (self.equal.size + self.above.size, self.below.size)
+        ends = np.concatenate([upper[self.equal], upper[self.above], -lower[self.below]])
+        floors = np.zeros(ends.size)
+        floors[: self.equal.size] = -penalty
+        indices = np.concatenate([self.equal, self.above, self.below])
+        sides = ElasticRows(indices, np.repeat([1.0, -1.0], counts), ends, floors, penalty)
         box = (low[self.free], high[self.free])
         point, count = self.solver.solve(self.gradient, sides, *box, tolerance, MAX_STEPS)
         inner = np.clip(np.where(np.isfinite(point.d), point.d, 0.0), *box)
@@ -290,29 +267,19 @@ class ElasticQP:
         d[self.free] = inner
         values = np.nan_to_num(sides.signs * (point.w + sides.floors))
         multipliers = row_sums(sides.rows, values, rows.size)
-        return QPStep(d, multipliers, float(left.sum()), self._model(inner), count)
+        model = float(self.gradient @ inner + 0.5 * inner @ (self.H @ inner + self.solver.damping * inner))
+        return QPStep(d, multipliers, float(left.sum()), model, count)
 
     def correct(self, shift: FloatArray) -> FloatArray:
-        """Change of the last step ``(n,)`` that takes a shift of its active rows back."""
+        """Change of the last step ``(n,)`` that takes a shift ``(m,)`` of its active rows back; a back-substitution."""
         d = np.zeros(self.num_variables)
-        d[self.free] = self.solver.correct(shift)
+        if self.solver.num_factors:
+            d[self.free] = -self.system.solve(self.solver.transposed @ (self.solver.row_weights * shift))
         return d
 
     def linear(self, d: FloatArray) -> FloatArray:
         """Change of the linearised rows ``(m,)``."""
         return np.asarray(self.J @ d[self.free])
-
-    def _model(self, d: FloatArray) -> float:
-        return float(self.gradient @ d + 0.5 * d @ (self.H @ d + self.solver.damping * d))
-
-    def _sides(self, rows: FloatArray, penalty: float) -> ElasticRows:
-        lower, upper = self.row_lower - rows, self.row_upper - rows
-        counts = (self.equal.size + self.above.size, self.below.size)
-        ends = np.concatenate([upper[self.equal], upper[self.above], -lower[self.below]])
-        floors = np.zeros(ends.size)
-        floors[: self.equal.size] = -penalty
-        indices = np.concatenate([self.equal, self.above, self.below])
-        return ElasticRows(indices, np.repeat([1.0, -1.0], counts), ends, floors, penalty)
 
 
 class FreeColumns:
@@ -320,13 +287,16 @@ class FreeColumns:
 
     def __init__(self, hessian: Any, jacobian: Any, free: IntArray) -> None:
         hessian, jacobian = _canonical(hessian), _canonical(jacobian)
-        self.pattern = tuple(part.copy() for part in _pattern(hessian, jacobian))
+        self.pattern: tuple[IntArray, ...] = tuple(
+            part.copy() for matrix in (hessian, jacobian) for part in (matrix.indptr, matrix.indices)
+        )
         self.H, self.hessian_entries = _select_free(hessian, free, is_square=True)
         self.J, self.jacobian_entries = _select_free(jacobian, free, is_square=False)
 
     def fits(self, hessian: Any, jacobian: Any) -> bool:
         """Whether the pattern is still the same."""
-        pattern = _pattern(_canonical(hessian), _canonical(jacobian))
+        matrices = (_canonical(hessian), _canonical(jacobian))
+        pattern = (part for matrix in matrices for part in (matrix.indptr, matrix.indices))
         return all(np.array_equal(one, other) for one, other in zip(self.pattern, pattern, strict=True))
 
     def take(self, hessian: Any, jacobian: Any) -> tuple[Any, Any]:
@@ -334,10 +304,6 @@ class FreeColumns:
         self.H.data[:] = _canonical(hessian).data[self.hessian_entries]
         self.J.data[:] = _canonical(jacobian).data[self.jacobian_entries]
         return self.H, self.J
-
-
-def _pattern(hessian: Any, jacobian: Any) -> tuple[IntArray, ...]:
-    return hessian.indptr, hessian.indices, jacobian.indptr, jacobian.indices
 
 
 def _canonical(matrix: Any) -> Any:

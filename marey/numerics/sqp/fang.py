@@ -85,7 +85,7 @@ class ProjectedSearch:
         gradient, hessian, jacobian = found
         if self.columns is None or not self.columns.fits(hessian, jacobian):
             self.columns = FreeColumns(hessian, jacobian, self.free)
-            self.system = BandSystem(self.columns.H, _no_rows(self.free.size))
+            self.system = BandSystem(self.columns.H, _sparse.csc_array((0, self.free.size)))
         self.H, jacobian = self.columns.take(hessian, jacobian)
         self.J: Any = _sparse.csr_array(_sparse.vstack([jacobian, self.unit]))
         self.gradient = gradient[self.free]
@@ -107,7 +107,13 @@ class ProjectedSearch:
             self.factor(max(100.0 * self.damping, 1e3 * DAMPING))
             self.trust = self.settings.trust
             is_moved = self.move(*self.step(self.is_euclidean))
-        self.tune()
+
+        # The Hessian is damped while conjugate gradients leave much of the rows, less where they do not
+        if self.left > CG_POOR and self.damping < MAX_DAMPING:
+            self.factor(max(10.0 * self.damping, 1e3 * DAMPING))
+        elif self.left < 0.01 * CG_POOR and self.damping > DAMPING:
+            self.factor(max(0.3 * self.damping, DAMPING))
+
         length = float(np.abs(self.current.x - before.x).max(initial=0.0))
         if self.record.report(self.current, length, self.trust, self.penalty, is_moved, self.num_cg):
             return SolveStatus.STOPPED
@@ -118,26 +124,17 @@ class ProjectedSearch:
         is_there = is_still and self.damping < FIRM
         if is_feasible and not self.is_returning and (is_there or self.num_refused > 1):
             return SolveStatus.CONVERGED
-        return self.turn(is_feasible, is_still or not is_moved)
 
-    def turn(self, is_feasible: bool, is_stuck: bool) -> SolveStatus | None:
-        """Leave the objective aside where the search creeps off its rows; start afresh where it is stuck on them."""
+        # Leave the objective aside where the search creeps off its rows; start afresh where it is stuck on them
         is_creeping = not (is_feasible or self.is_returning) and self.trust < CREEPING
         is_back = self.is_returning and is_feasible
-        if not (is_stuck or is_creeping or is_back):
+        if not (is_still or not is_moved or is_creeping or is_back):
             return None
         self.is_returning = not (is_feasible or self.is_returning)
         self.trust = self.settings.trust
         self.factor(DAMPING)
         self.num_turns += 1
         return SolveStatus.STALLED if self.num_turns >= MAX_TURNS else None
-
-    def tune(self) -> None:
-        """Damp the Hessian while conjugate gradients leave much of the rows, less where they do not."""
-        if self.left > CG_POOR and self.damping < MAX_DAMPING:
-            self.factor(max(10.0 * self.damping, 1e3 * DAMPING))
-        elif self.left < 0.01 * CG_POOR and self.damping > DAMPING:
-            self.factor(max(0.3 * self.damping, DAMPING))
 
     def ends(self, trial: TrialPoint) -> tuple[FloatArray, FloatArray]:
         """How far rows and bounded variables may change down and up, from a point."""
@@ -146,10 +143,6 @@ class ProjectedSearch:
         low = [programme.row_lower - trial.rows, (programme.lower[self.free] - x)[bounded]]
         high = [programme.row_upper - trial.rows, (programme.upper[self.free] - x)[bounded]]
         return np.concatenate(low), np.concatenate(high)
-
-    def change(self, step: FloatArray) -> FloatArray:
-        """How rows and bounded variables would change."""
-        return np.asarray(self.J @ step, dtype=np.float64)
 
     def step(self, is_euclidean: bool) -> tuple[FloatArray, BoolArray]:
         """Free step plus its correction ``(n,)``, over the free variables, and the rows that held it."""
@@ -162,16 +155,18 @@ class ProjectedSearch:
         Rows that would be violated are added; inequalities that would rather be left are dropped, once each.
         """
         low, high = self.ends(self.current)
-        is_equal, moved = low == high, self.change(base)
+        base_change: FloatArray = self.J @ base
+        is_equal, moved = low == high, base_change
         active, dropped = is_equal | (moved < low) | (moved > high), np.zeros(low.size, dtype=bool)
         step = base
         for _ in range(MAX_ROUNDS):
             rows = np.flatnonzero(active)
             aims = np.clip(moved, low, high)
-            correction, pushes = self.correction(active, (aims - self.change(base))[rows], is_euclidean)
+            correction, pushes = self.correction(active, (aims - base_change)[rows], is_euclidean)
             step = base + correction
-            moved = self.change(step)
+            moved = self.J @ step
             slack = 1e-9 * (1.0 + np.abs(aims))
+            # Rows that the step violates join; inequalities that pull the wrong way leave
             added = ~active & ((moved < low - slack) | (moved > high + slack))
             wrong = np.zeros(low.size, dtype=bool)
             wrong[rows] = ((aims == low)[rows] & (pushes < 0.0)) | ((aims == high)[rows] & (pushes > 0.0))
@@ -194,6 +189,7 @@ class ProjectedSearch:
         stop = CG_TOL * float(np.linalg.norm(wanted))
         pushes, pushing = np.zeros(rows.size), np.zeros(rows.size)
         for _ in range(min(MAX_CG_STEPS, rows.size)):
+            # (6.15): the gradient of the row residual, in the Euclidean metric or in that of H (erratum E7)
             slope = J.T @ residual
             turned = slope if is_euclidean else self.system.solve(slope)
             now = float(slope @ turned)
@@ -215,27 +211,34 @@ class ProjectedSearch:
         while self.trust >= MIN_TRUST and not self.record.exhausted_quota():
             if float(np.abs(step).max(initial=0.0)) > self.trust and back is None:
                 back, _ = self.return_to_rows(np.zeros(self.free.size), self.is_euclidean)
-            limited = step if back is None else self.limit_step(back, step - back)
-            trial, ratio = self.tried(limited, active)
+            limited = step
+            if back is not None:
+                # Return to the rows and step along them, each shortened to its part of the limit
+                along = step - back
+                first = min(1.0, RETURN_SHARE * self.trust / max(float(np.abs(back).max(initial=0.0)), TINY)) * back
+                rest = self.trust - float(np.abs(first).max(initial=0.0))
+                limited = first + min(1.0, rest / max(float(np.abs(along).max(initial=0.0)), TINY)) * along
+            trial, ratio = self.try_step(limited, active)
             length = float(np.abs(limited).max(initial=0.0))
-            if ratio > ACCEPT_RATIO and self.take(start, trial):
+            self.current = trial if ratio > ACCEPT_RATIO else start
+            is_taken = self.current is trial and self.differentiate()
+            if is_taken:
+                self.record.keep(trial)
+            else:
+                self.current = start
+            if is_taken and np.any(trial.x != start.x):
                 grown = 2.0 if ratio > GOOD_RATIO else 1.0 if ratio > POOR_RATIO else 0.5
                 self.trust = max(self.trust, grown * length) if grown >= 1.0 else min(self.trust, grown * length)
                 return True
             self.trust = 0.35 * min(self.trust, length)
         return False
 
-    def limit_step(self, back: FloatArray, along: FloatArray) -> FloatArray:
-        """Return to the rows and step along them, each shortened to its part of the limit."""
-        first = min(1.0, RETURN_SHARE * self.trust / max(float(np.abs(back).max(initial=0.0)), TINY)) * back
-        rest = self.trust - float(np.abs(first).max(initial=0.0))
-        return first + min(1.0, rest / max(float(np.abs(along).max(initial=0.0)), TINY)) * along
-
-    def tried(self, step: FloatArray, active: BoolArray) -> tuple[TrialPoint, float]:
+    def try_step(self, step: FloatArray, active: BoolArray) -> tuple[TrialPoint, float]:
         """The point after a step, returned to its rows if it is off them, and its share of the fall foretold."""
         start, num_rows = self.current, self.current.rows.size
-        change = self.change(step)
+        change = self.J @ step
         low, high = self.ends(start)
+        # Fall of the model and of the linearised violations; the weight makes the step a descent
         outside = np.maximum(np.maximum(low - change, change - high), 0.0)[:num_rows]
         fall = -float(self.gradient @ step + 0.5 * step @ (self.H @ step)) * (not self.is_returning)
         eased = float(start.violations.sum() - outside.sum())
@@ -244,6 +247,7 @@ class ProjectedSearch:
         foretold = max(fall + self.penalty * eased, TINY)
         trial = self.record.evaluate(self.inside(step))
         gain = self.gain(trial)
+        # Further returns with the same derivatives where rows bend
         for _ in range(MAX_RETURNS):
             if not trial.is_finite or gain > GOOD_RATIO * foretold:
                 break
@@ -263,15 +267,6 @@ class ProjectedSearch:
         eased = self.penalty * float(now.violations.sum() - trial.violations.sum())
         return eased if self.is_returning else eased + now.objective - trial.objective
 
-    def take(self, start: TrialPoint, trial: TrialPoint) -> bool:
-        """Make a trial the current point unless its derivatives are not finite."""
-        self.current = trial
-        if not self.differentiate():
-            self.current = start
-            return False
-        self.record.keep(trial)
-        return bool(np.any(trial.x != start.x))
-
     def inside(self, step: FloatArray) -> FloatArray:
         """Current point plus a step, inside the bounds."""
         x = self.current.x.copy()
@@ -287,7 +282,3 @@ class ProjectedSearch:
         if gap <= GAP_SHARE * (1.0 + abs(self.current.objective)):
             return ADVICE[status]
         return f"Feasible, but about {gap:.3g} above the optimum; projection='h' reaches it."
-
-
-def _no_rows(num_variables: int) -> Any:
-    return _sparse.csc_array((0, num_variables))

@@ -81,6 +81,9 @@ class SQPIteration:
     num_inner: int = 0  # factorisations ("sl1qp") or conjugate-gradient steps ("fang2003") it took
 
 
+OnIteration = Callable[[SQPIteration], bool | None]  # sees every iteration; returns True to stop
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SQPSettings:
     """What the caller asked for."""
@@ -90,7 +93,7 @@ class SQPSettings:
     penalty: float = 10.0
     max_iterations: int = 200
     time_limit_s: float | None = None
-    on_iteration: Callable[[SQPIteration], bool | None] | None = None
+    on_iteration: OnIteration | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -118,18 +121,6 @@ class SQPResult:
         return f"SQPResult({self.status}, {numbers}, {self.seconds:.2f} s)"
 
 
-def row_violations(programme: NonlinearProgramme, rows: FloatArray) -> FloatArray:
-    """How far each row ``(m,)`` is outside its ends, not negative."""
-    return np.maximum(np.maximum(programme.row_lower - rows, rows - programme.row_upper), 0.0)
-
-
-def worst_rows(programme: NonlinearProgramme, rows: FloatArray, tolerance: float) -> tuple[tuple[str, float], ...]:
-    """Names and violations of the most violated rows above the tolerance, worst first."""
-    violations = row_violations(programme, rows)
-    order = np.argsort(-violations, kind="stable")[:NUM_WORST]
-    return tuple((programme.row_name(int(i)), float(violations[i])) for i in order if violations[i] > tolerance)
-
-
 LARGEST: Final = float(np.finfo(np.float64).max)  # value of an undefined quantity
 
 ADVICE: Final = {
@@ -151,24 +142,12 @@ class TrialPoint:
     objective: float
     rows: FloatArray  # (m,)
     violations: FloatArray  # (m,)
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether the programme is defined at this point."""
-        return bool(np.isfinite(self.objective) and np.isfinite(self.rows).all())
-
-    @property
-    def violation(self) -> float:
-        """Largest violation of a row."""
-        return float(self.violations.max(initial=0.0))
+    violation: float  # largest
+    is_finite: bool  # whether the programme is defined here
 
     def merit(self, penalty: float) -> float:
         """Exact penalty; infinite where the programme is undefined."""
         return self.objective + penalty * float(self.violations.sum()) if self.is_finite else np.inf
-
-    def rank(self, tolerance: float) -> tuple[float, float]:
-        """Order of merit: least violated first, then lowest."""
-        return max(self.violation, tolerance), self.objective
 
 
 class SolveRecord:
@@ -191,7 +170,9 @@ class SolveRecord:
         rows = np.asarray(values, dtype=np.float64)
         if rows.shape != self.programme.row_lower.shape:
             raise InputError(f"the programme gave rows {rows.shape}, its ends are {self.programme.row_lower.shape}")
-        return TrialPoint(x, float(objective), rows, row_violations(self.programme, rows))
+        outside = np.maximum(self.programme.row_lower - rows, rows - self.programme.row_upper)
+        violations, is_finite = np.maximum(outside, 0.0), bool(np.isfinite(objective) and np.isfinite(rows).all())
+        return TrialPoint(x, float(objective), rows, violations, float(violations.max(initial=0.0)), is_finite)
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any] | None:
         """Gradient, Hessian and Jacobian, or None where one is not finite."""
@@ -203,7 +184,8 @@ class SolveRecord:
     def keep(self, trial: TrialPoint) -> None:
         """Remember a point if it is the best so far."""
         tolerance = self.settings.tolerance
-        if self.best is None or trial.rank(tolerance) < self.best.rank(tolerance):
+        rank = (max(trial.violation, tolerance), trial.objective)  # least violated first, then lowest
+        if self.best is None or rank < (max(self.best.violation, tolerance), self.best.objective):
             self.best = trial
 
     def exhausted_quota(self) -> SolveStatus | None:
@@ -237,6 +219,9 @@ class SolveRecord:
         """Close the book."""
         best = self.best
         assert best is not None
+        # Names and violations of the most violated rows above the tolerance, worst first
+        order = np.argsort(-best.violations, kind="stable")[:NUM_WORST]
+        worst = [i for i in order.tolist() if best.violations[i] > self.settings.tolerance]
         return SQPResult(
             status,
             frozen(best.x, name="x"),
@@ -245,7 +230,7 @@ class SolveRecord:
             best.violation if np.isfinite(best.violation) else LARGEST,
             self.seconds,
             frozen(multipliers, name="multipliers"),
-            worst_rows(self.programme, best.rows, self.settings.tolerance),
+            tuple((self.programme.row_name(i), float(best.violations[i])) for i in worst),
             tuple(self.history),
             advice or ADVICE[status],
         )

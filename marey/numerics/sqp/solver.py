@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from threading import Lock
 from typing import Literal
@@ -17,12 +18,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import InputError, UnknownNameError, frozen
 from marey.numerics.sqp.programme import (
     FIXED_WIDTH,
     NonlinearProgramme,
+    OnIteration,
     SolveRecord,
-    SQPIteration,
     SQPResult,
     SQPSettings,
 )
@@ -62,33 +63,27 @@ def single_thread() -> Generator[None]:
 
 @cache
 def _load_thread_pools() -> tuple[Pool, ...]:
+    """Entries of the OpenBLAS libraries of numpy and scipy, by the names that wheels give them."""
     found: list[Pool] = []
     for package in _PACKAGES:
         spec = find_spec(package)
         folder = Path(spec.origin).parent.parent / f"{package}.libs" if spec and spec.origin else None
         for path in sorted(folder.glob("*openblas*")) if folder and folder.is_dir() else ():
-            found += _load_thread_pool(path)
+            try:
+                library = ctypes.CDLL(str(path))
+            except OSError:
+                continue
+            for prefix, suffix in product(_PREFIXES, _SUFFIXES):
+                read = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
+                write = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
+                if read is not None and write is not None:
+                    found.append((read, write))
+                    break
     return tuple(found)
-
-
-def _load_thread_pool(path: Path) -> list[Pool]:
-    """Entries of one library, by the names that wheels give them."""
-    try:
-        library = ctypes.CDLL(str(path))
-    except OSError:
-        return []
-    for prefix in _PREFIXES:
-        for suffix in _SUFFIXES:
-            read = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
-            write = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
-            if read is not None and write is not None:
-                return [(read, write)]
-    return []
 
 
 Method = Literal["sl1qp", "fang2003"]
 Projection = Literal["h", "euclidean"]
-OnIteration = Callable[[SQPIteration], bool | None]
 
 
 def solve_sqp(
@@ -133,43 +128,31 @@ def solve_sqp(
         raise UnknownNameError("projection", projection, "solve_sqp", ("h", "euclidean"))
     if not (trust > 0.0 and penalty > 0.0 and tolerance > 0.0):  # NaN is refused too
         raise InputError(f"trust {trust}, penalty {penalty}, tolerance {tolerance}", "All are positive")
-    x = _project_on_bounds(programme, frozen(start, None, name="start"))
-    settings = SQPSettings(tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
-    with single_thread():
-        result = _run_method(programme, x, settings, method, projection)
-    raise_if_asked("SQP", result.status, result.advice, result, on_failure)
-    return result
-
-
-def _run_method(
-    programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings, method: Method, projection: Projection
-) -> SQPResult:
-    if not np.any(programme.upper - programme.lower > FIXED_WIDTH):
-        return _evaluate_only_point(programme, x, settings)
-    if method == "fang2003":
-        from marey.numerics.sqp.fang import ProjectedSearch
-
-        return ProjectedSearch(programme, x, settings, projection).run()
-    from marey.numerics.sqp.trust_region import TrustSearch
-
-    return TrustSearch(programme, x, settings).run()
-
-
-def _evaluate_only_point(programme: NonlinearProgramme, x: FloatArray, settings: SQPSettings) -> SQPResult:
-    """Result of a programme without free variables."""
-    record = SolveRecord(programme, settings)
-    trial = record.evaluate(x)
-    record.keep(trial)
-    status = SolveStatus.INFEASIBLE if trial.is_finite else SolveStatus.NOT_FINITE
-    if trial.is_finite and trial.violation < settings.tolerance:
-        status = SolveStatus.CONVERGED
-    return record.result(status, np.zeros(trial.rows.size))
-
-
-def _project_on_bounds(programme: NonlinearProgramme, x: FloatArray) -> FloatArray:
+    x = frozen(start, None, name="start")
     lower, upper = programme.lower, programme.upper
     if lower.shape != x.shape or upper.shape != x.shape:
         raise InputError(f"start has {x.size} variables, the bounds {lower.size} and {upper.size}")
     if not np.all(lower <= upper) or not np.all(programme.row_lower <= programme.row_upper):
         raise InputError("a lower end is above its upper end", "Lower comes first")
-    return np.clip(x, lower, upper)
+    x = np.clip(x, lower, upper)
+    settings = SQPSettings(tolerance, trust, penalty, max_iterations, time_limit_s, on_iteration)
+    with single_thread():
+        if not np.any(upper - lower > FIXED_WIDTH):
+            # Nothing is free: the start is the answer, or there is none
+            record = SolveRecord(programme, settings)
+            trial = record.evaluate(x)
+            record.keep(trial)
+            status = SolveStatus.INFEASIBLE if trial.is_finite else SolveStatus.NOT_FINITE
+            if trial.is_finite and trial.violation < tolerance:
+                status = SolveStatus.CONVERGED
+            result = record.result(status, np.zeros(trial.rows.size))
+        elif method == "fang2003":
+            from marey.numerics.sqp.fang import ProjectedSearch
+
+            result = ProjectedSearch(programme, x, settings, projection).run()
+        else:
+            from marey.numerics.sqp.trust_region import TrustSearch
+
+            result = TrustSearch(programme, x, settings).run()
+    raise_if_asked("SQP", result.status, result.advice, result, on_failure)
+    return result

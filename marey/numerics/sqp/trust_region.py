@@ -52,9 +52,12 @@ class TrustSearch:
     def differentiate(self) -> bool:
         """Hand the derivatives at the current point to the quadratic programme, if they are finite."""
         found = self.record.derivatives(self.current.x)
-        if found is not None:
-            self.qp.set(*found)
-        return found is not None
+        if found is None:
+            return False
+        self.qp.set(*found)
+        # Diagonal scale of the regularisation: the objective may not depend on a variable
+        self.ridge = max(RIDGE_SHARE * self.qp.mean_curvature, MIN_RIDGE)
+        return True
 
     def iterate(self) -> SolveStatus | None:
         """One quadratic programme, its correction if needed, and the verdict; a status ends the search."""
@@ -64,11 +67,27 @@ class TrustSearch:
         trial, actual = self.try_step(step, predicted)
         ratio = actual / max(predicted, TINY)
         is_accepted = bool(ratio > ACCEPT_RATIO) and self.move(trial)
-        self.resize(ratio if is_accepted else -1.0)
+
+        # The trust region follows the ratio of actual to predicted decrease
+        if is_accepted and ratio > GOOD_RATIO:
+            self.trust = min(2.0 * self.trust, MAX_TRUST)
+        elif not is_accepted or ratio < POOR_RATIO:
+            self.trust *= 0.5 if is_accepted else 0.35
+
         length = float(np.abs(self.current.x - before.x).max(initial=0.0))
         if self.record.report(self.current, length, self.trust, self.penalty, is_accepted, self.num_inner):
             return SolveStatus.STOPPED
-        return self.verdict(before, actual, predicted, is_accepted)
+
+        # The search ends on its rows where the objective is still, or where neither the trust region nor the rows move
+        tolerance = self.settings.tolerance
+        scale = tolerance * (1.0 + abs(before.objective))
+        is_feasible = self.current.violation < tolerance
+        is_still = (is_accepted and abs(actual) < scale) or predicted < 0.1 * scale * min(self.trust / STILL_TRUST, 1.0)
+        if is_feasible and is_still:
+            return SolveStatus.CONVERGED
+        if self.trust < MIN_TRUST or (self.num_stuck >= MAX_STUCK and not is_feasible):
+            return SolveStatus.STALLED if is_feasible else SolveStatus.INFEASIBLE
+        return None
 
     def solve_step(self) -> QPStep:
         """Solve the quadratic programme; raise the penalty while that reduces the violation."""
@@ -103,14 +122,26 @@ class TrustSearch:
         return step
 
     def try_step(self, step: QPStep, predicted: float) -> tuple[TrialPoint, float]:
-        """Evaluate the step, bend it back to the rows it left, and keep the best."""
-        merit = self.current.merit(self.penalty)
-        trial = self.record.evaluate(self.inside(step.d))
+        """Evaluate the step, bend it back to the rows it left, and keep the best.
+
+        The Hessian knows nothing of how rows bend. What the Lagrangian was above its model, measured in the metric of
+        the Hessian and its ridge, is added to that metric for the next step.
+        """
+        now, merit = self.current, self.current.merit(self.penalty)
+        trial = self.record.evaluate(np.clip(now.x + step.d, self.lower, self.upper))
         if not trial.is_finite:
             return trial, -np.inf
-        aim = self.current.rows + self.qp.linear(step.d)
+        aim = now.rows + self.qp.linear(step.d)
         actual, point = merit - trial.merit(self.penalty), trial
-        self.learn(step, trial)
+
+        # Stiffness with which the model would have foretold f + λ'c at the end of the step
+        seen = self.qp.curvature(step.d)
+        rows = float(step.multipliers @ (trial.rows - now.rows - self.qp.linear(step.d)))
+        objective = trial.objective - now.objective - float(self.qp.gradient @ step.d[self.qp.free]) - 0.5 * seen
+        metric = seen + self.ridge * float(step.d @ step.d)
+        self.stiffness = max(2.0 * (rows + objective), 0.0) / max(metric, TINY)
+
+        # Back-substitutions with the same active rows
         for _ in range(MAX_CORRECTIONS):
             if actual > GOOD_RATIO * predicted:
                 break
@@ -121,31 +152,12 @@ class TrustSearch:
             trial, actual = point, gain
         if actual > POOR_RATIO * predicted:
             return trial, actual
-        bent = self.solve_qp(trial.rows - self.qp.linear(trial.x - self.current.x))
-        second = self.record.evaluate(self.inside(bent.d))
+
+        # Second-order correction: the programme again, with the rows as they are at the trial
+        bent = self.solve_qp(trial.rows - self.qp.linear(trial.x - now.x))
+        second = self.record.evaluate(np.clip(now.x + bent.d, self.lower, self.upper))
         gain = merit - second.merit(self.penalty)
         return (second, gain) if gain > actual else (trial, actual)
-
-    @property
-    def ridge(self) -> float:
-        """Diagonal scale of the regularisation; the objective may not depend on a variable."""
-        return max(RIDGE_SHARE * self.qp.mean_curvature, MIN_RIDGE)
-
-    def learn(self, step: QPStep, trial: TrialPoint) -> None:
-        r"""Set the stiffness so that the model would have foretold the Lagrangian at the end of a step.
-
-        The Hessian knows nothing of how rows bend. What :math:`f + \lambda^T c` was above its model, measured in
-        :math:`H + \epsilon I`, is added to that metric for the next step.
-        """
-        d, now = step.d, self.current
-        seen = self.qp.curvature(d)
-        rows = float(step.multipliers @ (trial.rows - now.rows - self.qp.linear(d)))
-        objective = trial.objective - now.objective - self.qp.slope(d) - 0.5 * seen
-        self.stiffness = max(2.0 * (rows + objective), 0.0) / max(seen + self.ridge * float(d @ d), TINY)
-
-    def inside(self, d: FloatArray) -> FloatArray:
-        """Return the point after step ``d``, clipped to the bounds."""
-        return np.clip(self.current.x + d, self.lower, self.upper)
 
     def move(self, trial: TrialPoint) -> bool:
         """Make a trial the current point unless its derivatives are not finite."""
@@ -154,30 +166,8 @@ class TrustSearch:
             self.current = before
             return False
         self.record.keep(trial)
-        self.relax(trial)
-        return True
-
-    def relax(self, trial: TrialPoint) -> None:
-        """Lower a penalty that is far above the multipliers once the rows hold: a stiff one forbids long steps."""
+        # A penalty far above the multipliers is lowered once the rows hold: a stiff one forbids long steps
         enough = max(self.settings.penalty, SAFE_PENALTY * float(np.abs(self.multipliers).max(initial=0.0)))
         if trial.violation < self.settings.tolerance and self.penalty > 2.0 * enough and self.num_relaxed < MAX_RELAXED:
             self.penalty, self.num_relaxed = enough, self.num_relaxed + 1
-
-    def resize(self, ratio: float) -> None:
-        """Grow or shrink the trust region by the ratio of actual to predicted decrease."""
-        if ratio > GOOD_RATIO:
-            self.trust = min(2.0 * self.trust, MAX_TRUST)
-        elif ratio < POOR_RATIO:
-            self.trust *= 0.5 if ratio > ACCEPT_RATIO else 0.35
-
-    def verdict(self, before: TrialPoint, actual: float, predicted: float, is_accepted: bool) -> SolveStatus | None:
-        """Return the status that ends the search, or None to continue."""
-        tolerance = self.settings.tolerance
-        scale = tolerance * (1.0 + abs(before.objective))
-        is_feasible = self.current.violation < tolerance
-        is_still = (is_accepted and abs(actual) < scale) or predicted < 0.1 * scale * min(self.trust / STILL_TRUST, 1.0)
-        if is_feasible and is_still:
-            return SolveStatus.CONVERGED
-        if self.trust < MIN_TRUST or (self.num_stuck >= MAX_STUCK and not is_feasible):
-            return SolveStatus.STALLED if is_feasible else SolveStatus.INFEASIBLE
-        return None
+        return True

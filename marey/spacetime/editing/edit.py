@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final, Literal
 
 import numpy as np
@@ -15,21 +16,20 @@ import numpy as np
 from marey.base import ConvergenceError, FloatArray, InputError, MareyError
 from marey.dynamics import Body, JointTree, ValidityReport
 from marey.motion import Contacts, Motion
-from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
+from marey.numerics import OnIteration, SolveStatus, SQPIteration, solve_sqp
 from marey.spacetime.editing.goals import (
+    SAME_M,
     PointPin,
     PoseKey,
     find_footprint_shifts,
-    find_goal_frames,
     find_goal_window,
     key_rows,
     pin_rows,
 )
-from marey.spacetime.repair.programme import DisplacementProgramme
+from marey.spacetime.repair.programme import DisplacementProgramme, RepairSettings
 from marey.spacetime.repair.solve import (
     SPAN_S,
     TOLERANCE,
-    OnIteration,
     RepairCheck,
     RepairResult,
     check_search_options,
@@ -54,6 +54,7 @@ def edit_physically(
     stop_s: float | None = None,
     span_s: float = SPAN_S,
     friction: float = 0.8,
+    settings: RepairSettings | None = None,
     physics: bool = True,
     styles: Sequence[Style] = (),
     max_iterations: int = MAX_ITERATIONS,
@@ -78,6 +79,7 @@ def edit_physically(
         stop_s: where it ends.
         span_s: knot spacing of the displacement [s].
         friction: coefficient of the floor.
+        settings: limits of forces and of the roll of planted feet.
         physics: whether wrenches count; without them the edit is kinematic.
         styles: costs of a state that are added to the size of the displacement, see ``Style``.
         max_iterations: quadratic programmes at most.
@@ -91,7 +93,7 @@ def edit_physically(
     """
     began = time.perf_counter()
     check_search_options(max_iterations, time_limit_s, on_failure)
-    check = RepairCheck.from_motion(motion, body, contacts, friction)
+    check = RepairCheck.from_motion(motion, body, contacts, friction, settings)
     around = (
         find_goal_window(motion, check.track, pins, keys) if start_s is None and stop_s is None else (start_s, stop_s)
     )
@@ -119,7 +121,8 @@ def edit_physically(
         answer.history,
         answer.advice,
     )
-    if on_failure == "raise" and not is_reached(answer):
+    # Whether all rows hold, or nearly
+    if on_failure == "raise" and not (answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL):
         name, value = answer.worst[0]
         raise ConvergenceError(
             f"the edit of '{motion.name}' does not reach: {name} (off by {value:.2g}, scaled). {answer.advice}", result
@@ -151,10 +154,29 @@ def build_edit_programme(
     Raises:
         InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
     """
-    frames = find_goal_frames(motion, stretch, pins, keys)
+    # Pins on one point at one frame must agree
+    for pin, other in combinations(pins, 2):
+        apart = float(np.linalg.norm(pin.place - other.place))
+        is_same = pin.point == other.point and abs(pin.time_s - other.time_s) < 0.5 / motion.rate_hz
+        if is_same and apart > SAME_M:
+            what = f"'{pin.point}' is pinned to two places {apart:.3f} m apart at {other.time_s:g} s"
+            raise InputError(what, "Drop one of them")
+    # Frame of every pin and key
+    found: list[int] = []
+    for goal in (*pins, *keys):
+        frame = round(goal.time_s * motion.rate_hz)
+        inside = stretch.first <= frame <= stretch.last
+        if not inside or stretch.control(np.array([frame / motion.rate_hz]))[0] < 0.5:
+            what = f"pin of '{goal.point}'" if isinstance(goal, PointPin) else "a key pose"
+            ends = f"{stretch.times[0]:.2f} to {stretch.times[-1]:.2f} s"
+            raise InputError(f"{what} at {goal.time_s:g} s", f"It must lie well inside the stretch, {ends}")
+        found.append(frame)
+    frames = np.array(found, dtype=np.int64)
     steps = find_footprint_shifts(motion, check.track, pins)
     now = check.report(motion) if report is None else report
-    stage = DisplacementProblem(motion, check.body, check.track, stretch, now, extra=frames, steps=steps)
+    stage = DisplacementProblem(
+        motion, check.body, check.track, stretch, now, extra=frames, steps=steps, settings=check.settings
+    )
     if S is not None:
         check_coordinate_map(S, stage.tree.num_dofs)
     programme = stage.programme(
@@ -166,11 +188,6 @@ def build_edit_programme(
         styles=tuple(styles),
     )
     return stage, programme
-
-
-def is_reached(answer: SQPResult) -> bool:
-    """Whether all rows hold, or nearly."""
-    return answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL
 
 
 QUOTA_S: Final = 0.1
@@ -213,6 +230,7 @@ class ValidEditor:
         stop_s: float | None = None,
         span_s: float = SPAN_S,
         friction: float = 0.8,
+        settings: RepairSettings | None = None,
         physics: bool = True,
         coordinates: FloatArray | None = None,
         styles: Sequence[Style] = (),
@@ -227,13 +245,14 @@ class ValidEditor:
             stop_s: where it ends.
             span_s: knot spacing of the displacement [s].
             friction: coefficient of the floor.
+            settings: limits of forces and of the roll of planted feet.
             physics: whether wrenches count.
             coordinates: ``S (D, d)``, a simplified body that moves by ``S d``; by default what carries weight.
             styles: costs of a state.
         """
         self.original = motion
         self._stretch = find_window(motion, start_s, stop_s, span_s)
-        self._check = RepairCheck.from_motion(motion, body, contacts, friction)
+        self._check = RepairCheck.from_motion(motion, body, contacts, friction, settings)
         self._report = self._check.report(motion)
         self._physics, self._styles, self._S = physics, tuple(styles), coordinates
         self._pins: dict[tuple[str, int], PointPin] = {}

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.dynamics import PRISMATIC
 from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.skeleton import Pose, contact_points
 from marey.spacetime.repair.programme import AngleRows, PointRows
 from marey.spacetime.repair.window import (
     DisplacementProblem,
-    EditWindow,
     FootprintShift,
     find_limb,
     find_touching_points,
@@ -62,33 +60,6 @@ class PoseKey:
     def __post_init__(self) -> None:
         if not np.isfinite(self.time_s):
             raise InputError(f"a key pose at {self.time_s} s", "Give a finite time")
-
-
-def find_goal_frames(
-    motion: Motion, stretch: EditWindow, pins: Sequence[PointPin], keys: Sequence[PoseKey]
-) -> IntArray:
-    """Frame of every pin and key ``(G,)``.
-
-    Raises:
-        InputError: one lies outside the stretch, or where the clip may not move; or two pins ask one point to be at
-            two places at once.
-    """
-    for pin, other in combinations(pins, 2):
-        apart = float(np.linalg.norm(pin.place - other.place))
-        is_same = pin.point == other.point and abs(pin.time_s - other.time_s) < 0.5 / motion.rate_hz
-        if is_same and apart > SAME_M:
-            what = f"'{pin.point}' is pinned to two places {apart:.3f} m apart at {other.time_s:g} s"
-            raise InputError(what, "Drop one of them")
-    found: list[int] = []
-    for goal in (*pins, *keys):
-        frame = round(goal.time_s * motion.rate_hz)
-        inside = stretch.first <= frame <= stretch.last
-        if not inside or stretch.control(np.array([frame / motion.rate_hz]))[0] < 0.5:
-            what = f"pin of '{goal.point}'" if isinstance(goal, PointPin) else "a key pose"
-            ends = f"{stretch.times[0]:.2f} to {stretch.times[-1]:.2f} s"
-            raise InputError(f"{what} at {goal.time_s:g} s", f"It must lie well inside the stretch, {ends}")
-        found.append(frame)
-    return np.array(found, dtype=np.int64)
 
 
 def find_footprint_shifts(motion: Motion, track: Contacts, pins: Sequence[PointPin]) -> tuple[FootprintShift, ...]:
@@ -138,43 +109,34 @@ def key_rows(stage: DisplacementProblem, keys: Sequence[PoseKey]) -> AngleRows:
     found: list[tuple[int, int, float, float, str]] = []
     for key in keys:
         n = _nearest_instant(stage, key.time_s)
-        q = solve_pose_coordinates(stage, key, stage.q[stage.instants[n]])
+        near = stage.q[stage.instants[n]]
+        pose, clip = key.pose, stage.clip
+        if pose.skeleton.names != clip.skeleton.names:
+            raise InputError(f"the key pose at {key.time_s:g} s is of another skeleton", "Retarget it first")
+        one = Motion(
+            skeleton=clip.skeleton,
+            rate_hz=clip.rate_hz,
+            root_positions=pose.root_position[None],
+            rotations=pose.rotations[None],
+        )
+        # Coordinates of the pose, by whole turns nearest to those of the clip
+        q: FloatArray = np.array(stage.tree.from_motion(stage.body.motion(one))[0], dtype=np.float64)
+        turns = np.flatnonzero(stage.tree.kinds != PRISMATIC)
+        q[turns] += 2.0 * np.pi * np.rint((near[turns] - q[turns]) / (2.0 * np.pi))
+        # What the joints of the tree cannot take of the pose
+        lost = (stage.tree.to_motion(q[None], clip.rate_hz).rotations[0].inverse() @ pose.rotations).log()
+        angles = np.linalg.norm(lost, axis=-1)
+        if angles.max() > POSE_TOL:
+            joint = clip.skeleton.names[int(angles.argmax())]
+            raise InputError(
+                f"the key pose at {key.time_s:g} s turns '{joint}' by {angles.max():.2f} rad beyond its axes",
+                "In this clip it is a hinge, or stiff",
+            )
         for i, name in enumerate(stage.tree.names):
             if key.holds_root or stage.tree.kinds[i] != PRISMATIC:
                 label = f"{name} of the key pose, {key.time_s:.2f} s"
                 found.append((n, i, float(q[i]) - KEY_BAND, float(q[i]) + KEY_BAND, label))
     return AngleRows.from_entries(found)
-
-
-def solve_pose_coordinates(stage: DisplacementProblem, key: PoseKey, near: FloatArray) -> FloatArray:
-    """Coordinates ``(D,)`` of a key pose, whole turns nearest to others.
-
-    Raises:
-        InputError: another skeleton, or a pose that the joints of this clip cannot take.
-    """
-    pose, clip = key.pose, stage.clip
-    if pose.skeleton.names != clip.skeleton.names:
-        raise InputError(f"the key pose at {key.time_s:g} s is of another skeleton", "Retarget it first")
-    one = Motion(
-        skeleton=clip.skeleton,
-        rate_hz=clip.rate_hz,
-        root_positions=pose.root_position[None],
-        rotations=pose.rotations[None],
-    )
-    # Angles nearest to those of the clip, by whole turns
-    q: FloatArray = np.array(stage.tree.from_motion(stage.body.motion(one))[0], dtype=np.float64)
-    turns = np.flatnonzero(stage.tree.kinds != PRISMATIC)
-    q[turns] += 2.0 * np.pi * np.rint((near[turns] - q[turns]) / (2.0 * np.pi))
-    # What the joints of the tree cannot take of the pose
-    lost = (stage.tree.to_motion(q[None], clip.rate_hz).rotations[0].inverse() @ pose.rotations).log()
-    angles = np.linalg.norm(lost, axis=-1)
-    if angles.max() > POSE_TOL:
-        joint = clip.skeleton.names[int(angles.argmax())]
-        raise InputError(
-            f"the key pose at {key.time_s:g} s turns '{joint}' by {angles.max():.2f} rad beyond its axes",
-            "In this clip it is a hinge, or stiff",
-        )
-    return q
 
 
 def _nearest_instant(stage: DisplacementProblem, time_s: float) -> int:

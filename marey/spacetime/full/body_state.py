@@ -12,8 +12,8 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, UnknownNameError
 from marey.dynamics import (
+    PRISMATIC,
     JointTree,
-    PointMotion,
     compute_aggregate,
     compute_aggregate_jacobians,
     compute_com_motion,
@@ -71,6 +71,19 @@ class StateJet:
         return StateJet(np.concatenate([j.value for j in jets], 1), np.concatenate([j.partials for j in jets], 2))
 
 
+Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
+CurveRates = tuple[FloatArray, FloatArray, FloatArray]  # values, first and second time derivatives
+NamedPoints = tuple[tuple[str, int, FloatArray], ...]  # name, coordinate whose link carries it, place in the link
+PointJets = tuple[StateJet, StateJet, StateJet]
+
+AT_JOINT = "@joint"  # suffix of the joint that carries a point: the knee of a foot, the elbow of a hand
+METHODS: Final[dict[str, Literal["linear-time", "pinocchio", "central"]]] = {
+    "linear-time": "linear-time",
+    "pinocchio": "pinocchio",
+    "finite-difference": "central",
+}
+
+
 def cross_rows(a: FloatArray, b: FloatArray) -> FloatArray:
     """Vector products of rows ``(n, 3)``, without the checks that make NumPy's slow on few of them."""
     return a[:, _NEXT_AXIS] * b[:, _LAST_AXIS] - a[:, _LAST_AXIS] * b[:, _NEXT_AXIS]
@@ -85,27 +98,17 @@ def skew_matrices(vectors: FloatArray) -> FloatArray:
     return matrices
 
 
-def point_partials(J: FloatArray, Jd: FloatArray, Jdd: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    r"""Partials of a point's position, velocity and acceleration ``(3, n, m, D)`` each, from its Jacobian's rates.
+def motion_jets(rates: CurveRates, jacobians: CurveRates) -> PointJets:
+    r"""Jets of a point's position, velocity and acceleration ``(n, m)``, from its Jacobian ``(n, m, D)`` and its rates.
 
     .. math:: \partial\ddot o = \ddot J\,\partial q + 2\dot J\,\partial\dot q + J\,\partial\ddot q
     """
-    nothing = np.zeros_like(J)
-    return np.stack([J, nothing, nothing]), np.stack([Jd, J, nothing]), np.stack([Jdd, 2.0 * Jd, J])
-
-
-Derivatives = Literal["linear-time", "pinocchio", "finite-difference"]
-CurveRates = tuple[FloatArray, FloatArray, FloatArray]  # values, first and second time derivatives
-NamedPoints = tuple[tuple[str, int, FloatArray], ...]  # name, coordinate whose link carries it, place in the link
-PointJets = tuple[StateJet, StateJet, StateJet]
-
-PRISMATIC = 1
-AT_JOINT = "@joint"  # suffix of the joint that carries a point: the knee of a foot, the elbow of a hand
-METHODS: Final[dict[str, Literal["linear-time", "pinocchio", "central"]]] = {
-    "linear-time": "linear-time",
-    "pinocchio": "pinocchio",
-    "finite-difference": "central",
-}
+    (J, Jd, Jdd), nothing = jacobians, np.zeros_like(jacobians[0])
+    return (
+        StateJet(rates[0], np.stack([J, nothing, nothing])),
+        StateJet(rates[1], np.stack([Jd, J, nothing])),
+        StateJet(rates[2], np.stack([Jdd, 2.0 * Jd, J])),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,7 +189,7 @@ class BodyState:
 
 
 def compute_body_state(
-    figure: Character, curves: CurveRates, points: NamedPoints, derivatives: Derivatives = "linear-time"
+    figure: Character, curves: CurveRates, points: NamedPoints, derivatives: Derivatives | None = "linear-time"
 ) -> BodyState:
     """Evaluate a character along curves ``(n, D)`` of its angles, with all derivatives by them.
 
@@ -194,78 +197,46 @@ def compute_body_state(
         figure: the character.
         curves: angles [rad], speeds and accelerations.
         points: name, coordinate and position of each requested point.
-        derivatives: how aggregate momentum and force are differentiated.
+        derivatives: how aggregate momentum and force are differentiated. Without them (None) jets have no columns, nor
+            has what is made of them.
     """
     q, qd, qdd = (figure.coordinates(curve) for curve in curves)
-    tree, keep = figure.tree, figure.angles
-    whole = compute_aggregate_jacobians(tree, q, qd, qdd, gravity=0.0, method=METHODS[derivatives])
-    com = compute_com_motion(tree, q, qd, qdd)
-    com_rates = (com.position, com.velocity, com.acceleration)
-    com_jets = _motion_jets(com_rates, (com.J[..., keep], com.Jd[..., keep], com.Jdd[..., keep]))
-    force = np.stack([whole.df_dq, whole.df_dqd, whole.df_dqdd])[..., keep]
-    momentum = np.stack([whole.dp_dq, whole.dp_dqd, np.zeros_like(whole.dp_dq)])[..., keep]
-    # Momentum and force about the origin become those about the centre of mass
-    spin = _shift_to_com(StateJet(whole.momentum, momentum), com_jets[0])
-    spin_rate = _shift_to_com(StateJet(whole.wrench, force), com_jets[0])
+    tree = figure.tree
+    # Without derivatives the columns of every Jacobian are left out
+    keep = figure.angles if derivatives is not None else figure.angles[:0]
     found: dict[str, PointJets] = {}
     if points:
-        at = _points_motion(figure, (q, qd, qdd), points)
+        dofs = np.array([dof for _, dof, _ in points], dtype=np.int64)
+        at = compute_points_motion(tree, q, qd, qdd, dofs, np.array([place for _, _, place in points]))
         for i, (name, _, _) in enumerate(points):
             jacobians = (at.J[:, i][..., keep], at.Jd[:, i][..., keep], at.Jdd[:, i][..., keep])
-            found[name] = _motion_jets((at.position[:, i], at.velocity[:, i], at.acceleration[:, i]), jacobians)
+            found[name] = motion_jets((at.position[:, i], at.velocity[:, i], at.acceleration[:, i]), jacobians)
     # Angles and speeds are the variables themselves
     count, width = curves[0].shape
-    unit = np.broadcast_to(np.eye(width), (count, width, width))
-    angles, speeds, _ = _motion_jets(curves, (unit, np.zeros_like(unit), np.zeros_like(unit)))
-    return BodyState(angles, speeds, curves[2], *com_jets, spin, spin_rate, found)
-
-
-def compute_body_values(figure: Character, curves: CurveRates, points: NamedPoints) -> BodyState:
-    """As :func:`compute_body_state`, without derivatives: its jets have no columns, nor has what is made of them."""
-    q, qd, qdd = (figure.coordinates(curve) for curve in curves)
-    whole = compute_aggregate(figure.tree, q, qd, qdd, gravity=0.0)
-    com, force = np.asarray(whole.com), np.asarray(whole.wrench)[:, :3]
-    rate = np.asarray(whole.wrench)[:, 3:] - cross_rows(com, force)
-    found: dict[str, PointJets] = {}
-    if points:
-        at = _points_motion(figure, (q, qd, qdd), points)
-        for i, (name, _, _) in enumerate(points):
-            position, velocity, acceleration = at.position[:, i], at.velocity[:, i], at.acceleration[:, i]
-            found[name] = _constant_jet(position), _constant_jet(velocity), _constant_jet(acceleration)
-    return BodyState(
-        angles=_constant_jet(curves[0]),
-        speeds=_constant_jet(curves[1]),
-        accelerations=curves[2],
-        com=_constant_jet(com),
-        com_velocity=_constant_jet(np.asarray(whole.com_velocity)),
-        com_acceleration=_constant_jet(force / float(figure.tree.mass)),
-        spin=_constant_jet(np.asarray(whole.angular_momentum)),
-        spin_rate=_constant_jet(rate),
-        points=found,
+    unit = np.broadcast_to(np.eye(width), (count, width, width))[..., : len(keep)]
+    angles, speeds, _ = motion_jets(curves, (unit, np.zeros_like(unit), np.zeros_like(unit)))
+    if derivatives is None:
+        values = compute_aggregate(tree, q, qd, qdd, gravity=0.0)
+        com, force = np.asarray(values.com), np.asarray(values.wrench)[:, :3]
+        rate = np.asarray(values.wrench)[:, 3:] - cross_rows(com, force)
+        momentum = np.asarray(values.angular_momentum)
+        rates = (com, np.asarray(values.com_velocity), force / float(tree.mass), momentum, rate)
+        bare = (StateJet(value, np.zeros((3, *value.shape, 0))) for value in rates)
+        return BodyState(angles, speeds, curves[2], *bare, found)
+    motion = compute_com_motion(tree, q, qd, qdd)
+    com_jets = motion_jets(
+        (motion.position, motion.velocity, motion.acceleration),
+        (motion.J[..., keep], motion.Jd[..., keep], motion.Jdd[..., keep]),
     )
-
-
-def _constant_jet(value: FloatArray) -> StateJet:
-    return StateJet(value, np.zeros((3, *value.shape, 0)))
-
-
-def _shift_to_com(wrench: StateJet, com: StateJet) -> StateJet:
-    """Lower half of a wrench-type quantity, moved from the origin to the centre of mass."""
-    linear = StateJet(wrench.value[:, :3], wrench.partials[:, :, :3])
-    angular = StateJet(wrench.value[:, 3:], wrench.partials[:, :, 3:])
-    shift = cross_rows(com.value, linear.value)
-    partials = (
-        angular.partials - skew_matrices(com.value) @ linear.partials + skew_matrices(linear.value) @ com.partials
+    whole = compute_aggregate_jacobians(tree, q, qd, qdd, gravity=0.0, method=METHODS[derivatives])
+    slopes = (
+        (whole.momentum, np.stack([whole.dp_dq, whole.dp_dqd, np.zeros_like(whole.dp_dq)])[..., keep]),
+        (whole.wrench, np.stack([whole.df_dq, whole.df_dqd, whole.df_dqdd])[..., keep]),
     )
-    return StateJet(angular.value - shift, partials)
-
-
-def _motion_jets(rates: CurveRates, jacobians: CurveRates) -> PointJets:
-    """Jets of position, velocity and acceleration from a Jacobian and its rates."""
-    partials = point_partials(*jacobians)
-    return StateJet(rates[0], partials[0]), StateJet(rates[1], partials[1]), StateJet(rates[2], partials[2])
-
-
-def _points_motion(figure: Character, states: CurveRates, points: NamedPoints) -> PointMotion:
-    dofs = np.array([dof for _, dof, _ in points], dtype=np.int64)
-    return compute_points_motion(figure.tree, *states, dofs, np.array([place for _, _, place in points]))
+    # Momentum and force about the origin become those about the centre of mass: n - c x f
+    place, shifted = com_jets[0], list[StateJet]()
+    for value, by_state in slopes:
+        linear, angular = value[:, :3], value[:, 3:] - cross_rows(place.value, value[:, :3])
+        by_force, by_place = skew_matrices(place.value) @ by_state[:, :, :3], skew_matrices(linear) @ place.partials
+        shifted.append(StateJet(angular, by_state[:, :, 3:] - by_force + by_place))
+    return BodyState(angles, speeds, curves[2], *com_jets, *shifted, found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.spacetime.full.body_state import BodyState, StateJet
+from marey.spacetime.full.body_state import AT_JOINT, BodyState, StateJet
 from marey.spacetime.full.layout import SNAP_S, FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import (
     POSITION_ROW,
@@ -16,7 +16,6 @@ from marey.spacetime.full.physics_rows import (
     Coefficients,
     RowFamily,
     compute_support_wrench,
-    joint_point_name,
 )
 from marey.spacetime.problem.definition import Key
 from marey.spacetime.problem.support import contact_frame
@@ -34,52 +33,35 @@ class WorldVector:
     coefficients: FloatArray | None  # (n, 3, g)
 
 
-def world_point(layout: FullLayout, phase: int, times: FloatArray, at: IntArray, point: str) -> WorldVector:
-    """Where a named point, or ``com``, is in the world at instants of one phase."""
+def world_vector(
+    layout: FullLayout, phase: int, times: FloatArray, at: IntArray, point: str, order: int = 0
+) -> WorldVector:
+    """Place (order 0) or velocity (1) of a named point, or of ``com``, in the world at instants of one phase."""
 
-    def local(state: BodyState) -> StateJet:
-        return (state.com if point == "com" else state.points[point][0]).at(at)
+    def local(state: BodyState, name: str) -> StateJet:
+        jets = (state.com, state.com_velocity) if name == "com" else state.points[name]
+        return jets[order].at(at)
 
     flight = layout.flight_of(phase)
     if flight is None:
         contact = layout.timeline.phases[phase].contacts[0]
-        plant = np.asarray(contact.position)
-        return WorldVector(at, lambda s, _: local(s) - s.points[contact.point][0].at(at) + plant, None, None)
+        plant = np.asarray(contact.position) if order == 0 else np.zeros(3)
+        return WorldVector(at, lambda s, _: local(s, point) - local(s, contact.point) + plant, None, None)
     # In flight the centre of mass is on its parabola, linear in the unknowns of the flight
-    axes, place, speed = layout.figure.axes, layout.place_columns(flight), layout.speed_columns(flight)
-    after = (times - flight.start_s)[:, None]
-    columns, coefficients = np.zeros((len(at), 3, 2), dtype=np.int64), np.zeros((len(at), 3, 2))
-    columns[:, axes, 0], columns[:, axes, 1] = place, speed
-    coefficients[:, axes, 0], coefficients[:, axes, 1] = 1.0, after
-    drop = 0.5 * after**2 * layout.gravity
+    axes, after = layout.figure.axes, (times - flight.start_s)[:, None]
+    drop = (0.5 * after**2, after)[order] * layout.gravity
+    parts = [(flight.place, np.ones_like(after)), (flight.speed, after)]
+    parts = parts if order == 0 else [(flight.speed, np.ones_like(after))]
+    columns, coefficients = np.zeros((len(at), 3, len(parts)), dtype=np.int64), np.zeros((len(at), 3, len(parts)))
+    for k, (unknowns, factor) in enumerate(parts):
+        columns[:, axes, k], coefficients[:, axes, k] = unknowns, factor
 
-    def centre(x: FloatArray) -> FloatArray:
-        value = drop.copy()
-        value[:, axes] += x[place] + after * x[speed]
-        return value
+    def fly(state: BodyState, x: FloatArray) -> StateJet:
+        centre = drop.copy()
+        centre[:, axes] += sum(factor * x[unknowns] for unknowns, factor in parts)
+        return local(state, point) - local(state, "com") + centre
 
-    return WorldVector(at, lambda s, x: local(s) - s.com.at(at) + centre(x), columns, coefficients)
-
-
-def world_com_velocity(layout: FullLayout, phase: int, times: FloatArray, at: IntArray) -> WorldVector:
-    """Velocity of the centre of mass in the world at instants of one phase."""
-    flight = layout.flight_of(phase)
-    if flight is None:
-        contact = layout.timeline.phases[phase].contacts[0]
-        return WorldVector(at, lambda s, _: s.com_velocity.at(at) - s.points[contact.point][1].at(at), None, None)
-    axes, speed = layout.figure.axes, layout.speed_columns(flight)
-    columns = np.zeros((len(at), 3, 1), dtype=np.int64)
-    coefficients = np.zeros((len(at), 3, 1))
-    columns[:, axes, 0], coefficients[:, axes, 0] = speed, 1.0
-    fall = (times - flight.start_s)[:, None] * layout.gravity
-
-    def jet(state: BodyState, x: FloatArray) -> StateJet:
-        still = state.com_velocity.at(at) * 0.0
-        value = fall.copy()
-        value[:, axes] += x[speed]
-        return still + value
-
-    return WorldVector(at, jet, columns, coefficients)
+    return WorldVector(at, fly, columns, coefficients)
 
 
 def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowFamily]:
@@ -91,9 +73,18 @@ def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowF
         times = np.array([layout.timeline.time_of(phase, key.at)])
     else:
         times = layout.timeline.even_frames(phase, CLEARANCE_PER_SPAN)
-    at = np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
+    at = builder.add(phase, times)
     if key.kind in ("pose", "velocity", "range", "turn"):
-        return [_coordinate_rows(layout, key, at)]
+        wanted = key_angle_ranges(layout, key)
+        chosen = np.array([i for i, _, _ in wanted], dtype=np.int64)
+        lower, upper = (np.tile([ends[k] for ends in wanted], (len(at), 1)) for k in (1, 2))
+        is_speed = key.kind == "velocity"
+        labels = tuple(f"{'speed' if is_speed else 'angle'} of {layout.figure.names[i]}" for i in chosen)
+
+        def coordinates(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+            return (state.speeds if is_speed else state.angles).at(at).columns(chosen), None
+
+        return [RowFamily(at, lower, upper, labels, coordinates, is_linear=True)]
     if key.kind == "force":
         contact = layout.timeline.phases[phase].contacts[0]
         normal = contact_frame(contact)[0][None]
@@ -107,8 +98,8 @@ def key_rows(layout: FullLayout, builder: InstantBuilder, key: Key) -> list[RowF
     if key.kind == "bar":
         return [_bar_rows(layout, key, phase, times, at)]
     if key.kind == "com_velocity":
-        return [_target_rows(layout, key, world_com_velocity(layout, phase, times, at), SPEED_ROW)]
-    placed = world_point(layout, phase, times, at, "com" if key.kind == "com" else key.point or "com")
+        return [_target_rows(layout, key, world_vector(layout, phase, times, at, "com", 1), SPEED_ROW)]
+    placed = world_vector(layout, phase, times, at, "com" if key.kind == "com" else key.point or "com")
     return [_target_rows(layout, key, placed, POSITION_ROW)]
 
 
@@ -168,21 +159,6 @@ def key_angle_ranges(layout: FullLayout, key: Key) -> list[tuple[int, float, flo
     return [(figure.angle_index(name), value, value) for name, value in key.joints.items()]
 
 
-def _coordinate_rows(layout: FullLayout, key: Key, at: IntArray) -> RowFamily:
-    wanted = key_angle_ranges(layout, key)
-    chosen = np.array([i for i, _, _ in wanted], dtype=np.int64)
-    lower = np.tile([low for _, low, _ in wanted], (len(at), 1))
-    upper = np.tile([high for _, _, high in wanted], (len(at), 1))
-    is_speed = key.kind == "velocity"
-
-    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
-        return (state.speeds if is_speed else state.angles).at(at).columns(chosen), None
-
-    word = "speed" if is_speed else "angle"
-    labels = tuple(f"{word} of {layout.figure.names[i]}" for i in chosen)
-    return RowFamily(at, lower, upper, labels, evaluate, is_linear=True)
-
-
 def _target_rows(layout: FullLayout, key: Key, placed: WorldVector, scale: float) -> RowFamily:
     """A vector in the world at a target, components without a value free; of a clearance, its height between ends."""
     axes = [int(i) for i in layout.figure.axes if i < len(key.target) and key.target[i] is not None]
@@ -212,8 +188,8 @@ def _bar_rows(layout: FullLayout, key: Key, phase: int, times: FloatArray, at: I
     the derivative is that of the fixed combination of the segment's ends.
     """
     assert key.point is not None
-    end = world_point(layout, phase, times, at, key.point)
-    start = world_point(layout, phase, times, at, joint_point_name(key.point))
+    end = world_vector(layout, phase, times, at, key.point)
+    start = world_vector(layout, phase, times, at, key.point + AT_JOINT)
     centre = np.array([0.0, *[0.0 if v is None else v for v in key.target[1:3]]])
     across = np.array([0.0, 1.0, 1.0])
     radius = key.lower or 0.0

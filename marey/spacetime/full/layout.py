@@ -7,12 +7,14 @@ every span halved and solved again from there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, IntArray
+from marey.dynamics import GRAVITY
 from marey.numerics import KnotSpline
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.problem.definition import ProblemPhase, SpacetimeProblem
@@ -33,7 +35,7 @@ class Timeline:
     @staticmethod
     def from_problem(problem: SpacetimeProblem) -> Timeline:
         """Lay the phases one after the other; knots are aligned with them, double where contacts change."""
-        phases = tuple(phase for phase in problem.phases if phase.duration_s > 0.0 or phase.contacts)
+        phases = problem.phases
         edges = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
         spans = [problem.span_s if phase.span_s is None else phase.span_s for phase in phases]
         return Timeline(phases, edges, KnotSpline.phases(edges, spans, names=[phase.name for phase in phases]))
@@ -74,8 +76,7 @@ class Timeline:
         """Dense instants of the whole motion: every span cut in ``per_span`` parts, both sides of every border."""
         builder = InstantBuilder(self)
         for phase in range(len(self.phases)):
-            for time in self.even_frames(phase, per_span):
-                builder.add(phase, float(time))
+            builder.add(phase, self.even_frames(phase, per_span))
         return builder.build()
 
 
@@ -103,14 +104,16 @@ class InstantBuilder:
         self._numbers: dict[tuple[int, float], int] = {}
         self._times: list[float] = []
 
-    def add(self, phase: int, time: float) -> int:
-        """Return the index of an instant of a phase; on a border the phase selects the side."""
-        edges = self._timeline.edges[phase : phase + 2]
-        time = next((float(edge) for edge in edges if abs(time - edge) < SNAP_S), float(time))
-        number = self._numbers.setdefault((phase, round(time, 10)), len(self._numbers))
-        if number == len(self._times):
-            self._times.append(time)
-        return number
+    def add(self, phase: int, times: ArrayLike) -> IntArray:
+        """Numbers ``(n,)`` of instants of a phase; on a border the phase selects the side."""
+        edges, found = self._timeline.edges[phase : phase + 2], list[int]()
+        for time in np.atleast_1d(times).tolist():
+            time = next((float(edge) for edge in edges if abs(time - edge) < SNAP_S), time)
+            number = self._numbers.setdefault((phase, round(time, 10)), len(self._numbers))
+            if number == len(self._times):
+                self._times.append(time)
+            found.append(number)
+        return np.array(found, dtype=np.int64)
 
     def build(self) -> Instants:
         """Evaluate the basis at all instants."""
@@ -118,18 +121,16 @@ class InstantBuilder:
         phases = np.array([phase for phase, _ in self._numbers], dtype=np.int64)
         is_end = times == self._timeline.edges[phases + 1]
         basis, first = np.zeros((3, len(times), NUM_ACTIVE)), np.zeros(len(times), dtype=np.int64)
-        for side, chosen in (("left", is_end), ("right", ~is_end)):
-            for derivative in range(3):
-                first[chosen], basis[derivative, chosen] = self._timeline.spline.local(
-                    times[chosen], derivative, "left" if side == "left" else "right"
-                )
+        for derivative in range(3):
+            for side, chosen in (("left", is_end), ("right", ~is_end)):
+                local = self._timeline.spline.local(times[chosen], derivative, side)
+                first[chosen], basis[derivative, chosen] = local
         return Instants(times, phases, first, basis)
 
 
 SPIN_PER_KG: Final = 5.0 / 65.0  # [m^2/s] a large change of angular momentum, over the mass
 POSITION_SCALE: Final = 0.5  # [m]
 SPEED_SCALE: Final = 1.0  # [m/s]
-STANDARD_GRAVITY: Final = 9.81  # [m/s^2] forces are scaled by the weight on earth, also without gravity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +142,9 @@ class FlightUnknowns:
     end_s: float
     before: int | None  # phase of support it leaves, None at the start of the motion
     after: int | None
-    column: int  # of its first unknown
+    place: IntArray  # unknowns of the centre of mass at the start
+    speed: IntArray  # unknowns of its velocity there
+    spin: IntArray  # unknowns of the angular momentum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,13 +155,35 @@ class FullLayout:
     timeline: Timeline
     figure: Character
     flights: tuple[FlightUnknowns, ...]
-    impulses: tuple[tuple[int, int], ...]  # (phase that touches down, column) of bounded impacts
+    impulses: tuple[tuple[int, IntArray], ...]  # phase that touches down, and unknowns, of bounded impacts
+    num_angles: int = field(init=False)  # D
+    num_points: int = field(init=False)  # K control points of each angle
+    num_curve_unknowns: int = field(init=False)  # unknowns that are control points
+    scales: FloatArray = field(init=False)  # (n,) unit of each unknown: a change by one is large
+    weight: float = field(init=False)  # [N] of the body on earth, whatever its gravity: the unit of forces
+    spin_scale: float = field(init=False)  # [kg m^2/s] a large change of angular momentum
+    gravity: FloatArray = field(init=False)  # (3,) [m/s^2]
+
+    def __post_init__(self) -> None:
+        mass, set_ = float(self.figure.tree.mass), object.__setattr__
+        set_(self, "num_angles", len(self.figure.angles))
+        set_(self, "num_points", self.timeline.spline.num_coefficients)
+        set_(self, "num_curve_unknowns", self.num_points * self.num_angles)
+        set_(self, "weight", mass * GRAVITY)
+        set_(self, "spin_scale", SPIN_PER_KG * mass)
+        set_(self, "gravity", np.array([0.0, -self.problem.gravity, 0.0]))
+        others = [(flight.place, flight.speed, flight.spin) for flight in self.flights]
+        count = sum(len(part) for parts in others for part in parts) + sum(len(own) for _, own in self.impulses)
+        scales = np.ones(self.num_curve_unknowns + count)
+        for place, speed, spin in others:
+            scales[place], scales[speed], scales[spin] = POSITION_SCALE, SPEED_SCALE, self.spin_scale
+        set_(self, "scales", scales)
 
     @staticmethod
     def from_problem(problem: SpacetimeProblem, figure: Character) -> FullLayout:
-        """Count what there is."""
+        """Lay out the unknowns of a problem."""
         timeline = Timeline.from_problem(problem)
-        column = timeline.spline.num_coefficients * len(figure.angles)
+        column, width = timeline.spline.num_coefficients * len(figure.angles), len(figure.axes)
         # Flight phases in a row are one flight
         groups: list[list[int]] = []
         for i, phase in enumerate(timeline.phases):
@@ -170,70 +195,18 @@ class FullLayout:
         for group in groups:
             before = group[0] - 1 if group[0] > 0 else None
             after = group[-1] + 1 if group[-1] + 1 < len(timeline.phases) else None
-            start, end = timeline.edges[group[0]], timeline.edges[group[-1] + 1]
-            flights.append(FlightUnknowns(tuple(group), float(start), float(end), before, after, column))
-            column += 2 * len(figure.axes) + len(figure.spins)
+            start, end = float(timeline.edges[group[0]]), float(timeline.edges[group[-1] + 1])
+            place, speed, spin = np.split(column + np.arange(2 * width + len(figure.spins)), [width, 2 * width])
+            flights.append(FlightUnknowns(tuple(group), start, end, before, after, place, speed, spin))
+            column += 2 * width + len(figure.spins)
         landings = [f.after for f in flights if f.after is not None] if problem.impact == "bounded" else []
-        impulses = tuple((phase, column + i * len(figure.axes)) for i, phase in enumerate(landings))
+        impulses = tuple((phase, column + i * width + np.arange(width)) for i, phase in enumerate(landings))
         return FullLayout(problem, timeline, figure, tuple(flights), impulses)
-
-    @property
-    def num_angles(self) -> int:
-        """Angles of the character."""
-        return len(self.figure.angles)
-
-    @property
-    def num_points(self) -> int:
-        """Control points of each angle."""
-        return self.timeline.spline.num_coefficients
-
-    @property
-    def num_curve_unknowns(self) -> int:
-        """Unknowns that are control points."""
-        return self.num_points * self.num_angles
 
     @property
     def num_unknowns(self) -> int:
         """All unknowns."""
-        flights = len(self.flights) * (2 * len(self.figure.axes) + len(self.figure.spins))
-        return self.num_curve_unknowns + flights + len(self.impulses) * len(self.figure.axes)
-
-    @property
-    def weight(self) -> float:
-        """Body weight on earth [N]: the unit of forces."""
-        return float(self.figure.tree.mass) * STANDARD_GRAVITY
-
-    @property
-    def spin_scale(self) -> float:
-        """A large change of angular momentum [kg m^2/s]."""
-        return SPIN_PER_KG * float(self.figure.tree.mass)
-
-    @property
-    def gravity(self) -> FloatArray:
-        """Gravity ``(3,)`` [m/s^2]."""
-        return np.array([0.0, -self.problem.gravity, 0.0])
-
-    @property
-    def scales(self) -> FloatArray:
-        """Unit of each unknown: a change by one is large."""
-        scales = np.ones(self.num_unknowns)
-        for flight in self.flights:
-            scales[self.place_columns(flight)] = POSITION_SCALE
-            scales[self.speed_columns(flight)] = SPEED_SCALE
-            scales[self.spin_columns(flight)] = self.spin_scale
-        return scales
-
-    def place_columns(self, flight: FlightUnknowns) -> IntArray:
-        """Unknowns of the centre of mass at the start of a flight."""
-        return flight.column + np.arange(len(self.figure.axes))
-
-    def speed_columns(self, flight: FlightUnknowns) -> IntArray:
-        """Unknowns of its velocity there."""
-        return flight.column + len(self.figure.axes) + np.arange(len(self.figure.axes))
-
-    def spin_columns(self, flight: FlightUnknowns) -> IntArray:
-        """Unknowns of the angular momentum of a flight."""
-        return flight.column + 2 * len(self.figure.axes) + np.arange(len(self.figure.spins))
+        return len(self.scales)
 
     def flight_of(self, phase: int) -> FlightUnknowns | None:
         """The flight a phase belongs to."""
@@ -252,23 +225,19 @@ class FullLayout:
 ROUND_UP = 1.0 + 1e-12  # a span this much longer gives the same number of them
 
 
-def halve_spans(problem: SpacetimeProblem, layout: FullLayout) -> SpacetimeProblem:
-    """The problem with every span of its layout cut in two, and one level of refinement less."""
+def refine_layout(layout: FullLayout) -> FullLayout:
+    """Unknowns of the same problem with every span cut in two, and one level of refinement less."""
     counts = [len(layout.timeline.breaks(i)) - 1 for i in range(len(layout.timeline.phases))]
     phases = tuple(
         replace(phase, span_s=phase.duration_s / (2 * count) * ROUND_UP)
         for phase, count in zip(layout.timeline.phases, counts, strict=True)
     )
-    return replace(problem, phases=phases, refine=max(problem.refine - 1, 0))
-
-
-def refine_layout(layout: FullLayout) -> FullLayout:
-    """Unknowns of the same problem with every span halved."""
-    return FullLayout.from_problem(halve_spans(layout.problem, layout), layout.figure)
+    problem = replace(layout.problem, phases=phases, refine=max(layout.problem.refine - 1, 0))
+    return FullLayout.from_problem(problem, layout.figure)
 
 
 def refine_unknowns(layout: FullLayout, x: FloatArray) -> FloatArray:
-    r"""Unscaled unknowns of the same motion in :func:`finer_layout`, by knot insertion: exact.
+    r"""Unscaled unknowns of the same motion in :func:`refine_layout`, by knot insertion: exact.
 
     .. math:: \sum_k c_k\phi_k(t) = \sum_j (Rc)_j\,\tilde\phi_j(t)\quad\text{for every}\ t
 

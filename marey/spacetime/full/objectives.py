@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, cast
 
 import numpy as np
@@ -26,6 +27,7 @@ from marey.spacetime.full.body_state import BodyState, Character, StateJet
 from marey.spacetime.full.layout import FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import compute_support_wrench
 from marey.spacetime.full.sampling import interpolate_pose_keys, neutral_pose
+from marey.spacetime.problem.definition import Contact
 
 
 def compute_torque_jet(layout: FullLayout, state: BodyState, at: IntArray, phase: int) -> StateJet:
@@ -96,6 +98,9 @@ def _generalised_force(carries: FloatArray, axes: FloatArray, place: StateJet, p
 INSET: Final = 0.05  # [-] of a span: both ends of a difference lie inside one span
 
 
+Quantity = Callable[[BodyState, IntArray], StateJet]  # of a state, at instants
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualTerm:
     """A term ``sum_n w_n |r_n|^2`` whose residuals change with the state: Gauss-Newton.
@@ -111,27 +116,20 @@ class ResidualTerm:
 
 def add_gauss_instants(layout: FullLayout, builder: InstantBuilder, phase: int) -> tuple[IntArray, FloatArray]:
     """Two Gauss points in each span of a phase, and their weights [s]."""
-    at = add_instants(builder, phase, layout.timeline.gauss_frames(phase, 2))
+    at = builder.add(phase, layout.timeline.gauss_frames(phase, 2))
     return at, np.repeat(0.5 * np.diff(layout.timeline.breaks(phase)), 2)
 
 
 def add_span_ends(layout: FullLayout, builder: InstantBuilder, phase: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """First and last instant of each span of a phase, a little inside it, and the time between them [s]."""
+    """First and last instant of each span of a phase, a little inside it, and the time between them [s].
+
+    Squared differences over that time, divided by ``1 - 2 INSET``, represent their whole spans.
+    """
     breaks = layout.timeline.breaks(phase)
     steps = np.diff(breaks)
-    low = add_instants(builder, phase, breaks[:-1] + INSET * steps)
-    high = add_instants(builder, phase, breaks[1:] - INSET * steps)
+    low = builder.add(phase, breaks[:-1] + INSET * steps)
+    high = builder.add(phase, breaks[1:] - INSET * steps)
     return low, high, (1.0 - 2.0 * INSET) * steps
-
-
-def scale_differences(steps: FloatArray) -> FloatArray:
-    """What to divide squared differences over ``steps`` [s] by, so that they represent their whole spans."""
-    return steps * (1.0 - 2.0 * INSET)
-
-
-def add_instants(builder: InstantBuilder, phase: int, times: FloatArray) -> IntArray:
-    """Numbers of instants of a phase."""
-    return np.array([builder.add(phase, float(t)) for t in times], dtype=np.int64)
 
 
 ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] unit of the objective: one second at 10 rad/s^2 in every joint
@@ -160,23 +158,9 @@ class QuadraticTerm:
     matrix: Any  # (n, n) csc_array
     centre: FloatArray  # (n,)
 
-    def value(self, x: FloatArray) -> float:
-        """The term."""
-        away = x - self.centre
-        return float(away @ (self.matrix @ away))
-
-    def gradient(self, x: FloatArray) -> FloatArray:
-        """Its slope."""
-        return 2.0 * np.asarray(self.matrix @ (x - self.centre))
-
 
 def build_quadratic_terms(layout: FullLayout, reference: FloatArray | None = None) -> list[QuadraticTerm]:
-    """Terms with a constant Hessian: ``accel``, ``energy``, ``reference``, and a ridge.
-
-    Args:
-        layout: the unknowns.
-        reference: control points ``(K, D)`` of the motion to stay near.
-    """
+    """Terms with a constant Hessian; ``reference`` are control points ``(K, D)`` of the motion to stay near."""
     wanted, shares = layout.problem.objective, compute_joint_weights(layout)
     zero = np.zeros(layout.num_curve_unknowns)
     terms = [_integrate_squares(layout, "accel", 2, wanted.accel / ACCEL_UNIT * shares, zero)]
@@ -226,6 +210,7 @@ def _integrate_squares(
 
 JERK_UNIT: Final = 100.0  # [m^2/s^5] unit of the objective: one second at 10 m/s^3
 CHANGE_UNIT: Final = 1.0  # [(mg m)^2/s] the weight at a metre in every joint, built up in a second
+TORQUE_UNIT: Final = 0.01  # [(mg m)^2 s] a tenth of the weight at a metre in every joint, for a second
 VARIANCE_UNIT: Final = 0.01  # [m^2] a standard deviation of ten centimetres
 TORQUE_NOISE: Final = 0.01  # [s^0.5] noise of a torque over its size, as a density
 TORQUE_TERMS: Final = ("torque", "min_torque_change", "min_variance")  # their values need Jacobians of points
@@ -237,40 +222,10 @@ def find_hands(layout: FullLayout) -> list[str]:
     return [name for name in HANDS if name in layout.figure.tree.points]
 
 
-def _hand_jerk_term(layout: FullLayout, builder: InstantBuilder, phase: int, hand: str, weight: float) -> ResidualTerm:
-    r""":math:`\tfrac12\int |\dddot o|^2 dt` of a hand in the world, after Flash and Hogan ([Fang2003]_ §3.1).
+def compute_noise_gains(layout: FullLayout) -> FloatArray:
+    r"""Acceleration of the hands by torques ``(D,)`` [m/s^2 per N m], root mean square; zero for the root.
 
-    Curves of angles are cubic: the jerk is the difference of accelerations across each span, over its time. The root
-    moves with the support, :math:`\ddot o - \ddot o_c`, or falls, :math:`\ddot o - \ddot c + g`.
-    """
-    contacts = layout.timeline.phases[phase].contacts
-    low, high, steps = add_span_ends(layout, builder, phase)
-
-    def acceleration(state: BodyState, at: IntArray) -> StateJet:
-        carried = state.points[contacts[0].point][2] if contacts else state.com_acceleration
-        return state.points[hand][2].at(at) - carried.at(at)
-
-    def evaluate(state: BodyState) -> tuple[StateJet, StateJet]:
-        return acceleration(state, low) * -1.0, acceleration(state, high)
-
-    return ResidualTerm("min_jerk", (low, high), 0.5 * weight / (JERK_UNIT * scale_differences(steps)), evaluate)
-
-
-def _torque_change_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
-    r""":math:`\tfrac12\int \dot\tau^2 dt` over the number of joints, after Uno ([Fang2003]_ §3.1): by spans."""
-    joints = np.setdiff1d(np.arange(layout.num_angles), layout.figure.root_angles)
-    low, high, steps = add_span_ends(layout, builder, phase)
-
-    def evaluate(state: BodyState) -> tuple[StateJet, StateJet]:
-        first, second = (compute_torque_jet(layout, state, at, phase).columns(joints) for at in (low, high))
-        return first * -1.0, second
-
-    weights = 0.5 * weight / (CHANGE_UNIT * len(joints) * scale_differences(steps))
-    return ResidualTerm("min_torque_change", (low, high), weights, evaluate)
-
-
-def _variance_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
-    r"""Variance of where the hands end, under noise that grows with the torque, after Harris and Wolpert.
+    They make the variance of where the hands end, under noise that grows with the torque, after Harris and Wolpert:
 
     .. math:: \sigma^2 = k^2 \int \sum_i \Big(\frac{l_i}{I_i}\Big)^2 (T - t)^2\,\tau_i(t)^2\,dt
 
@@ -278,21 +233,6 @@ def _variance_term(layout: FullLayout, builder: InstantBuilder, phase: int, weig
     hand by its lever :math:`l_i` times that. [Fang2003]_ §3.1 reviews the idea only; ours is its plainest form: joints
     do not disturb each other, levers and inertias are those of the guess's pose, and hands are seen from the trunk.
     """
-    gains = compute_noise_gains(layout) * layout.weight
-    joints = np.flatnonzero(gains > 0.0)
-    at, shares = add_gauss_instants(layout, builder, phase)
-    left = layout.timeline.duration_s - layout.timeline.gauss_frames(phase, 2)
-    scale = np.diag(gains[joints])
-    weights = weight * TORQUE_NOISE**2 / VARIANCE_UNIT * shares * left**2
-
-    def evaluate(state: BodyState) -> tuple[StateJet]:
-        return (compute_torque_jet(layout, state, at, phase).columns(joints).apply_matrix(scale),)
-
-    return ResidualTerm("min_variance", (at,), weights, evaluate)
-
-
-def compute_noise_gains(layout: FullLayout) -> FloatArray:
-    """Acceleration of the hands by torques ``(D,)`` [m/s^2 per N m], root mean square; zero for the root."""
     figure, tree = layout.figure, layout.figure.tree
     q = figure.coordinates(neutral_pose(figure, layout.problem.guess)[None])
     # Inertia about each joint: the torque of a unit acceleration
@@ -309,58 +249,63 @@ def compute_noise_gains(layout: FullLayout) -> FloatArray:
     return gains
 
 
-TORQUE_UNIT: Final = 0.01  # [(mg m)^2 s] a tenth of the weight at a metre in every joint, for a second
-
-
 def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[ResidualTerm]:
-    """Terms that need the dynamics, if they have a weight: torques and hands everywhere, contact forces in supports."""
+    r"""Terms that need the dynamics, if they have a weight: torques and hands everywhere, contact forces in supports.
+
+    Of [Fang2003]_: ``torque`` is :math:`\int \sum \tau^2 dt` over the number of joints, (2.15); ``contact_force`` is
+    :math:`\int |f_c|^2 dt` in body weights, (2.18); ``contact_jerk`` is
+    :math:`\sum_i |f_c(t_{i+1}) - f_c(t_i)|^2 / \Delta t_i` over the spans of a phase, (2.19), whose printed form does
+    not divide by the step. Of its §3.1: ``min_jerk`` is :math:`\tfrac12\int |\dddot o|^2 dt` of a hand, after Flash and
+    Hogan; ``min_torque_change`` is :math:`\tfrac12\int \dot\tau^2 dt` over the number of joints, after Uno;
+    ``min_variance`` that of :func:`compute_noise_gains`. Curves are cubic, so a rate is a difference across each span.
+    """
     wanted, terms, phases = layout.problem.objective, list[ResidualTerm](), layout.timeline.phases
+    joints = np.setdiff1d(np.arange(layout.num_angles), layout.figure.root_angles)
+    gains = compute_noise_gains(layout) * layout.weight if wanted.min_variance > 0.0 else np.zeros(layout.num_angles)
+    noisy, inset = np.flatnonzero(gains > 0.0), 1.0 - 2.0 * INSET
+
+    def acceleration(hand: str, support: str | None, state: BodyState, at: IntArray) -> StateJet:
+        # In the world: the root moves with the support, o'' - o_c'', or falls, o'' - c'' + g
+        carried = state.com_acceleration if support is None else state.points[support][2]
+        return state.points[hand][2].at(at) - carried.at(at)
+
+    def torques(phase: int, state: BodyState, at: IntArray) -> StateJet:
+        return compute_torque_jet(layout, state, at, phase).columns(joints)
+
+    def noise(phase: int, state: BodyState, at: IntArray) -> StateJet:
+        return compute_torque_jet(layout, state, at, phase).columns(noisy).apply_matrix(np.diag(gains[noisy]))
+
+    def force(contact: Contact, state: BodyState, at: IntArray) -> StateJet:
+        return compute_support_wrench(state, at, contact, layout)[0]
+
+    def integrate(name: str, p: int, weight: float, quantity: Quantity, growth: FloatArray | float = 1.0) -> None:
+        at, shares = add_gauss_instants(layout, builder, p)
+        terms.append(ResidualTerm(name, (at,), weight * shares * growth, lambda state: (quantity(state, at),)))
+
+    def differ(name: str, p: int, weight: float, unit: float, quantity: Quantity, share: float) -> None:
+        low, high, steps = add_span_ends(layout, builder, p)
+        weights = weight / (unit * (steps * share))
+        parts = (low, high)
+        terms.append(ResidualTerm(name, parts, weights, lambda s: (quantity(s, low) * -1.0, quantity(s, high))))
+
     for p, phase in enumerate(phases):
-        if wanted.min_jerk > 0.0:
-            held = {contact.point for contact in phase.contacts}
-            free = [hand for hand in find_hands(layout) if hand not in held]
-            terms += [_hand_jerk_term(layout, builder, p, hand, wanted.min_jerk) for hand in free]
+        held = [contact.point for contact in phase.contacts]
+        for hand in find_hands(layout) if wanted.min_jerk > 0.0 else ():
+            if hand not in held:
+                quantity = partial(acceleration, hand, held[0] if held else None)
+                differ("min_jerk", p, 0.5 * wanted.min_jerk, JERK_UNIT, quantity, inset)
         if wanted.min_torque_change > 0.0:
-            terms.append(_torque_change_term(layout, builder, p, wanted.min_torque_change))
+            unit = CHANGE_UNIT * len(joints)
+            differ("min_torque_change", p, 0.5 * wanted.min_torque_change, unit, partial(torques, p), inset)
         if wanted.min_variance > 0.0:
-            terms.append(_variance_term(layout, builder, p, wanted.min_variance))
+            left = layout.timeline.duration_s - layout.timeline.gauss_frames(p, 2)
+            weight = wanted.min_variance * TORQUE_NOISE**2 / VARIANCE_UNIT
+            integrate("min_variance", p, weight, partial(noise, p), left**2)
     for p, phase in enumerate(phases):
         if wanted.torque > 0.0:
-            terms.append(_torque_term(layout, builder, p, wanted.torque))
+            integrate("torque", p, wanted.torque / (TORQUE_UNIT * len(joints)), partial(torques, p))
         if phase.contacts and wanted.contact_force > 0.0:
-            terms.append(_force_term(layout, builder, p, wanted.contact_force))
+            integrate("contact_force", p, wanted.contact_force, partial(force, phase.contacts[0]))
         if phase.contacts and wanted.contact_jerk > 0.0:
-            terms.append(_force_change_term(layout, builder, p, wanted.contact_jerk))
+            differ("contact_jerk", p, wanted.contact_jerk, 1.0, partial(force, phase.contacts[0]), 1.0)
     return terms
-
-
-def _torque_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
-    r""":math:`\int \sum \tau^2 dt` of the joints, (2.15) of [Fang2003]_, over their number."""
-    joints = np.setdiff1d(np.arange(layout.num_angles), layout.figure.root_angles)
-    at, shares = add_gauss_instants(layout, builder, phase)
-    weights = weight / (TORQUE_UNIT * len(joints)) * shares
-    return ResidualTerm("torque", (at,), weights, lambda s: (compute_torque_jet(layout, s, at, phase).columns(joints),))
-
-
-def _force_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
-    r""":math:`\int |f_c|^2 dt` in body weights, (2.18) of [Fang2003]_."""
-    contact = layout.timeline.phases[phase].contacts[0]
-    at, shares = add_gauss_instants(layout, builder, phase)
-    return ResidualTerm(
-        "contact_force", (at,), weight * shares, lambda s: (compute_support_wrench(s, at, contact, layout)[0],)
-    )
-
-
-def _force_change_term(layout: FullLayout, builder: InstantBuilder, phase: int, weight: float) -> ResidualTerm:
-    r""":math:`\sum_i |f_c(t_{i+1}) - f_c(t_i)|^2 / \Delta t_i` over the spans of a phase, (2.19) of [Fang2003]_.
-
-    The printed form does not divide by the step. No pair straddles a change of contact.
-    """
-    contact = layout.timeline.phases[phase].contacts[0]
-    low, high, steps = add_span_ends(layout, builder, phase)
-
-    def evaluate(state: BodyState) -> tuple[StateJet, StateJet]:
-        first, second = (compute_support_wrench(state, at, contact, layout)[0] for at in (low, high))
-        return first * -1.0, second
-
-    return ResidualTerm("contact_jerk", (low, high), weight / steps, evaluate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -86,18 +87,13 @@ def tilt_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[RowFam
         def evaluate(
             state: BodyState, _: FloatArray, foot: str = contact.point, normal: FloatArray = normal
         ) -> tuple[StateJet, Coefficients]:
-            joint, sole = (state.points[name][0].at(instants) for name in (joint_point_name(foot), foot))
+            joint, sole = (state.points[name][0].at(instants) for name in (foot + AT_JOINT, foot))
             return (joint - sole).apply_matrix(normal), None
 
         lower = np.full((len(instants), 1), TILT_ROW * np.cos(np.deg2rad(contact.max_tilt_deg)))
         label = f"tilt over {contact.point}"
         rows.append(RowFamily(instants, lower, np.full_like(lower, np.inf), (label,), evaluate))
     return rows
-
-
-def joint_point_name(point: str) -> str:
-    """Name under which the joint that carries a point is evaluated."""
-    return point + AT_JOINT
 
 
 def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) -> RowFamily:
@@ -111,7 +107,7 @@ def flight_rows(layout: FullLayout, flight: FlightUnknowns, instants: IntArray) 
 
         return _equality_rows(instants, shape, tuple(f"moment in flight about {'xyz'[i]}" for i in spins), rate)
     # The level is an unknown of the flight
-    columns = np.broadcast_to(layout.spin_columns(flight)[None, :, None], (*shape, 1))
+    columns = np.broadcast_to(flight.spin[None, :, None], (*shape, 1))
     scale = 1.0 / layout.spin_scale
 
     def level(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
@@ -129,21 +125,21 @@ def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[RowFamily]:
     for flight in layout.flights:
         if flight.before is not None:
             # The flight starts with the position and the velocity that the support gave it
-            at, phase = np.array([builder.add(flight.before, edges[flight.before + 1])]), flight.before
-            rows.append(_position_continuity_rows(layout, at, phase, flight, 0.0, "centre of mass at take-off"))
-            rows.append(_velocity_continuity_rows(layout, at, phase, flight, 0.0, "velocity at take-off"))
+            at = builder.add(flight.before, edges[flight.before + 1])
+            rows += [_continuity_rows(layout, at, flight, order, lands=False) for order in (0, 1)]
         if flight.after is not None:
             # It ends where the support begins; the velocity fits as the kind of impact allows
-            at, phase = np.array([builder.add(flight.after, edges[flight.after])]), flight.after
-            length = flight.end_s - flight.start_s
-            rows.append(_position_continuity_rows(layout, at, phase, flight, length, "centre of mass at touch-down"))
+            at = builder.add(flight.after, edges[flight.after])
+            rows.append(_continuity_rows(layout, at, flight, 0, lands=True))
             if impact == "none":
-                rows.append(_velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down"))
+                rows.append(_continuity_rows(layout, at, flight, 1, lands=True))
             if impact == "bounded":
-                rows += _bounded_impact_rows(layout, at, phase, flight)
-    for i in range(len(phases) - 1):
-        if phases[i].contacts and phases[i + 1].contacts:
-            rows += _hand_over_rows(layout, builder, i)
+                rows += _bounded_impact_rows(layout, at, flight.after, flight)
+    # Where one support hands over to the next both contacts hold at one instant, and neither slides there
+    for i, (before, after) in enumerate(pairwise(phases)):
+        if before.contacts and after.contacts and before.contacts[0].point != after.contacts[0].point:
+            at = builder.add(i + 1, edges[i + 1])
+            rows += [relative_rows(layout, at, before.contacts[0], after.contacts[0], order) for order in (0, 1)]
     return rows
 
 
@@ -161,43 +157,38 @@ def _axis_labels(layout: FullLayout, what: str) -> tuple[str, ...]:
     return tuple(f"{what} along {'xyz'[i]}" for i in layout.figure.axes)
 
 
-def _position_continuity_rows(
-    layout: FullLayout, at: IntArray, phase: int, flight: FlightUnknowns, after_s: float, label: str
-) -> RowFamily:
-    contact = layout.timeline.phases[phase].contacts[0]
-    axes = layout.figure.axes
-    plant, drop = np.asarray(contact.position), 0.5 * layout.gravity * after_s**2
-    place, speed = layout.place_columns(flight), layout.speed_columns(flight)
-    columns = np.stack([place, speed], axis=1)[None]
-    coefficients = np.broadcast_to([-POSITION_ROW, -POSITION_ROW * after_s], columns.shape)
-
-    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
-        jet = state.com.at(at) - state.points[contact.point][0].at(at) + (plant - drop)
-        met = jet.columns(axes) - (x[place] + after_s * x[speed])
-        return met * POSITION_ROW, coefficients
-
-    return _equality_rows(at, (1, len(axes)), _axis_labels(layout, label), evaluate, columns)
-
-
-def _velocity_continuity_rows(
+def _continuity_rows(
     layout: FullLayout,
     at: IntArray,
-    phase: int,
     flight: FlightUnknowns,
-    after_s: float,
-    label: str,
+    order: int,
+    *,
+    lands: bool,
     impulse: IntArray | None = None,
 ) -> RowFamily:
-    contact = layout.timeline.phases[phase].contacts[0]
-    axes, fall = layout.figure.axes, layout.gravity * after_s
-    speed = layout.speed_columns(flight)
-    columns = (speed[:, None] if impulse is None else np.stack([speed, impulse], axis=1))[None]
-    coefficients = np.full(columns.shape, -SPEED_ROW)
+    """The centre of mass (order 0), or its velocity (1), is at one instant that of the flight and that of the support.
+
+    An impulse at touch-down changes the velocity of the flight before it is compared.
+    """
+    phase = flight.after if lands else flight.before
+    assert phase is not None
+    contact, axes = layout.timeline.phases[phase].contacts[0], layout.figure.axes
+    after_s = flight.end_s - flight.start_s if lands else 0.0
+    if order == 0:
+        unknowns, factors, scale = [flight.place, flight.speed], np.array([1.0, after_s]), POSITION_ROW
+        offset = np.asarray(contact.position) - 0.5 * layout.gravity * after_s**2
+    else:
+        unknowns = [flight.speed] if impulse is None else [flight.speed, impulse]
+        factors, scale, offset = np.ones(len(unknowns)), SPEED_ROW, -(layout.gravity * after_s)
+    columns = np.stack(unknowns, axis=1)[None]
+    coefficients = np.broadcast_to(-scale * factors, columns.shape)
 
     def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
-        jet = state.com_velocity.at(at) - state.points[contact.point][1].at(at) - fall
-        return (jet.columns(axes) - x[columns[0]].sum(axis=1)) * SPEED_ROW, coefficients
+        com = (state.com, state.com_velocity)[order]
+        jet = com.at(at) - state.points[contact.point][order].at(at) + offset
+        return (jet.columns(axes) - (x[columns[0]] * factors).sum(axis=1)) * scale, coefficients
 
+    label = f"{('centre of mass', 'velocity')[order]} at {'touch-down' if lands else 'take-off'}"
     return _equality_rows(at, (1, len(axes)), _axis_labels(layout, label), evaluate, columns)
 
 
@@ -210,7 +201,7 @@ def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: F
     contact = layout.timeline.phases[phase].contacts[0]
     support = build_support(layout.timeline.phases[phase])
     axes, spins = layout.figure.axes, layout.figure.spins
-    impulse = next(c for p, c in layout.impulses if p == phase) + np.arange(len(axes))
+    impulse = next(own for p, own in layout.impulses if p == phase)
 
     def jump(x: FloatArray) -> FloatArray:
         value = np.zeros((1, 3))
@@ -231,58 +222,25 @@ def _bounded_impact_rows(layout: FullLayout, at: IntArray, phase: int, flight: F
         velocity = state.com_velocity.at(at) - state.points[contact.point][1].at(at)
         return velocity.apply_matrix(support.normal[None]), None
 
-    length = flight.end_s - flight.start_s
     zero, infinite = np.zeros((1, 1)), np.full((1, 1), np.inf)
     columns = np.broadcast_to(impulse, (1, len(spins), len(impulse)))
     labels = tuple(f"turn by the impulse about {'xyz'[i]}" for i in spins)
     return [
-        _velocity_continuity_rows(layout, at, phase, flight, length, "velocity at touch-down", impulse),
+        _continuity_rows(layout, at, flight, 1, lands=True, impulse=impulse),
         RowFamily(at, zero, infinite, ("impulse inside the friction cone",), cone, impulse[None, None]),
         _equality_rows(at, (1, len(spins)), labels, arm, columns),
         RowFamily(at, -infinite, zero, ("rebound at touch-down",), rebound),
     ]
 
 
-def _hand_over_rows(layout: FullLayout, builder: InstantBuilder, phase: int) -> list[RowFamily]:
-    """Both contacts hold at one instant, and neither slides there."""
-    old, new = (layout.timeline.phases[i].contacts[0] for i in (phase, phase + 1))
-    if old.point == new.point:
-        return []
-    at = np.array([builder.add(phase + 1, layout.timeline.edges[phase + 1])])
-    # The new point is at its plant while the old one still is, and does not move
-    apart = np.asarray(new.position) - np.asarray(old.position)
-    axes = layout.figure.axes
+def relative_rows(layout: FullLayout, at: IntArray, one: Contact, other: Contact, order: int) -> RowFamily:
+    """The point of a contact is at its plant while another's is (order 0), or does not move against it (order 1)."""
+    apart = np.asarray(other.position) - np.asarray(one.position) if order == 0 else np.zeros(3)
+    axes, scale = layout.figure.axes, (POSITION_ROW, SPEED_ROW)[order]
 
-    def place(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
-        jet = state.points[new.point][0].at(at) - state.points[old.point][0].at(at) - apart
-        return jet.columns(axes) * POSITION_ROW, None
+    def evaluate(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
+        jet = state.points[other.point][order].at(at) - state.points[one.point][order].at(at) - apart
+        return jet.columns(axes) * scale, None
 
-    def speed(state: BodyState, _: FloatArray) -> tuple[StateJet, Coefficients]:
-        jet = state.points[new.point][1].at(at) - state.points[old.point][1].at(at)
-        return jet.columns(axes) * SPEED_ROW, None
-
-    shape = (1, len(axes))
-    return [
-        _equality_rows(at, shape, _axis_labels(layout, f"reach of {new.point}"), place),
-        _equality_rows(at, shape, _axis_labels(layout, f"speed of {new.point}"), speed),
-    ]
-
-
-def second_contact_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[RowFamily]:
-    """Contacts of a phase beyond the first: their points keep their distance from it at the frames."""
-    contacts = layout.timeline.phases[phase].contacts
-    axes = layout.figure.axes
-    rows: list[RowFamily] = []
-    for other in contacts[1:]:
-        apart = np.asarray(other.position) - np.asarray(contacts[0].position)
-
-        def place(
-            state: BodyState, _: FloatArray, other: Contact = other, apart: FloatArray = apart
-        ) -> tuple[StateJet, Coefficients]:
-            first = state.points[contacts[0].point][0].at(instants)
-            return (state.points[other.point][0].at(instants) - first - apart).columns(axes) * POSITION_ROW, None
-
-        rows.append(
-            _equality_rows(instants, (len(instants), len(axes)), _axis_labels(layout, f"place of {other.point}"), place)
-        )
-    return rows
+    labels = _axis_labels(layout, f"{('place', 'speed')[order]} of {other.point}")
+    return _equality_rows(at, (len(at), len(axes)), labels, evaluate)

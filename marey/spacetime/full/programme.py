@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.numerics import solve_qp
-from marey.spacetime.full.body_state import BodyState, Derivatives, StateJet, compute_body_state, compute_body_values
+from marey.spacetime.full.body_state import AT_JOINT, BodyState, Derivatives, StateJet, compute_body_state
 from marey.spacetime.full.keys import find_point_bounds, key_rows
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.full.objectives import (
@@ -19,6 +19,7 @@ from marey.spacetime.full.objectives import (
     TORQUE_TERMS,
     QuadraticTerm,
     ResidualTerm,
+    add_gauss_instants,
     build_quadratic_terms,
     build_residual_terms,
     find_hands,
@@ -27,12 +28,12 @@ from marey.spacetime.full.physics_rows import (
     RowFamily,
     contact_rows,
     flight_rows,
-    joint_point_name,
     joint_rows,
-    second_contact_rows,
+    relative_rows,
     tilt_rows,
 )
 from marey.spacetime.full.sampling import Frames
+from marey.spacetime.style import Style, evaluate_style
 
 EvaluatedRows = list[tuple[StateJet, FloatArray | None]]
 
@@ -146,7 +147,7 @@ class HessianScatter:
         gradient = np.zeros(self._layout.num_unknowns)
         gradient[: self._curves] = 2.0 * RIDGE * points
         for term in self._quadratics:
-            gradient[: self._curves] += term.gradient(points)
+            gradient[: self._curves] += 2.0 * np.asarray(term.matrix @ (points - term.centre))
         entries = [self._constant]
         for term in self._residuals:
             # Gauss-Newton: 2 w J^T r and 2 w J^T J, J by the control points that an instant sees
@@ -172,7 +173,8 @@ PROBE_SPREAD: Final = 0.2  # [rad]
 class FullProgramme:
     """Minimise the objective of a problem subject to physics, contacts and keys, over angles alone.
 
-    Unknowns are those of :class:`Layout`, each divided by its scale.
+    Unknowns are those of :class:`FullLayout`, each divided by its scale. Styles add their mean over time to the
+    objective; they see the coordinates of the tree with the root at the origin: its place follows from contacts.
     """
 
     def __init__(
@@ -183,11 +185,29 @@ class FullProgramme:
         derivatives: Derivatives = "linear-time",
         reference: FloatArray | None = None,
         extra: Frames = (),
+        styles: tuple[Style, ...] = (),
     ) -> None:
         self.layout = layout
         self._derivatives: Derivatives = derivatives
         builder = InstantBuilder(layout.timeline)
-        self.families = _build_families(layout, builder, extra)
+        families: list[RowFamily] = []
+        for p, phase in enumerate(layout.timeline.phases):
+            # Frames of the physics: knots, what divides the spans, and what was asked for besides
+            times = layout.timeline.even_frames(p, layout.problem.frames_per_span)
+            times = np.unique(np.concatenate([times, [time for q, time in extra if q == p]]))
+            frames = builder.add(p, times)
+            flight = layout.flight_of(p)
+            if flight is not None:
+                families.append(flight_rows(layout, flight, frames))
+            else:
+                families.append(contact_rows(layout, p, frames))
+                families += tilt_rows(layout, p, frames)
+                # Contacts beyond the first keep their distance from it
+                families += [relative_rows(layout, frames[1:-1], phase.contacts[0], c, 0) for c in phase.contacts[1:]]
+        families += joint_rows(layout, builder)
+        for key in layout.problem.keys:
+            families += key_rows(layout, builder, key)
+        self.families = families
         self._residuals = build_residual_terms(layout, builder)
         self.instants: Instants = builder.build()
         self._scales = layout.scales
@@ -198,17 +218,30 @@ class FullProgramme:
         points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
         upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
         for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
-            points[joint_point_name(name)] = layout.figure.point(joint_point_name(name))
+            points[name + AT_JOINT] = layout.figure.point(name + AT_JOINT)
         self._points = tuple((name, dof, place) for name, (dof, place) in points.items())
         self._quadratics = build_quadratic_terms(layout, reference)
-        self.lower, self.upper = (bound / self._scales for bound in _bounds(layout))
-        self._cache: tuple[bytes, BodyState] | None = None
-        self._light: tuple[bytes, BodyState] | None = None
+        # Joint limits on control points; a body that never touches anything floats in place
+        bounds = [np.full(layout.num_unknowns, sign * np.inf) for sign in (-1.0, 1.0)]
+        for bound, ends in zip(bounds, find_point_bounds(layout), strict=True):
+            bound[: ends.size] = ends.ravel()
+            for flight in layout.flights:
+                if flight.before is None and flight.after is None:
+                    bound[flight.place] = np.asarray(layout.problem.start_com)[layout.figure.axes]
+                    bound[flight.speed] = 0.0
+        self.lower, self.upper = (bound / self._scales for bound in bounds)
+        # Styles are weighed at Gauss points of their own, by the share of the time that each stands for
+        self._styles, gauss = styles, InstantBuilder(layout.timeline)
+        seconds = [add_gauss_instants(layout, gauss, p)[1] for p in range(len(layout.timeline.phases))]
+        self._style_instants = gauss.build()
+        self._style_shares = np.concatenate(seconds) / layout.timeline.duration_s
+        self._known: dict[bool, tuple[bytes, BodyState]] = {}  # last states, with derivatives and without
         self._has_torques = any(term.name in TORQUE_TERMS for term in self._residuals)
         self._place_rows(guess)
         self._hessian = HessianScatter(layout, self.instants, self._quadratics, self._residuals, self._scales)
 
     def _place_rows(self, guess: FloatArray) -> None:
+        """Find the pattern of the Jacobian, and ends and names of the rows."""
         # Entries that are zero at random states are zero by structure
         probes = np.random.default_rng(0).normal(scale=PROBE_SPREAD, size=(PROBES, guess.size))
         self._scatter = JacobianScatter(self.layout, self.instants, self.families)
@@ -216,71 +249,66 @@ class FullProgramme:
         for probe in probes:
             used |= self._scatter.entries(self._jets(guess + probe)) != 0.0
         self._scatter.keep(used, self._scales)
-        values = self._all_values(self._jets(guess))
-        lower, upper = (self._flat([getattr(f, end) for f in self.families]) for end in ("lower", "upper"))
-        empty = ~self._scatter.is_kept
+        kept = self._scatter.is_kept
+        # Phase, time and quantity of every row
+        phases, names = self.layout.timeline.phases, list[str]()
+        for family in self.families:
+            for i in family.instants:
+                place = f"{phases[self.instants.phases[i]].name} at {self.instants.times[i]:.2f} s"
+                names += [f"{place}: {label}" for label in family.labels]
+        self._names = [name for name, is_kept in zip(names, kept, strict=True) if is_kept]
         # A row that no unknown changes must hold as it is
-        wrong = np.flatnonzero(empty & ((values < lower - 1e-9) | (values > upper + 1e-9)))
+        values = self._flat([jet.value for jet, _ in self._jets(guess)])
+        lower, upper = (self._flat([getattr(f, end) for f in self.families]) for end in ("lower", "upper"))
+        wrong = np.flatnonzero(~kept & ((values < lower - 1e-9) | (values > upper + 1e-9)))
         if wrong.size:
-            raise InputError(f"{self._all_names()[wrong[0]]} cannot be changed by this character", "Leave it out")
-        self.row_lower, self.row_upper = lower[self._scatter.is_kept], upper[self._scatter.is_kept]
+            raise InputError(f"{names[wrong[0]]} cannot be changed by this character", "Leave it out")
+        self.row_lower, self.row_upper = lower[kept], upper[kept]
         linear = self._flat([np.full(f.lower.shape, f.is_linear) for f in self.families]) > 0.5
-        self.is_linear: BoolArray = linear[self._scatter.is_kept]
-        self._names = [n for n, kept in zip(self._all_names(), self._scatter.is_kept, strict=True) if kept]
+        self.is_linear: BoolArray = linear[kept]
 
     @staticmethod
     def _flat(blocks: list[FloatArray]) -> FloatArray:
         return np.concatenate([np.asarray(b, dtype=np.float64).ravel() for b in blocks]) if blocks else np.zeros(0)
 
-    def _all_names(self) -> list[str]:
-        phases = self.layout.timeline.phases
-        names: list[str] = []
-        for family in self.families:
-            for i in family.instants:
-                place = f"{phases[self.instants.phases[i]].name} at {self.instants.times[i]:.2f} s"
-                names += [f"{place}: {label}" for label in family.labels]
-        return names
+    def state(self, x: FloatArray, *, derivatives: bool = True) -> BodyState:
+        """Jets of the body at the instants of the programme, at unscaled unknowns.
 
-    def state(self, x: FloatArray) -> BodyState:
-        """Jets of the body at the instants of the programme, at unscaled unknowns."""
-        key = x.tobytes()
-        if self._cache is None or self._cache[0] != key:
-            curves = self.instants.curves(self.layout.points(x))
-            self._cache = (key, compute_body_state(self.layout.figure, curves, self._points, self._derivatives))
-        return self._cache[1]
+        Derivatives that are known already, or that torques need for their values, are given also where not asked for.
+        """
+        key, is_full = x.tobytes(), derivatives or self._has_torques
+        for kind in (True, is_full):
+            if kind in self._known and self._known[kind][0] == key:
+                return self._known[kind][1]
+        curves, method = self.instants.curves(self.layout.points(x)), self._derivatives if is_full else None
+        self._known[is_full] = key, compute_body_state(self.layout.figure, curves, self._points, method)
+        return self._known[is_full][1]
 
-    def _value_state(self, x: FloatArray) -> BodyState:
-        """The same without derivatives, unless they are known already or torques need them for their values."""
-        key = x.tobytes()
-        if self._has_torques or (self._cache is not None and self._cache[0] == key):
-            return self.state(x)
-        if self._light is None or self._light[0] != key:
-            curves = self.instants.curves(self.layout.points(x))
-            self._light = (key, compute_body_values(self.layout.figure, curves, self._points))
-        return self._light[1]
-
-    def _jets(self, x: FloatArray, state: BodyState | None = None) -> list[tuple[StateJet, FloatArray | None]]:
-        state = self.state(x) if state is None else state
+    def _jets(self, x: FloatArray, *, derivatives: bool = True) -> EvaluatedRows:
+        state = self.state(x, derivatives=derivatives)
         return [family.evaluate(state, x) for family in self.families]
-
-    def _all_values(self, jets: list[tuple[StateJet, FloatArray | None]]) -> FloatArray:
-        return self._flat([jet.value for jet, _ in jets])
 
     def values(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Objective and rows ``(m,)`` at scaled unknowns."""
         real = x * self._scales
-        rows = self._all_values(self._jets(real, self._value_state(real)))[self._scatter.is_kept]
-        return sum(self.terms(real).values()), rows
+        rows = self._flat([jet.value for jet, _ in self._jets(real, derivatives=False)])
+        return sum(self.terms(real).values()), rows[self._scatter.is_kept]
 
     def terms(self, real: FloatArray) -> dict[str, float]:
         """Each term of the objective by name, at unscaled unknowns."""
         points = real[: self.layout.num_curve_unknowns]
-        found = {term.name: term.value(points) for term in self._quadratics}
+        found: dict[str, float] = {}
+        for term in self._quadratics:
+            away = points - term.centre
+            found[term.name] = float(away @ (term.matrix @ away))
         for term in self._residuals:
-            jets = term.evaluate(self._value_state(real))
+            jets = term.evaluate(self.state(real, derivatives=False))
             total = np.sum([jet.value for jet in jets], axis=0)
             found[term.name] = found.get(term.name, 0.0) + float(term.weights @ (total * total).sum(axis=1))
         found["ridge"] = RIDGE * float(points @ points)
+        if self._styles:
+            costs = [evaluate_style(style, *self._style_states(real))[0] for style in self._styles]
+            found["style"] = sum(float(self._style_shares @ cost) for cost in costs)
         return found
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, Any, Any]:
@@ -289,7 +317,22 @@ class FullProgramme:
         jets = self._jets(real)
         jacobian = self._scatter.matrix(jets)
         gradient, hessian = self._hessian.evaluate(real, self.state(real))
+        # Slopes of the styles by the four control points about each instant; their own Hessian is left out
+        layout, near = self.layout, self._style_instants.first[:, None] + np.arange(4)
+        pull = np.zeros((layout.num_points, layout.num_angles))
+        for style in self._styles:
+            for order, slopes in enumerate(evaluate_style(style, *self._style_states(real))[1:]):
+                shares = self._style_shares[:, None] * slopes[:, layout.figure.angles]
+                np.add.at(pull, near, self._style_instants.basis[order][:, :, None] * shares[:, None])
+        if self._styles:
+            gradient[: pull.size] += pull.ravel() * self._scales[: pull.size]
         return gradient, hessian, jacobian
+
+    def _style_states(self, real: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Coordinates of the tree, their rates and accelerations at the instants of the styles."""
+        q, qd, qdd = self._style_instants.curves(self.layout.points(real))
+        figure = self.layout.figure
+        return figure.coordinates(q), figure.coordinates(qd), figure.coordinates(qdd)
 
     def row_name(self, index: int) -> str:
         """Phase, time and quantity of a row."""
@@ -317,36 +360,3 @@ class FullProgramme:
                 step = solve_qp(H, np.zeros(count), A[used], gaps[0][used], gaps[1][used], bounds=(low, high))
                 points[own] += step.x if step.is_solved else 0.0
         return points
-
-
-def _build_families(layout: FullLayout, builder: InstantBuilder, extra: Frames) -> list[RowFamily]:
-    families: list[RowFamily] = []
-    for p, phase in enumerate(layout.timeline.phases):
-        # Frames of the physics: knots, what divides the spans, and what was asked for besides
-        times = layout.timeline.even_frames(p, layout.problem.frames_per_span)
-        times = np.unique(np.concatenate([times, [time for q, time in extra if q == p]]))
-        frames = np.array([builder.add(p, float(t)) for t in times], dtype=np.int64)
-        flight = layout.flight_of(p)
-        if flight is not None:
-            families.append(flight_rows(layout, flight, frames))
-        else:
-            families.append(contact_rows(layout, p, frames))
-            families += tilt_rows(layout, p, frames)
-            families += second_contact_rows(layout, p, frames[1:-1] if len(phase.contacts) > 1 else frames)
-    families += joint_rows(layout, builder)
-    for key in layout.problem.keys:
-        families += key_rows(layout, builder, key)
-    return families
-
-
-def _bounds(layout: FullLayout) -> tuple[FloatArray, FloatArray]:
-    """Limits of the unknowns: joint limits on control points; a body that never touches anything floats in place."""
-    lower, upper = find_point_bounds(layout)
-    low, high = (np.full(layout.num_unknowns, sign * np.inf) for sign in (-1.0, 1.0))
-    low[: lower.size], high[: upper.size] = lower.ravel(), upper.ravel()
-    for flight in layout.flights:
-        if flight.before is None and flight.after is None:
-            place = np.asarray(layout.problem.start_com)[layout.figure.axes]
-            low[layout.place_columns(flight)] = high[layout.place_columns(flight)] = place
-            low[layout.speed_columns(flight)] = high[layout.speed_columns(flight)] = 0.0
-    return low, high

@@ -16,7 +16,7 @@ from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_
 from marey.motion import Contacts, Motion
 from marey.spacetime.full.body_state import Character
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
-from marey.spacetime.problem.solution import SolutionTrack
+from marey.spacetime.problem.solution import SolutionTrack, frame_instants
 from marey.spacetime.problem.support import build_support
 
 
@@ -40,8 +40,8 @@ def sample_track(layout: FullLayout, x: FloatArray, instants: Instants) -> Solut
             # The centre of mass falls from where the support before, or the unknowns of the flight, let it go
             if flight.before is None:
                 start, speed = np.zeros(3), np.zeros(3)
-                start[figure.axes] = x[layout.place_columns(flight)]
-                speed[figure.axes] = x[layout.speed_columns(flight)]
+                start[figure.axes] = x[flight.place]
+                speed[figure.axes] = x[flight.speed]
             else:
                 edge = float(layout.timeline.edges[flight.before + 1])
                 start, speed, _ = compute_support_com(layout, x, flight.before, edge)
@@ -94,24 +94,20 @@ def set_flight_unknowns(layout: FullLayout, x: FloatArray) -> FloatArray:
             place = start
             if end is not None:
                 speed = (end - start - drop) / length
-        x[layout.place_columns(flight)], x[layout.speed_columns(flight)] = place[axes], speed[axes]
+        x[flight.place], x[flight.speed] = place[axes], speed[axes]
         # The angular momentum is the mean over the flight
         builder = InstantBuilder(timeline)
         for phase in flight.phases:
-            for time in timeline.gauss_frames(phase, 2):
-                builder.add(phase, float(time))
+            builder.add(phase, timeline.gauss_frames(phase, 2))
         states = [figure.coordinates(curve) for curve in builder.build().curves(layout.points(x))]
         whole = compute_aggregate(figure.tree, states[0], states[1], states[2], gravity=0.0)
-        x[layout.spin_columns(flight)] = np.asarray(whole.angular_momentum).mean(axis=0)[figure.spins]
+        x[flight.spin] = np.asarray(whole.angular_momentum).mean(axis=0)[figure.spins]
     return x
 
 
 def motion_from_unknowns(layout: FullLayout, x: FloatArray, rate_hz: float, name: str) -> Motion:
     """The motion at a frame rate, with its contact track; the last frame is at or before the end."""
-    count = int(np.floor(layout.timeline.duration_s * rate_hz + 1e-6)) + 1
-    times = np.minimum(np.arange(count) / rate_hz, layout.timeline.duration_s)
-    edges = layout.timeline.edges
-    phases = np.clip(np.searchsorted(edges, times + 1e-9, side="right") - 1, 0, len(edges) - 2)
+    times, phases = frame_instants(layout.timeline.edges, rate_hz)
     builder = InstantBuilder(layout.timeline)
     for phase, time in zip(phases, times, strict=True):
         builder.add(int(phase), float(time))
@@ -119,7 +115,7 @@ def motion_from_unknowns(layout: FullLayout, x: FloatArray, rate_hz: float, name
     # Contact track: what the contacts of each phase hold
     held = [{n for c in phase.contacts for n in contact_track_names(c.point)} for phase in layout.timeline.phases]
     names = tuple(sorted({name for points in held for name in points}))
-    active = np.array([[n in held[p] for n in names] for p in phases], dtype=bool).reshape(count, len(names))
+    active = np.array([[n in held[p] for n in names] for p in phases], dtype=bool).reshape(len(times), len(names))
     contacts = Contacts(names, active) if names else None
     return replace(layout.figure.tree.to_motion(track.q, rate_hz, contacts), name=name)
 
@@ -141,12 +137,7 @@ Frames = tuple[tuple[int, float], ...]  # phase and time [s]
 
 
 def find_weak_instants(layout: FullLayout, x: FloatArray) -> Frames:
-    """Instants of a dense grid where contacts cannot give what is needed: the worst of each stretch of them.
-
-    Args:
-        layout: the unknowns.
-        x: a solution, unscaled.
-    """
+    """Instants of a dense grid where contacts cannot give what a solution needs: the worst of each stretch."""
     found: list[tuple[int, float]] = []
     for p, (times, excess) in enumerate(_phase_excesses(layout, x)):
         above = excess > ALLOWED_EXCESS
@@ -224,21 +215,19 @@ def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
     return points
 
 
-def build_flat_guess(layout: FullLayout) -> FloatArray:
-    """Unknowns of the flat guess: every angle constant, or linear in time between the pose keys that name it.
+def build_guess(layout: FullLayout, motion: Motion | None = None) -> FloatArray:
+    """Unknowns of the flat guess, or those nearest to a motion that is stretched to the length of the problem.
 
-    Root positions follow from the contacts; flights start with the ballistic velocity between their supports.
-    """
-    return append_flights(layout, interpolate_pose_keys(layout))
-
-
-def guess_from_motion(layout: FullLayout, motion: Motion) -> FloatArray:
-    """Unknowns nearest to a motion, stretched to the length of the problem.
+    In the flat guess every angle is constant, or linear in time between the pose keys that name it. Root positions
+    follow from the contacts; flights start with the ballistic velocity between their supports.
 
     Raises:
         InputError: the motion has another skeleton.
     """
-    tree = layout.figure.tree
+    x, tree = np.zeros(layout.num_unknowns), layout.figure.tree
+    if motion is None:
+        x[: layout.num_curve_unknowns] = interpolate_pose_keys(layout).ravel()
+        return set_flight_unknowns(layout, x)
     if motion.skeleton.names != tree.skeleton.names:
         raise InputError(
             f"the warm start '{motion.name}' has {motion.skeleton.num_joints} joints of another skeleton",
@@ -248,11 +237,5 @@ def guess_from_motion(layout: FullLayout, motion: Motion) -> FloatArray:
         raise InputError(f"the warm start has {motion.num_frames} frames", "It needs at least four")
     angles = tree.from_motion(motion)[:, layout.figure.angles]
     times = np.linspace(0.0, layout.timeline.duration_s, len(angles))
-    return append_flights(layout, layout.timeline.spline.fit(times, angles, smoothing=1e-6))
-
-
-def append_flights(layout: FullLayout, points: FloatArray) -> FloatArray:
-    """Append place, speed and spin of every flight to control points ``(K, D)``."""
-    x = np.zeros(layout.num_unknowns)
-    x[: layout.num_curve_unknowns] = points.ravel()
+    x[: layout.num_curve_unknowns] = layout.timeline.spline.fit(times, angles, smoothing=1e-6).ravel()
     return set_flight_unknowns(layout, x)

@@ -8,8 +8,9 @@ where to go; every problem after the first starts at the last solution.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from marey.base import FloatArray
 from marey.dynamics import JointTree
 from marey.motion import Motion
-from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
+from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
 from marey.spacetime.full.body_state import Character, Derivatives
 from marey.spacetime.full.layout import FullLayout, refine_layout, refine_unknowns
 from marey.spacetime.full.programme import FullProgramme
@@ -25,17 +26,18 @@ from marey.spacetime.full.sampling import (
     GROSS_EXCESS,
     MAX_REFINEMENTS,
     Frames,
-    build_flat_guess,
+    build_guess,
     compute_worst_excess,
     find_weak_instants,
-    guess_from_motion,
     motion_from_unknowns,
     sample_track,
     set_flight_unknowns,
 )
+from marey.spacetime.full.simplified import SimplifiedProgramme
 from marey.spacetime.full.validation import validate_full
 from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.spacetime.problem.solution import SpacetimeResult, check_solution
+from marey.spacetime.style import Style
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
@@ -43,11 +45,10 @@ COARSE_ADVICE = "The finer spline was not solved; the motion is that of the coar
 BETWEEN_FRAMES_ADVICE = "It holds at its frames, not between them: raise frames_per_span or refine, or shorten span_s."
 CHECK_PER_SPAN = 8  # samples of the dense check in a span: four times the two frames of the solver
 
-OnIteration = Callable[[SQPIteration], bool | None]
 Solution = TypeVar("Solution")  # of a problem at some durations, in either space
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FullOptions:
     """Options of the solver, apart from the problem."""
 
@@ -56,6 +57,8 @@ class FullOptions:
     on_iteration: OnIteration | None = None
     time_limit_s: float | None = None
     penalty: float = 10.0
+    styles: tuple[Style, ...] = ()  # costs of a state, added to the objective
+    S: FloatArray | None = None  # (D, d) of a simplified character
 
     def warm(self) -> FullOptions:
         """Options of a search whose start is nearly a solution."""
@@ -99,18 +102,13 @@ def solve_full(
 ) -> FullSolution:
     """Solve a problem with fixed durations; does not raise if it does not converge.
 
-    Args:
-        problem: what is wanted.
-        tree: the character.
-        options: how to solve it.
-        warm_start: motion to begin at, instead of the flat guess.
-        start: unscaled unknowns to begin at.
+    The search begins at ``start`` (unscaled unknowns), at the motion ``warm_start``, or at the flat guess.
     """
     options, began = options or FullOptions(), time.perf_counter()
     layout = FullLayout.from_problem(problem, Character.from_tree(tree))
     validate_full(layout)
     if start is None:
-        start = build_flat_guess(layout) if warm_start is None else guess_from_motion(layout, warm_start)
+        start = build_guess(layout, warm_start)
     reference = start if problem.objective.reference > 0.0 else None
     programme = _build_programme(layout, start, options, reference)
     start = set_flight_unknowns(layout, programme.settle_linear_rows(start))
@@ -125,11 +123,7 @@ def refine_solution(
 ) -> FullSolution:
     """Halve the spans as often as the problem asks, each time from the last solution; the last solved one is kept.
 
-    Args:
-        solution: on the coarse spline.
-        options: how to solve.
-        began: of ``time.perf_counter``, for the time limit.
-        reference: unknowns of the motion to stay near, in the layout of the solution.
+    ``began`` is of ``time.perf_counter``; ``reference`` are unknowns of the motion to stay near, in the same layout.
     """
     for _ in range(solution.layout.problem.refine if solution.answer.is_solved else 0):
         layout, x = refine_layout(solution.layout), refine_unknowns(solution.layout, solution.x)
@@ -155,17 +149,20 @@ def _build_programme(
     layout: FullLayout, guess: FloatArray, options: FullOptions, reference: FloatArray | None, extra: Frames = ()
 ) -> FullProgramme:
     near = None if reference is None else layout.points(reference)
-    return FullProgramme(layout, guess, derivatives=options.derivatives, reference=near, extra=extra)
+    return FullProgramme(
+        layout, guess, derivatives=options.derivatives, reference=near, extra=extra, styles=options.styles
+    )
 
 
 def _solve_programme(
     programme: FullProgramme, start: FloatArray, options: FullOptions, began: float, old: SQPResult | None = None
 ) -> SQPResult:
     """Solve from unscaled unknowns within what is left of the quotas; iterations are added to those of ``old``."""
-    spent = 0 if old is None else old.iterations
+    spent, x = 0 if old is None else old.iterations, start / programme.layout.scales
+    simple = None if options.S is None else SimplifiedProgramme(programme, programme.layout, options.S)
     answer = solve_sqp(
-        programme,
-        start / programme.layout.scales,
+        programme if simple is None else simple,
+        x if simple is None else simple.reduce(x),
         method="fang2003" if options.solver == "fang2003" else "sl1qp",
         max_iterations=max(programme.layout.problem.max_iterations - spent, 1),
         time_limit_s=options.left_s(began),
@@ -173,6 +170,8 @@ def _solve_programme(
         on_iteration=options.on_iteration,
         on_failure="return",
     )
+    if simple is not None:
+        answer = replace(answer, x=simple.expand(answer.x))
     if old is None:
         return answer
     return replace(answer, iterations=spent + answer.iterations, history=old.history + answer.history)
@@ -257,9 +256,8 @@ def solve_durations(
     def solve(best: FullSolution, durations: FloatArray) -> FullSolution:
         """Solve at other durations, from the last solution."""
         nonlocal spent
-        layout, left = best.layout, replace(options, time_limit_s=options.left_s(began))
-        other = replace_durations(layout.problem, free, durations, _count_spans(layout, free))
-        found = solve_full(other, tree, left, start=best.x)
+        left = replace(options, time_limit_s=options.left_s(began))
+        found = solve_full(_retime(best.layout, free, durations), tree, left, start=best.x)
         spent += found.answer.iterations
         return found
 
@@ -269,7 +267,7 @@ def solve_durations(
             np.array([problem.phases[i].duration_s for i in free]),
             np.array([problem.phases[i].duration_range_s for i in free], dtype=np.float64),
             value=lambda found: found.answer.objective if found.answer.is_solved else np.inf,
-            slope=lambda found: compute_duration_slope(found, free),
+            lagrangian=lambda found, durations: compute_lagrangian(found, free, durations),
             solve=solve,
             is_over=lambda: options.is_over(began),
         )
@@ -282,13 +280,47 @@ def solve_durations(
     return build_full_result(solution, began, spent + solution.answer.iterations - coarse)
 
 
+def _retime(layout: FullLayout, free: list[int], durations: FloatArray) -> SpacetimeProblem:
+    return replace_durations(layout.problem, free, durations, [len(layout.timeline.breaks(i)) - 1 for i in free])
+
+
+def replace_durations(
+    problem: SpacetimeProblem, free: list[int], durations: FloatArray, spans: Sequence[int]
+) -> SpacetimeProblem:
+    """Change some durations; knots keep their number, so that control points keep their meaning."""
+    phases = list(problem.phases)
+    for i, duration, count in zip(free, durations, spans, strict=True):
+        span = float(duration) / float(count)
+        phases[i] = replace(phases[i], duration_s=float(duration), span_s=span * (1.0 + 1e-12))
+    return replace(problem, phases=tuple(phases))
+
+
+def compute_lagrangian(solution: FullSolution, free: list[int], durations: FloatArray) -> float:
+    r""":math:`f + \lambda^T c` at the solution's unknowns, with other durations of the free phases."""
+    layout = FullLayout.from_problem(_retime(solution.layout, free, durations), solution.layout.figure)
+    # Extra frames keep their shares of their phases
+    old, new = solution.layout.timeline.edges, layout.timeline.edges
+    shares = [(p, (t - old[p]) / (old[p + 1] - old[p])) for p, t in solution.extra]
+    extra = tuple((p, float(new[p] + share * (new[p + 1] - new[p]))) for p, share in shares)
+    value, rows = FullProgramme(layout, solution.start, extra=extra).values(solution.answer.x)
+    return value + float(solution.answer.multipliers @ rows)
+
+
+def compute_duration_slope(durations: FloatArray, lagrangian: Callable[[FloatArray], float]) -> FloatArray:
+    r"""How the best value changes with each duration ``(n,)`` [1/s]: :math:`dV/dT = \partial L/\partial T`."""
+    slope = np.zeros(len(durations))
+    for k, step in enumerate(np.diag(DURATION_STEP * durations)):
+        slope[k] = (lagrangian(durations + step) - lagrangian(durations - step)) / (2.0 * step[k])
+    return slope
+
+
 def descend_durations(
     best: Solution,
     durations: FloatArray,
     ranges: FloatArray,
     *,
     value: Callable[[Solution], float],
-    slope: Callable[[Solution], FloatArray],
+    lagrangian: Callable[[Solution, FloatArray], float],
     solve: Callable[[Solution, FloatArray], Solution],
     is_over: Callable[[], bool],
 ) -> Solution:
@@ -299,73 +331,28 @@ def descend_durations(
         durations: these ``(n,)`` [s].
         ranges: lowest and highest of each ``(n, 2)`` [s].
         value: objective of a solution; infinite if it is none.
-        slope: of the value by the durations ``(n,)`` [1/s].
+        lagrangian: of a solution's motion at other durations.
         solve: solves at other durations, from a solution.
         is_over: whether the time is spent.
     """
-    direction, step = slope(best), FIRST_STEP
+    low, high = ranges.T
+    slope, step = compute_duration_slope(durations, partial(lagrangian, best)), FIRST_STEP
     for _ in range(MAX_SOLVES - 1):
-        move = descent_direction(direction, durations, *ranges.T) * step
+        # Direction of falling value as a share of each duration, largest part one; none through a bound
+        move = -slope * durations**2
+        blocked = ((durations <= low) & (move < 0.0)) | ((durations >= high) & (move > 0.0))
+        move = np.where(blocked, 0.0, move)
+        largest = np.abs(move / durations).max(initial=0.0)
+        move = (move / largest if largest > 0.0 else move) * step
         if is_over() or step < SHORTEST_STEP or np.abs(move).max(initial=0.0) < 1e-9:
             break
-        trial = np.clip(durations + move, *ranges.T)
+        trial = np.clip(durations + move, low, high)
         found = solve(best, trial)
         if not value(found) < value(best):
             step *= 0.35
             continue
         # A slope that turned round tells that the step was too long
-        before, direction = direction, slope(found)
-        best, durations = found, trial
-        step *= 0.5 if float(direction @ before) < 0.0 else 1.5
+        best, durations, before = found, trial, slope
+        slope = compute_duration_slope(durations, partial(lagrangian, best))
+        step *= 0.5 if float(slope @ before) < 0.0 else 1.5
     return best
-
-
-def replace_durations(
-    problem: SpacetimeProblem, free: list[int], durations: FloatArray, spans: FloatArray
-) -> SpacetimeProblem:
-    """Change some durations; knots keep their number, so that control points keep their meaning."""
-    phases = list(problem.phases)
-    for i, duration, count in zip(free, durations, spans, strict=True):
-        span = float(duration) / float(count)
-        phases[i] = replace(phases[i], duration_s=float(duration), span_s=span * (1.0 + 1e-12))
-    return replace(problem, phases=tuple(phases))
-
-
-def _count_spans(layout: FullLayout, free: list[int]) -> FloatArray:
-    return np.array([len(layout.timeline.breaks(i)) - 1 for i in free], dtype=np.float64)
-
-
-def compute_duration_slope(solution: FullSolution, free: list[int]) -> FloatArray:
-    """How the best value changes with the duration of each free phase ``(n,)`` [1/s]."""
-    layout = solution.layout
-    counts = _count_spans(layout, free)
-    now = np.array([layout.problem.phases[i].duration_s for i in free])
-    slope = np.zeros(len(free))
-    for k in range(len(free)):
-        ends: list[float] = []
-        for sign in (1.0, -1.0):
-            moved = now.copy()
-            moved[k] *= 1.0 + sign * DURATION_STEP
-            problem = replace_durations(layout.problem, free, moved, counts)
-            ends.append(_lagrangian(FullLayout.from_problem(problem, layout.figure), solution))
-        slope[k] = (ends[0] - ends[1]) / (2.0 * DURATION_STEP * now[k])
-    return slope
-
-
-def _lagrangian(layout: FullLayout, solution: FullSolution) -> float:
-    r""":math:`f + \lambda^T c` at the solution's unknowns on another time line."""
-    # Extra frames keep their shares of their phases
-    old, new = solution.layout.timeline.edges, layout.timeline.edges
-    shares = [(p, (t - old[p]) / (old[p + 1] - old[p])) for p, t in solution.extra]
-    extra = tuple((p, float(new[p] + share * (new[p + 1] - new[p]))) for p, share in shares)
-    value, rows = FullProgramme(layout, solution.start, extra=extra).values(solution.answer.x)
-    return value + float(solution.answer.multipliers @ rows)
-
-
-def descent_direction(slope: FloatArray, durations: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Direction of falling value as a share of each duration, largest part one; none through a bound."""
-    move = -slope * durations**2
-    blocked = ((durations <= low) & (move < 0.0)) | ((durations >= high) & (move > 0.0))
-    move = np.where(blocked, 0.0, move)
-    largest = np.abs(move / durations).max(initial=0.0)
-    return move / largest if largest > 0.0 else move

@@ -111,7 +111,6 @@ def validate_full(layout: FullLayout) -> None:
             goal = Contact(key.point, (x, y, z))
             _check_pair(figure, phase.contacts[0], goal, f"(a key in phase '{phase.name}')")
     _check_contradictions(layout)
-    _check_bounds(layout)
 
 
 def _require_finite(values: float | Iterable[float | None] | None, what: str) -> None:
@@ -169,7 +168,15 @@ def _check_key(key: Key, problem: SpacetimeProblem) -> None:
 
 def _max_distance(figure: Character, one: str, other: str) -> float:
     """Farthest two named points can be apart [m]: the lengths of the segments between them, stretched."""
-    a, b = _joint_chain(figure, one), _joint_chain(figure, other)
+    # Joints from the root to each point, with their offsets
+    chains: list[list[tuple[int, FloatArray]]] = []
+    for point in (one, other):
+        chain, dof = list[tuple[int, FloatArray]](), figure.point(point)[0]
+        while dof >= 0:
+            chain.append((dof, figure.tree.offsets[dof]))
+            dof = int(figure.tree.parents[dof])
+        chains.append(chain[::-1])
+    a, b = chains
     # The common part of both chains does not count, the rest is stretched out
     shared = len([1 for (i, _), (j, _) in zip(a, b, strict=False) if i == j])
     ends = [figure.point(name)[1] for name in (one, other)]
@@ -181,16 +188,6 @@ def _max_distance(figure: Character, one: str, other: str) -> float:
         if shared < len(chain):
             length += float(np.linalg.norm(end)) + sum(float(np.linalg.norm(step)) for _, step in chain[shared + 1 :])
     return length
-
-
-def _joint_chain(figure: Character, point: str) -> list[tuple[int, FloatArray]]:
-    """Joints from the root to a point with their offsets; joints at the same place are one."""
-    chain: list[tuple[int, FloatArray]] = []
-    dof = figure.point(point)[0]
-    while dof >= 0:
-        chain.append((dof, figure.tree.offsets[dof]))
-        dof = int(figure.tree.parents[dof])
-    return chain[::-1]
 
 
 def _check_pair(figure: Character, one: Contact, other: Contact, where: str) -> None:
@@ -205,7 +202,7 @@ def _check_pair(figure: Character, one: Contact, other: Contact, where: str) -> 
 
 
 def _check_contradictions(layout: FullLayout) -> None:
-    """Two keys with different values of one coordinate at one instant."""
+    """Keys that leave a coordinate no value: at one instant, or inside its limits."""
     seen: dict[tuple[str, float, int], tuple[Key, float, float]] = {}
     for key in layout.problem.keys:
         if key.at is None or key.kind not in ("pose", "range", "turn", "velocity"):
@@ -216,23 +213,15 @@ def _check_contradictions(layout: FullLayout) -> None:
             # Two keys on one coordinate at one instant must leave a common value
             other = seen.get((family, time, i))
             if other is not None and (low > other[2] + SAME_ANGLE_RAD or high < other[1] - SAME_ANGLE_RAD):
-                first = other[0]
+                first, ends = other[0], (other[1:], (low, high))
+                one, two = (f"{a:g}" if a == b else f"{a:g} to {b:g}" for a, b in ends)
                 raise InputError(
                     f"keys '{first.kind}' in phase '{first.phase}' and '{key.kind}' in phase '{key.phase}' contradict: "
-                    f"{layout.figure.names[i]} cannot be {_format_range(other[1], other[2])} "
-                    f"and {_format_range(low, high)} "
-                    f"at {time:.2f} s",
+                    f"{layout.figure.names[i]} cannot be {one} and {two} at {time:.2f} s",
                     "Change one of them",
                 )
             seen[(family, time, i)] = (key, low, high)
-
-
-def _format_range(low: float, high: float) -> str:
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
-
-
-def _check_bounds(layout: FullLayout) -> None:
-    """Keys that leave a coordinate no room inside its limits."""
+    # Control points bound the curve, so their ranges must have room
     lower, upper = find_point_bounds(layout)
     empty = np.argwhere(lower > upper + SAME_ANGLE_RAD)
     if empty.size:

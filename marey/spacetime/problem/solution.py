@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
-from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
+from marey.base import FloatArray, IntArray
+from marey.dynamics import GRAVITY, JointTree, compute_aggregate, compute_point_motion
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration
-from marey.spacetime.problem.definition import ProblemPhase, SpacetimeProblem
+from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.spacetime.problem.support import MOMENT_LABELS, build_support
 
-STANDARD_GRAVITY = 9.81  # [m/s^2]
 MIN_LOAD = 0.2  # [mg] normal force above which the pressure point counts
 SPIN_FLOOR = 5.0  # [kg m^2/s] momentum below which drift is measured against this
 
@@ -74,11 +73,11 @@ class SolutionTrack:
 class GroundExcess:
     """What the contacts of a motion were found to exceed."""
 
-    cone: float = 0.0  # [mg] beyond friction, or beyond the strength of a grip
-    cop: float = 0.0  # [m] pressure point outside the support
-    moment: float = 0.0  # [mg m]
-    least: float = np.inf  # [mg] lowest normal force
-    drift: float = 0.0  # [m] of contact points from their plants
+    cone: float  # [mg] beyond friction, or beyond the strength of a grip
+    cop: float  # [m] pressure point outside the support
+    moment: float  # [mg m]
+    least: float  # [mg] lowest normal force
+    drift: float  # [m] of contact points from their plants
 
 
 def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> SolutionCheck:
@@ -91,21 +90,38 @@ def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTr
     """
 
     def measure_ground(wrench: FloatArray) -> GroundExcess:
-        parts = [GroundExcess()]
-        for p, phase in enumerate(_lasting_phases(problem)):
+        cone = cop = moments = drift = 0.0
+        least = np.inf
+        for p, phase in enumerate(problem.phases):
             chosen = track.phases == p
-            if phase.contacts and chosen.any():
-                parts.append(_check_support(tree, phase, track, wrench[chosen], chosen))
-        return GroundExcess(
-            max(part.cone for part in parts),
-            max(part.cop for part in parts),
-            max(part.moment for part in parts),
-            min(part.least for part in parts),
-            max(part.drift for part in parts),
-        )
+            if not phase.contacts or not chosen.any():
+                continue
+            # Contact points away from their plants
+            states = (track.q[chosen], track.qd[chosen], track.qdd[chosen])
+            for contact in phase.contacts:
+                at = compute_point_motion(tree, *states, *tree.points[contact.point]).position
+                drift = max(drift, _largest_row(at - np.asarray(contact.position)))
+            # Rows of the support under the wrench about its centre
+            support, force = build_support(phase), wrench[chosen, :3]
+            moment = wrench[chosen, 3:] - np.cross(support.centre, force)
+            rows = np.concatenate([force, moment], axis=1) @ support.matrix.T
+            below, above = support.lower - rows, rows - support.upper
+            if support.friction is None:
+                cone = max(cone, _largest(np.linalg.norm(force, axis=1) - support.max_force))
+                moments = max(moments, _largest(np.maximum(below, above)))
+                continue
+            normal = force @ support.normal
+            sideways = np.linalg.norm(force - normal[:, None] * support.normal, axis=1)
+            cone = max(cone, _largest(sideways - support.friction * normal.clip(0.0)))
+            # Distance of the pressure point beyond an edge, where the foot is loaded
+            edges, loaded = below[:, 1 : 1 + len(support.hull)], normal > MIN_LOAD
+            cop = max(cop, _largest(edges[loaded] / normal[loaded, None]))
+            limited = np.array([label in MOMENT_LABELS for label in support.labels])
+            moments, least = max(moments, _largest(below[:, limited])), min(least, float(normal.min()))
+        return GroundExcess(cone, cop, moments, least, drift)
 
-    over = max(_largest((tree.lower - track.q).clip(0.0)), _largest((track.q - tree.upper).clip(0.0)))
-    weight = tree.mass * STANDARD_GRAVITY
+    over = max(_largest(tree.lower - track.q), _largest(track.q - tree.upper))
+    weight = tree.mass * GRAVITY
     return measure_solution(
         tree, problem, track, measure_ground, weight=weight, root=np.arange(3), spin_floor=SPIN_FLOOR, over_rad=over
     )
@@ -137,7 +153,7 @@ def measure_solution(
     whole = compute_aggregate(tree, track.q, track.qd, track.qdd, gravity=problem.gravity)
     wrench, com = whole.wrench / weight, np.asarray(whole.com)
     spin, velocity = np.asarray(whole.angular_momentum), np.asarray(whole.com_velocity)
-    phases = _lasting_phases(problem)
+    phases = problem.phases
     flying = np.array([phase.is_flight for phase in phases])[track.phases]
     # In flight nothing pushes, and nothing turns the body about its centre of mass
     about_com = wrench[:, 3:] - np.cross(com, wrench[:, :3])
@@ -184,9 +200,11 @@ def measure_solution(
     )
 
 
-def _lasting_phases(problem: SpacetimeProblem) -> list[ProblemPhase]:
-    """The phases that a track numbers."""
-    return [phase for phase in problem.phases if phase.duration_s > 0.0 or phase.contacts]
+def frame_instants(edges: FloatArray, rate_hz: float) -> tuple[FloatArray, IntArray]:
+    """Times ``(T,)`` [s] at a frame rate, the last at or before the end, and the phase of each; edges ``(P + 1,)``."""
+    count = int(np.floor(edges[-1] * rate_hz + 1e-6)) + 1
+    times = np.minimum(np.arange(count) / rate_hz, edges[-1])
+    return times, np.clip(np.searchsorted(edges, times + 1e-9, side="right") - 1, 0, len(edges) - 2)
 
 
 def _largest(values: FloatArray) -> float:
@@ -195,35 +213,6 @@ def _largest(values: FloatArray) -> float:
 
 def _largest_row(rows: FloatArray) -> float:
     return float(np.linalg.norm(rows, axis=1).max(initial=0.0))
-
-
-def _check_support(
-    tree: JointTree, phase: ProblemPhase, track: SolutionTrack, wrench: FloatArray, chosen: BoolArray
-) -> GroundExcess:
-    """What one support exceeds, under wrenches ``(n, 6)`` of the chosen samples."""
-    # Contact points away from their plants
-    drift, states = 0.0, (track.q[chosen], track.qd[chosen], track.qdd[chosen])
-    for contact in phase.contacts:
-        at = compute_point_motion(tree, *states, *tree.points[contact.point]).position
-        drift = max(drift, _largest_row(at - np.asarray(contact.position)))
-    support = build_support(phase)
-    force = wrench[:, :3]
-    moment = wrench[:, 3:] - np.cross(support.centre, force)
-    rows = np.concatenate([force, moment], axis=1) @ support.matrix.T
-    below, above = support.lower - rows, rows - support.upper
-    if support.friction is None:
-        strength = np.linalg.norm(force, axis=1) - support.max_force
-        return GroundExcess(
-            _largest(strength.clip(0.0)), 0.0, _largest(np.maximum(below, above).clip(0.0)), np.inf, drift
-        )
-    normal = force @ support.normal
-    sideways = np.linalg.norm(force - normal[:, None] * support.normal, axis=1)
-    cone = (sideways - support.friction * normal.clip(0.0)).clip(0.0)
-    # Distance of the pressure point beyond an edge, where the foot is loaded
-    edges, loaded = below[:, 1 : 1 + len(support.hull)], normal > MIN_LOAD
-    cop = _largest((edges[loaded] / normal[loaded, None]).clip(0.0))
-    moments = below[:, np.array([label in MOMENT_LABELS for label in support.labels])].clip(0.0)
-    return GroundExcess(_largest(cone), cop, _largest(moments), float(normal.min()), drift)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.numerics import convex_hull
 from marey.spacetime.problem.definition import Contact, ProblemPhase
 
 CONE_SIDES: Final = 8  # of the pyramid inside the friction cone
@@ -109,7 +110,12 @@ def _foot_support(contacts: tuple[Contact, ...], phase: str, margin_m: float) ->
             f"the contacts of phase '{phase}' are not on one plane, {1e3 * height:.1f} mm apart",
             "Give them one height and one normal, or split the phase",
         )
-    hull = _convex_hull(np.stack([corners @ along, corners @ across], axis=1))
+    # Corners of the hull in the plane, those that rounding splits taken as one
+    flat = zip((corners @ along).tolist(), (corners @ across).tolist(), strict=True)
+    ordered = sorted({(round(x, 12), round(y, 12)) for x, y in flat})
+    if len(ordered) < 3:
+        raise InputError("a support without area", "Give half extents above 0")
+    hull = convex_hull(np.array(ordered))
     points = hull[:, :1] * along + hull[:, 1:] * across
     twist_m, cap = max(c.twist_m for c in contacts), sum(c.max_force for c in contacts)
     friction = min(c.friction for c in contacts)
@@ -128,23 +134,3 @@ def _foot_support(contacts: tuple[Contact, ...], phase: str, margin_m: float) ->
     lower, upper = np.zeros(len(rows)), np.full(len(rows), np.inf)
     upper[0] = cap
     return PhaseSupport(centre, normal, np.array(rows), lower, upper, tuple(labels), points, friction, cap)
-
-
-def _convex_hull(points: FloatArray) -> FloatArray:
-    """Corners of the convex hull of points ``(n, 2)``, counter-clockwise (Andrew's monotone chain)."""
-    ordered = sorted({(round(float(x), 12), round(float(y), 12)) for x, y in points})
-    if len(ordered) < 3:
-        raise InputError("a support without area", "Give half extents above 0")
-    hull: list[tuple[float, float]] = []
-    for line in (ordered, ordered[::-1]):
-        chain: list[tuple[float, float]] = []
-        for x, y in line:
-            # A corner that does not turn to the left is inside
-            while len(chain) >= 2:
-                (ax, ay), (bx, by) = chain[-2:]
-                if (bx - ax) * (y - ay) - (by - ay) * (x - ax) > 1e-14:
-                    break
-                chain.pop()
-            chain.append((x, y))
-        hull += chain[:-1]
-    return np.array(hull)

@@ -16,7 +16,6 @@ from marey.spacetime.reduced.guess import (
     CROUCH_M,
     LEAN_M,
     SupportPose,
-    bound_feet,
     fill_guess,
     fix_end,
     place_on_plants,
@@ -30,6 +29,8 @@ from marey.spacetime.reduced.nodes import (
     NormalForceLimits,
     build_nodes,
     build_supports,
+    find_heel_stop,
+    find_toe_start,
     solver_instants,
 )
 from marey.spacetime.reduced.physics_rows import (
@@ -123,7 +124,25 @@ def build_reduced_problem(
         place_on_plants(scene, behaviour.pose("start"), layout.contacts[0], "start"),
         place_on_plants(scene, behaviour.pose("end"), layout.contacts[-1], "end"),
     )
-    bound_feet(scene, settings.roll)
+    # Keep the heel down where the foot is flat, and bound its lift, its strike and the swivel elsewhere
+    roll = settings.roll
+    variables = scene.variables
+    for interval in (*scene.layout.legs[0], *scene.layout.legs[1]):
+        if not interval.is_stance:
+            continue
+        index = interval.curves.indices
+        knots = interval.curves.spline.knots
+        # A control point acts over four spans: it may lift the heel if all of them are on the toes
+        lifted, struck = find_toe_start(scene.layout, roll, interval), find_heel_stop(scene.layout, roll, interval)
+        for k in range(len(index)):
+            swivel, lift = index[k]
+            variables.lower[swivel], variables.upper[swivel] = -1.2, 1.2
+            if knots[k] >= lifted - 1e-9:
+                variables.lower[lift], variables.upper[lift] = 0.0, roll.max_lift
+            elif knots[k + 4] <= struck + 1e-9:
+                variables.lower[lift], variables.upper[lift] = -roll.max_strike, 0.0
+            else:
+                variables.fix(np.array([lift]), np.zeros(1))
     fix_end(scene, seats[0], at_start=True)
     fix_end(scene, seats[1], at_start=False)
     fill_guess(scene, *seats, settings.crouch_m, settings.lean_m)
@@ -166,12 +185,8 @@ def vector_from_motion(built: ReducedProblem, motion: Motion) -> FloatArray:
         dofs = space.legs[leg].dofs
         off = q[:, dofs] - space.mean[dofs] - amplitudes @ space.modes[dofs].T
         for interval in layout.legs[leg]:
-            _fit_curves(
-                built,
-                interval.curves,
-                times,
-                _solve_leg_variables(built, leg, interval, q) if interval.is_stance else off,
-            )
+            own = _solve_leg_variables(built, leg, interval, q) if interval.is_stance else off
+            _fit_curves(built, interval.curves, times, own)
     set_flight_globals(scene)
     return variables.pack(variables.values)
 
@@ -203,11 +218,8 @@ def _solve_leg_variables(built: ReducedProblem, leg: int, interval: LegInterval,
 
 def _fit_curves(built: ReducedProblem, curves: Curves, times: FloatArray, samples: FloatArray) -> None:
     """Nearest curves to samples within their time; what is fixed stays."""
-    variables, spline = built.scene.variables, curves.spline
-    inside = (times >= spline.knots[0] - 1e-9) & (times <= spline.knots[-1] + 1e-9)
-    index = variables.indices(curves)
-    if inside.sum() < 4:
-        return
-    fitted = spline.fit(np.clip(times[inside], spline.knots[0], spline.knots[-1]), samples[inside], smoothing=1e-6)
-    free = variables.is_free[index]
-    variables.values[index[free]] = np.clip(fitted, variables.lower[index], variables.upper[index])[free]
+    start, stop = curves.spline.knots[[0, -1]]
+    inside = (times >= start - 1e-9) & (times <= stop + 1e-9)
+    if inside.sum() >= 4:
+        fitted = curves.spline.fit(np.clip(times[inside], start, stop), samples[inside], smoothing=1e-6)
+        built.scene.variables.set_curves(curves, fitted)

@@ -356,20 +356,15 @@ class ClipSample:
     rate_hz: float
     q: FloatArray  # (F, D) raw
     smooth: FloatArray  # (F, D)
+    rates: FloatArray  # (F, D) velocities of the smooth ones
     phases: tuple[ContactPhase, ...]
     keep: slice  # frames inside the window
     flight: tuple[int, int] | None = None  # first frame and the one after the last of the flight it was chosen by
-
-    @property
-    def rates(self) -> FloatArray:
-        """Velocities ``(F, D)``."""
-        return np.gradient(self.smooth, axis=0) * self.rate_hz
 
 
 def compute_principal_components(rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean ``(n,)``, orthonormal directions ``(n, r)`` and variances ``(r,)`` of samples ``(T, n)``, largest first."""
     mean = rows.mean(axis=0)
-    # Signs are fixed by the largest entry: the same bytes on every machine
     _, s, vt = np.linalg.svd(rows - mean, full_matrices=False)
     signs = np.sign(vt[np.arange(len(vt)), np.argmax(np.abs(vt), axis=1)])  # same bytes on every machine
     return mean, (vt * signs[:, None]).T, s**2 / max(len(rows) - 1, 1)
@@ -401,7 +396,8 @@ def _sample_clip(tree: JointTree, body: Body, motion: Motion, window: str | None
         start = longest.start - int(BEFORE_S * motion.rate_hz)
         keep = slice(max(start, 0), min(longest.stop + int(AFTER_S * motion.rate_hz), motion.num_frames))
         edges = (longest.start, longest.stop)
-    return ClipSample(motion.name, motion.rate_hz, q, smooth, phases, keep, edges)
+    rates = np.gradient(smooth, axis=0) * motion.rate_hz
+    return ClipSample(motion.name, motion.rate_hz, q, smooth, rates, phases, keep, edges)
 
 
 def _fit_borders(tree: JointTree, samples: list[ClipSample]) -> dict[str, ContactBorder]:

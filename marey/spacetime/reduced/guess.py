@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,9 +11,8 @@ from marey.base import FloatArray, InputError
 from marey.dynamics import compute_com_motion, compute_points_motion
 from marey.spacetime.problem.definition import Contact
 from marey.spacetime.reduced.behaviour import BehaviourPose
-from marey.spacetime.reduced.layout import FEET, Curves, ReducedVariables
-from marey.spacetime.reduced.legs import compute_sole_centre
-from marey.spacetime.reduced.nodes import FootRoll, find_heel_stop, find_toe_start
+from marey.spacetime.reduced.layout import FEET
+from marey.spacetime.reduced.legs import compute_sole_centre, heading_matrix
 from marey.spacetime.reduced.physics_rows import RowContext
 
 CROUCH_M: Final = 0.10  # [m] how much lower than standing the root is held
@@ -55,7 +53,7 @@ def place_on_plants(
         heading = float(np.mean([np.deg2rad(contact.heading_deg) for contact in plants.values()]))
         # Face the heading, velocities too
         yaw = int(space.turns[int(np.argmax(np.abs(space.tree.axes[space.turns][:, 1])))])
-        qd[space.root] = _heading_matrix(heading - q[yaw]) @ qd[space.root]
+        qd[space.root] = heading_matrix(heading - q[yaw]) @ qd[space.root]
         q[yaw] = heading
         q[space.root] = 0.0
         dofs = [space.legs[leg].dofs[k] for k in (6, 2) for leg in (0, 1)]
@@ -65,7 +63,7 @@ def place_on_plants(
         # The root stands over the feet
         goals: dict[int, FloatArray] = {}
         for leg, contact in plants.items():
-            R = _heading_matrix(np.deg2rad(contact.heading_deg))
+            R = heading_matrix(np.deg2rad(contact.heading_deg))
             goals[leg] = np.asarray(contact.position) - R @ compute_sole_centre(space.legs[leg])
         q[space.root] = np.mean([goal - ankles[leg] for leg, goal in goals.items()], axis=0)
         # Lower it until every leg reaches its plant
@@ -96,40 +94,25 @@ def fix_end(scene: RowContext, seat: SupportPose, *, at_start: bool) -> None:
     """
     layout, space, variables = scene.layout, scene.space, scene.variables
     phase = 0 if at_start else layout.num_phases - 1
-    how = {"at_start": at_start, "at_rest": not np.any(seat.qd)}
-    _fix_curves(variables, layout.amplitudes, seat.amplitudes, seat.rates, **how)
-    _fix_curves(variables, layout.angles, seat.q[space.turns], seat.qd[space.turns], **how)
+    held = [(layout.amplitudes, seat.amplitudes, seat.rates)]
+    held.append((layout.angles, seat.q[space.turns], seat.qd[space.turns]))
     root = layout.root_of(phase)
     if root is not None:
-        _fix_curves(variables, root, seat.q[space.root], seat.qd[space.root], **how)
+        held.append((root, seat.q[space.root], seat.qd[space.root]))
     for leg in (0, 1):
         interval = layout.interval_of(leg, phase)
         if not interval.is_stance:
             dofs = space.legs[leg].dofs
             said = space.mean[dofs] + space.modes[dofs] @ seat.amplitudes
-            rate = space.modes[dofs] @ seat.rates
-            _fix_curves(variables, interval.curves, seat.q[dofs] - said, seat.qd[dofs] - rate, **how)
-
-
-def bound_feet(scene: RowContext, roll: FootRoll) -> None:
-    """Keep the heel down where the foot is flat, and bound its lift, its strike and the swivel elsewhere."""
-    variables = scene.variables
-    for interval in (*scene.layout.legs[0], *scene.layout.legs[1]):
-        if not interval.is_stance:
-            continue
-        index = variables.indices(interval.curves)
-        knots = interval.curves.spline.knots
-        # A control point acts over four spans: it may lift the heel if all of them are on the toes
-        lifted, struck = find_toe_start(scene.layout, roll, interval), find_heel_stop(scene.layout, roll, interval)
-        for k in range(len(index)):
-            swivel, lift = index[k]
-            variables.lower[swivel], variables.upper[swivel] = -1.2, 1.2
-            if knots[k] >= lifted - 1e-9:
-                variables.lower[lift], variables.upper[lift] = 0.0, roll.max_lift
-            elif knots[k + 4] <= struck + 1e-9:
-                variables.lower[lift], variables.upper[lift] = -roll.max_strike, 0.0
-            else:
-                variables.fix(np.array([lift]), np.zeros(1))
+            held.append((interval.curves, seat.q[dofs] - said, seat.qd[dofs] - space.modes[dofs] @ seat.rates))
+    # The outer control point is the value, the next one follows from the rate: a third of the first span away
+    outer, inner = (0, 1) if at_start else (-1, -2)
+    for curves, value, rate in held:
+        index, knots = curves.indices, curves.spline.knots
+        step = knots[4] - knots[3] if at_start else -(knots[-4] - knots[-5])
+        variables.fix(index[outer], value)
+        if not np.any(seat.qd):
+            variables.fix(index[inner], value + rate * step / 3.0)
 
 
 def fill_guess(
@@ -137,27 +120,21 @@ def fill_guess(
 ) -> None:
     """Amplitudes and tilt linear, yaw turning in flight, root held over its feet and lowered, flights ballistic."""
     layout, space, variables = scene.layout, scene.space, scene.variables
-    edges, flights = layout.edges, variables.flights
-
-    def line(t: FloatArray, first: FloatArray, last: FloatArray) -> FloatArray:
-        share = ((t - edges[0]) / (edges[-1] - edges[0]))[:, None]
-        return (1.0 - share) * first + share * last
-
-    def angles(t: FloatArray) -> FloatArray:
-        """Root angles ``(K, 3)``: linear, but yaw and what turns far turn only around flights if there is one."""
-        first, last = start.q[space.turns], end.q[space.turns]
-        out = line(t, first, last)
-        yaw = int(np.argmax(np.abs(space.tree.axes[space.turns][:, 1])))
-        if flights:
-            ends = [edges[flights[0]] - TURN_LEAD_S, edges[flights[-1] + 1] + TURN_LEAD_S]
-            for k in (yaw, *np.flatnonzero(np.abs(last - first) > np.pi / 2)):
-                out[:, k] = np.interp(t, ends, [first[k], last[k]])
-        return out
-
-    _set_coefficients(variables, layout.amplitudes, lambda t: line(t, start.amplitudes, end.amplitudes))
-    _set_coefficients(variables, layout.angles, angles)
-    for (first, _), curves in layout.roots:
-        _set_coefficients(variables, curves, lambda t, p=first: _hold_root(scene, t, p, start, end, crouch_m, lean_m))
+    edges, flights, t = layout.edges, variables.flights, layout.angles.spline.greville
+    share = ((t - edges[0]) / (edges[-1] - edges[0]))[:, None]
+    variables.set_curves(layout.amplitudes, (1.0 - share) * start.amplitudes + share * end.amplitudes)
+    # Root angles are linear, but yaw and what turns far turn only around flights if there is one
+    first, last = start.q[space.turns], end.q[space.turns]
+    angles = (1.0 - share) * first + share * last
+    yaw = int(np.argmax(np.abs(space.tree.axes[space.turns][:, 1])))
+    if flights:
+        ends = [edges[flights[0]] - TURN_LEAD_S, edges[flights[-1] + 1] + TURN_LEAD_S]
+        for k in (yaw, *np.flatnonzero(np.abs(last - first) > np.pi / 2)):
+            angles[:, k] = np.interp(t, ends, [first[k], last[k]])
+    variables.set_curves(layout.angles, angles)
+    for (phase, _), curves in layout.roots:
+        held = _hold_root(scene, curves.spline.greville, phase, start, end, crouch_m, lean_m)
+        variables.set_curves(curves, held)
     set_flight_globals(scene)
 
 
@@ -200,27 +177,3 @@ def _hold_root(
         out[i] = home + np.clip(wanted - home, -lean_m, lean_m)
         out[i, 1] = np.interp(time, times, heights) + feet[phase][1] - crouch_m
     return out
-
-
-def _set_coefficients(variables: ReducedVariables, curves: Curves, value: Callable[[FloatArray], FloatArray]) -> None:
-    index = variables.indices(curves)
-    values = value(curves.spline.greville)
-    free = variables.is_free[index]
-    variables.values[index[free]] = np.clip(values, variables.lower[index], variables.upper[index])[free]
-
-
-def _fix_curves(
-    variables: ReducedVariables, curves: Curves, value: FloatArray, rate: FloatArray, *, at_start: bool, at_rest: bool
-) -> None:
-    index, knots = variables.indices(curves), curves.spline.knots
-    outer, inner = (0, 1) if at_start else (-1, -2)
-    step = knots[4] - knots[3] if at_start else -(knots[-4] - knots[-5])
-    variables.fix(index[outer], value)
-    if at_rest:
-        variables.fix(index[inner], value + rate * step / 3.0)
-
-
-def _heading_matrix(turn: float) -> FloatArray:
-    """Rotation ``(3, 3)`` about the vertical by an angle [rad]."""
-    c, s = np.cos(turn), np.sin(turn)
-    return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])

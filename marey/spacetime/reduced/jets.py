@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marey.base import FloatArray, IntArray, kernel
 
@@ -137,29 +140,22 @@ class Tape:
     """Operations in the order in which they were written down."""
 
     def __init__(self, num_variables: int, num_data: int) -> None:
-        self.num_variables, self.num_data = num_variables, num_data
+        jets = np.array([Jet(self, i) for i in range(num_variables + num_data)], dtype=np.object_)
+        self.variables, self.data = jets[:num_variables], jets[num_variables:]  # what moves; what differs between nodes
         self._ops: list[tuple[int, int, int]] = []
         self._numbers: list[tuple[float, float, float]] = []
-
-    def variables(self) -> list[Jet]:
-        """Jets of what moves."""
-        return [Jet(self, i) for i in range(self.num_variables)]
-
-    def data(self) -> list[Jet]:
-        """Jets of what differs between nodes and does not move."""
-        return [Jet(self, self.num_variables + i) for i in range(self.num_data)]
 
     def append(self, code: int, a: int, b: int, numbers: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Jet:
         """Write an operation down and return its result."""
         self._ops.append((code, a, b))
         self._numbers.append(numbers)
-        return Jet(self, self.num_variables + self.num_data + len(self._ops) - 1)
+        return Jet(self, len(self.variables) + len(self.data) + len(self._ops) - 1)
 
     def finish(self, outputs: Sequence[Jet]) -> JetFunction:
         """Return the function that gives these outputs."""
         registers = np.array([jet.register for jet in outputs], dtype=np.int64)
         ops = np.array(self._ops, dtype=np.int64).reshape(-1, 3)
-        return JetFunction(TapeArrays(ops, np.array(self._numbers).reshape(-1, 3), registers), self.num_variables)
+        return JetFunction(TapeArrays(ops, np.array(self._numbers).reshape(-1, 3), registers), len(self.variables))
 
 
 class Jet:
@@ -211,7 +207,7 @@ class Jet:
         return self.tape.append(OP_COSINE, self.register, self.register)
 
 
-Vector = list[Jet]
+Vector = NDArray[np.object_]  # (3,) jets: sums, and products with a jet or a number, are those of numpy
 Columns = list[Vector]  # a matrix of jets: where each of three axes goes
 
 
@@ -239,53 +235,31 @@ def angle_of_vector(y: Jet, x: Jet) -> Jet:
     return y.tape.append(OP_ANGLE, y.register, x.register)
 
 
-def sum_jets(terms: Sequence[Jet]) -> Jet:
-    """Sum of jets."""
-    result = terms[0]
-    for term in terms[1:]:
-        result = result + term
-    return result
-
-
 def weight_jets(weights: FloatArray, terms: Sequence[Jet]) -> Jet:
     """Sum of jets times constants; terms of weight zero are left out."""
     kept = [float(w) * term for w, term in zip(weights, terms, strict=True) if w != 0.0]
-    return sum_jets(kept) if kept else terms[0] * 0.0
+    return reduce(add, kept) if kept else terms[0] * 0.0
 
 
 def dot(a: Vector, b: Vector) -> Jet:
     """Inner product."""
-    return sum_jets([x * y for x, y in zip(a, b, strict=True)])
+    return reduce(add, a * b)
 
 
 def cross(a: Vector, b: Vector) -> Vector:
     """Vector product."""
-    return [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
-
-
-def scale_vector(a: Vector, factor: Jet | float) -> Vector:
-    """Vector times a number."""
-    return [x * factor for x in a]
-
-
-def add_vectors(a: Vector, b: Vector) -> Vector:
-    """Sum of two vectors."""
-    return [x + y for x, y in zip(a, b, strict=True)]
+    ahead, back = [1, 2, 0], [2, 0, 1]
+    return a[ahead] * b[back] - a[back] * b[ahead]
 
 
 def normalise(a: Vector) -> Vector:
     """Vector divided by its length."""
-    return scale_vector(a, dot(a, a).root().reciprocal())
+    return a * dot(a, a).root().reciprocal()
 
 
 def matrix_times_constant(columns: Columns, vector: FloatArray) -> Vector:
     """Matrix of jets times a constant vector."""
-    return [weight_jets(vector, [column[i] for column in columns]) for i in range(3)]
-
-
-def matrix_times_vector(columns: Columns, vector: Vector) -> Vector:
-    """Matrix of jets times a vector of jets."""
-    return [sum_jets([column[i] * x for column, x in zip(columns, vector, strict=True)]) for i in range(3)]
+    return np.array([weight_jets(vector, [column[i] for column in columns]) for i in range(3)])
 
 
 def matrix_times_matrix(columns: Columns, matrix: FloatArray) -> Columns:
@@ -303,8 +277,8 @@ def rotate_columns(columns: Columns, axis: FloatArray, turn: Jet) -> Columns:
     for j, e in enumerate(np.eye(3)):
         still = axis * axis[j]
         moved = matrix_times_constant(columns, e - still)
-        column = add_vectors(scale_vector(moved, c), scale_vector(matrix_times_constant(columns, np.cross(axis, e)), s))
-        result.append(add_vectors(column, matrix_times_constant(columns, still)) if axis[j] != 0.0 else column)
+        column = moved * c + matrix_times_constant(columns, np.cross(axis, e)) * s
+        result.append(column + matrix_times_constant(columns, still) if axis[j] != 0.0 else column)
     return result
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.spacetime.problem.definition import AXES, Key, SpacetimeProblem
 from marey.spacetime.reduced.layout import FEET, ReducedLayout
-from marey.spacetime.reduced.physics_rows import RowContext, RowGroup, coordinate_rows, empty_blocks, height_rows
+from marey.spacetime.reduced.physics_rows import NO_BLOCKS, RowContext, RowGroup, coordinate_rows, height_rows
 from marey.spacetime.reduced.pose import NodeState, ReducedSpace
 
 KNOWN_KINDS: Final = ("pose", "range", "turn", "clearance", "com")
@@ -102,7 +102,7 @@ def _com_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
 
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = np.zeros(len(index))
-        return values, empty_blocks() if frame.wrench_blocks is None else np.zeros((len(index), 3, scene.slots))
+        return values, NO_BLOCKS if frame.wrench_blocks is None else np.zeros((len(index), 3, scene.slots))
 
     return scene.group("key com", index, (ends, ends), evaluate, mask=empty, is_linear=True, unknowns=extra)
 

@@ -36,13 +36,10 @@ class Curves:
     scale: float | FloatArray
 
     @property
-    def size(self) -> int:
-        """How many coefficients there are."""
-        return self.spline.num_coefficients * self.num_curves
-
-    def index(self, k: int | IntArray, i: int | IntArray) -> IntArray:
-        """Numbers of coefficients."""
-        return np.asarray(self.first + np.asarray(k) * self.num_curves + np.asarray(i), dtype=np.int64)
+    def indices(self) -> IntArray:
+        """Numbers ``(K, n)`` of the coefficients."""
+        shape = (self.spline.num_coefficients, self.num_curves)
+        return self.first + np.arange(shape[0] * shape[1]).reshape(shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +94,7 @@ class ReducedLayout:
         spline = KnotSpline(np.concatenate([np.repeat(inner[0], 3), inner, np.repeat(inner[-1], 3)]))
         curves = Curves(name, spline, num_curves, self.num_coefficients, scale)
         self.families.append(curves)
-        self.num_coefficients += curves.size
+        self.num_coefficients += curves.indices.size
         return curves
 
 
@@ -109,9 +106,27 @@ def build_layout(problem: SpacetimeProblem, dimension: int) -> ReducedLayout:
     """
     phases = problem.phases
     edges = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
-    contacts = [_planted_feet(phase.name, phase.contacts) for phase in phases]
-    spans = [phase.span_s or problem.span_s * (FLIGHT_SPAN_FRACTION if phase.is_flight else 1.0) for phase in phases]
-    breaks = [_count_spans(edges[i], edges[i + 1], spans[i]) for i in range(len(phases))]
+    breaks: list[FloatArray] = []
+    contacts: list[tuple[Contact | None, Contact | None]] = []
+    for phase, start, stop in zip(phases, edges[:-1], edges[1:], strict=True):
+        span = phase.span_s or problem.span_s * (FLIGHT_SPAN_FRACTION if phase.is_flight else 1.0)
+        count = max(MIN_SPANS, int(np.ceil((stop - start) / span - 1e-9)))
+        breaks.append(np.linspace(start, stop, count + 1))
+        # Left and right foot of each phase; other contacts are refused
+        found: dict[str, Contact] = {}
+        for contact in phase.contacts:
+            if contact.point not in FEET or contact.kind != "foot":
+                raise InputError(
+                    f"phase '{phase.name}' has a contact of '{contact.point}' ({contact.kind})",
+                    f"The reduced space plants {' and '.join(FEET)}; use the full space for the others",
+                )
+            if contact.point in found:
+                raise InputError(f"phase '{phase.name}' plants '{contact.point}' twice", "Leave one out")
+            if contact.normal != (0.0, 1.0, 0.0):
+                what = f"phase '{phase.name}' has a sloping plant"
+                raise InputError(what, "The reduced space plants feet on level ground")
+            found[contact.point] = contact
+        contacts.append((found.get(FEET[0]), found.get(FEET[1])))
     layout = ReducedLayout(edges, breaks, contacts)
     # Curves over the whole motion, over runs on the ground, and over what each leg does
     everything = (0, len(phases))
@@ -127,27 +142,6 @@ def build_layout(problem: SpacetimeProblem, dimension: int) -> ReducedLayout:
             curves = layout.add(f"{FEET[leg]} {name}", run, count, ANGLE_SCALE)
             layout.legs[leg].append(LegInterval(leg, run, contact, curves))
     return layout
-
-
-def _planted_feet(phase: str, contacts: tuple[Contact, ...]) -> tuple[Contact | None, Contact | None]:
-    found: dict[str, Contact] = {}
-    for contact in contacts:
-        if contact.point not in FEET or contact.kind != "foot":
-            raise InputError(
-                f"phase '{phase}' has a contact of '{contact.point}' ({contact.kind})",
-                f"The reduced space plants {' and '.join(FEET)}; use the full space for the others",
-            )
-        if contact.point in found:
-            raise InputError(f"phase '{phase}' plants '{contact.point}' twice", "Leave one out")
-        if contact.normal != (0.0, 1.0, 0.0):
-            raise InputError(f"phase '{phase}' has a sloping plant", "The reduced space plants feet on level ground")
-        found[contact.point] = contact
-    return found.get(FEET[0]), found.get(FEET[1])
-
-
-def _count_spans(start: float, stop: float, span: float) -> FloatArray:
-    count = max(MIN_SPANS, int(np.ceil((stop - start) / span - 1e-9)))
-    return np.linspace(start, stop, count + 1)
 
 
 def _find_runs(labels: list[object]) -> list[tuple[int, int]]:
@@ -180,34 +174,33 @@ class ReducedVariables:
         self.upper: FloatArray = np.full(count, np.inf)
         self.is_free: BoolArray = np.ones(count, dtype=bool)
         for curves in layout.families:
-            index = self.indices(curves)
+            index = curves.indices
             self.scales[index] = curves.scale
             self.times[index] = curves.spline.greville[:, None]
-        for n, phase in enumerate(self.flights):
-            own = self.flight(n)
+        for phase in self.flights:
+            own = self.flight_of(phase)
             self.scales[own] = _GLOBAL_SCALES
             self.times[own] = 0.5 * (layout.edges[phase] + layout.edges[phase + 1])
-        amplitudes = self.indices(layout.amplitudes)
+        amplitudes = layout.amplitudes.indices
         self.lower[amplitudes], self.upper[amplitudes] = -MAX_AMPLITUDE, MAX_AMPLITUDE
         self.order: IntArray = np.zeros(0, dtype=np.int64)
         self.number: IntArray = np.zeros(0, dtype=np.int64)
 
-    def indices(self, curves: Curves) -> IntArray:
-        """Numbers ``(K, n)`` of the coefficients of curves."""
-        return curves.first + np.arange(curves.size).reshape(curves.spline.num_coefficients, curves.num_curves)
-
-    def flight(self, n: int) -> IntArray:
-        """Numbers ``(9,)`` of the globals of the n-th flight."""
-        return self.layout.num_coefficients + FLIGHT_GLOBALS * n + np.arange(FLIGHT_GLOBALS)
-
     def flight_of(self, phase: int) -> IntArray:
-        """Numbers of the globals of a phase of flight."""
-        return self.flight(self.flights.index(phase))
+        """Numbers ``(9,)`` of the globals of a phase of flight."""
+        first = self.layout.num_coefficients + FLIGHT_GLOBALS * self.flights.index(phase)
+        return first + np.arange(FLIGHT_GLOBALS)
 
     def fix(self, index: IntArray, values: FloatArray) -> None:
         """Take coefficients out of the search."""
         self.values[index] = values
         self.is_free[index] = False
+
+    def set_curves(self, curves: Curves, values: FloatArray) -> None:
+        """Give coefficients ``(K, n)`` their values, within their ends; what is fixed stays."""
+        index = curves.indices
+        free = self.is_free[index]
+        self.values[index[free]] = np.clip(values, self.lower[index], self.upper[index])[free]
 
     def finish(self) -> None:
         """Number the free ones in the order of time: a narrow band."""
@@ -225,9 +218,3 @@ class ReducedVariables:
         full = self.values.copy()
         full[self.order] = x * self.scales[self.order]
         return full
-
-    @property
-    def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper ends of the solver's vector."""
-        scale = self.scales[self.order]
-        return self.lower[self.order] / scale, self.upper[self.order] / scale

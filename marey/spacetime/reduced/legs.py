@@ -20,16 +20,13 @@ from marey.spacetime.reduced.jets import (
     JetFunction,
     Tape,
     Vector,
-    add_vectors,
     angle_of_vector,
     cross,
     dot,
     matrix_times_constant,
     matrix_times_matrix,
-    matrix_times_vector,
     normalise,
     rotate_columns,
-    scale_vector,
     solve_euler_angles,
 )
 
@@ -94,38 +91,55 @@ def record_leg(leg: Leg, rounding: float = STRETCH_ROUNDING) -> JetFunction:
             leave its plant a little.
     """
     tape = Tape(NUM_VARIABLES, NUM_PLANT)
-    z, plant = tape.variables(), tape.data()
-    # Frames of the pelvis and of the flat foot's axes: heading, then the lift of the heel about the X axis
+    z, plant = tape.variables, tape.data
+    # Frame of the pelvis, and the hip
     zero = z[0] * 0.0
-    pelvis: Columns = [[zero + float(i == j) for i in range(3)] for j in range(3)]
+    pelvis: Columns = [np.array([zero + float(i == j) for i in range(3)]) for j in range(3)]
     for axis, turn in zip(leg.root_axes, z[3:6], strict=True):
         pelvis = rotate_columns(pelvis, axis, turn)
-    hip = add_vectors(z[:3], matrix_times_constant(pelvis, leg.hip_offset))
+    hip = z[:3] + matrix_times_constant(pelvis, leg.hip_offset)
+    # Frame of the flat foot's axes: heading, then the lift of the heel about the X axis; and the ankle
     c, s = plant[3], plant[4]
     zero = c * 0.0
-    heading: Columns = [[c, zero, -s], [zero, zero + 1.0, zero], [s, zero, c]]
+    heading = [np.array([c, zero, -s]), np.array([zero, zero + 1.0, zero]), np.array([s, zero, c])]
     lift = rotate_columns(heading, np.array([1.0, 0.0, 0.0]), z[7])
-    ankle = add_vectors(plant[:3], matrix_times_vector(lift, plant[5:8]))
-    # From hip to ankle, and the thigh that bends the knee on its circle about that line
-    line = [a - h for a, h in zip(ankle, hip, strict=True)]
+    ankle = plant[:3] + (lift[0] * plant[5] + lift[1] * plant[6] + lift[2] * plant[7])
+    # x along the line from hip to ankle and r across it: where the knee is
+    line, (l1, l2), swivel = ankle - hip, leg.lengths, z[6]
     square = dot(line, line)
-    thigh, bend = _thigh_frame(leg, line, square, plant, z[6], rounding)
+    length = square.root()
+    n = line * length.reciprocal()
+    x = (square + (l1**2 - l2**2)) * length.reciprocal() * 0.5
+    r = (-(x * x) + l1**2).positive_root(rounding)
+    # The knee bends across the leg, in the heading u of the foot turned by the swivel
+    forward = np.array([s, c * 0.0, c])
+    ahead = dot(forward, n)
+    u = normalise(forward - np.array([ahead * y for y in n]))
+    side = u * swivel.cosine() + cross(n, u) * swivel.sine()
+    # Frame of the thigh: along the bone, about the hinge, forward; and the bend of the knee [rad]
+    along = normalise(n * x + side * r)
+    hinge = cross(side, n)
+    front = cross(along, hinge)
+    local = np.stack([leg.thigh, leg.flexion, np.cross(leg.thigh, leg.flexion)])
+    thigh = matrix_times_matrix([along, hinge, front], local)
+    bend = angle_of_vector(r * length, x * (length - x) - r * r)
     # Angles of hip, knee, ankle and toe from the frames on both sides of each joint
-    hips = solve_euler_angles(leg.hip_axes, _relative_rotation(matrix_times_matrix(pelvis, leg.hip_frame), thigh))
+    before_hip = matrix_times_matrix(pelvis, leg.hip_frame)
+    hips = solve_euler_angles(leg.hip_axes, _relative_rotation(before_hip, thigh))
     knee = (bend - leg.straight) * leg.knee_sign
     shank = rotate_columns(matrix_times_matrix(thigh, leg.knee_frame), leg.knee_axis, knee)
-    foot = matrix_times_matrix(lift, leg.foot_flat)
-    ankles = solve_euler_angles(leg.ankle_axes, _relative_rotation(matrix_times_matrix(shank, leg.ankle_frame), foot))
+    foot, before_ankle = matrix_times_matrix(lift, leg.foot_flat), matrix_times_matrix(shank, leg.ankle_frame)
+    ankles = solve_euler_angles(leg.ankle_axes, _relative_rotation(before_ankle, foot))
     toe = z[7] * plant[8] * -leg.toe_sign + leg.toe_flat
-    # Twists of the joints about the world's origin
-    ball = add_vectors(ankle, matrix_times_constant(lift, leg.ball))
-    centre = add_vectors(hip, scale_vector(matrix_times_constant(thigh, leg.thigh), leg.lengths[0]))
-    twists = [
-        *_axis_twists(hip, _rotation_axes(matrix_times_matrix(pelvis, leg.hip_frame), thigh, leg.hip_axes)),
-        *_axis_twists(centre, [matrix_times_constant(shank, leg.knee_axis)]),
-        *_axis_twists(ankle, _rotation_axes(matrix_times_matrix(shank, leg.ankle_frame), foot, leg.ankle_axes)),
-        *_axis_twists(ball, [scale_vector(lift[0], leg.toe_sign)]),
-    ]
+    # Twists (axis, origin x axis) of the joints about the world's origin
+    twists: list[Jet] = []
+    for origin, axes in (
+        (hip, _rotation_axes(before_hip, thigh, leg.hip_axes)),
+        (hip + matrix_times_constant(thigh, leg.thigh) * l1, [matrix_times_constant(shank, leg.knee_axis)]),
+        (ankle, _rotation_axes(before_ankle, foot, leg.ankle_axes)),
+        (ankle + matrix_times_constant(lift, leg.ball), [lift[0] * leg.toe_sign]),
+    ):
+        twists += [component for axis in axes for component in (*axis, *cross(origin, axis))]
     return tape.finish([*hips, knee, *ankles, toe, square * leg.reach**-2, *twists])
 
 
@@ -138,10 +152,15 @@ def pack_plant(leg: Leg, position: FloatArray, heading_rad: float, *, on_heel: b
         heading_rad: where the foot points, 0 is +Z.
         on_heel: the foot turns about the hind end of its sole, not about its ball.
     """
-    c, s = np.cos(heading_rad), np.sin(heading_rad)
-    turn = np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
-    pivot = leg.heel if on_heel else leg.ball
-    return np.concatenate([position + turn @ (pivot - compute_sole_centre(leg)), [c, s], -pivot, [float(not on_heel)]])
+    turn, pivot = heading_matrix(heading_rad), leg.heel if on_heel else leg.ball
+    place = position + turn @ (pivot - compute_sole_centre(leg))
+    return np.concatenate([place, [turn[0, 0], turn[0, 2]], -pivot, [float(not on_heel)]])
+
+
+def heading_matrix(turn: float) -> FloatArray:
+    """Rotation ``(3, 3)`` about the vertical by an angle [rad]."""
+    c, s = np.cos(turn), np.sin(turn)
+    return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
 
 
 def compute_sole_centre(leg: Leg) -> FloatArray:
@@ -149,44 +168,16 @@ def compute_sole_centre(leg: Leg) -> FloatArray:
     return 0.5 * (leg.heel + leg.tip)
 
 
-def _thigh_frame(
-    leg: Leg, line: Vector, square: Jet, plant: Vector, swivel: Jet, rounding: float
-) -> tuple[Columns, Jet]:
-    """World frame of the thigh, and the bend of the knee [rad]."""
-    # x along the line and r across it: where the knee is
-    l1, l2 = leg.lengths
-    length = square.root()
-    n = scale_vector(line, length.reciprocal())
-    x = (square + (l1**2 - l2**2)) * length.reciprocal() * 0.5
-    r = (-(x * x) + l1**2).positive_root(rounding)
-    # The knee bends across the leg, in the heading of the foot turned by the swivel
-    heading = [plant[4], plant[3] * 0.0, plant[3]]
-    ahead = dot(heading, n)
-    u = normalise([h - ahead * y for h, y in zip(heading, n, strict=True)])
-    side = add_vectors(scale_vector(u, swivel.cosine()), scale_vector(cross(n, u), swivel.sine()))
-    # Frame of the thigh: along the bone, about the hinge, forward
-    along = normalise(add_vectors(scale_vector(n, x), scale_vector(side, r)))
-    hinge = cross(side, n)
-    front = cross(along, hinge)
-    local = np.stack([leg.thigh, leg.flexion, np.cross(leg.thigh, leg.flexion)])
-    thigh = [matrix_times_constant([along, hinge, front], local[:, j]) for j in range(3)]
-    return thigh, angle_of_vector(r * length, x * (length - x) - r * r)
-
-
 def _rotation_axes(before: Columns, after: Columns, axes: FloatArray) -> list[Vector]:
     """World axes of three successive turns: the first moves with what is before, the last with what is after."""
     first, last = matrix_times_constant(before, axes[0]), matrix_times_constant(after, axes[2])
     hand = float(axes[0] @ np.cross(axes[1], axes[2]))
-    return [first, scale_vector(normalise(cross(last, first)), hand), last]
-
-
-def _axis_twists(origin: Vector, axes: list[Vector]) -> list[Jet]:
-    return [component for axis in axes for component in (*axis, *cross(origin, axis))]
+    return [first, normalise(cross(last, first)) * hand, last]
 
 
 def _relative_rotation(first: Columns, second: Columns) -> Columns:
     """Columns of ``first^T second``."""
-    return [[dot(axis, column) for axis in first] for column in second]
+    return [np.array([dot(axis, column) for axis in first]) for column in second]
 
 
 SIDES: Final = ("left", "right")

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
+from marey.lie import hat
 from marey.numerics import smoothstep
 from marey.spacetime.problem.definition import Contact
 from marey.spacetime.reduced.layout import LEG_SLOTS, NUM_ACTIVE, Curves, LegInterval, ReducedLayout
@@ -53,7 +54,7 @@ class CollocationNodes:
 
     def local(self, coefficients: FloatArray) -> FloatArray:
         """Local unknowns with rates and accelerations ``(N, 3, S)`` for all coefficients ``(K,)``."""
-        padded = np.append(coefficients, 0.0)
+        padded = np.append(coefficients, 0.0)  # where empty slots point to
         return np.einsum("nsdk,nsk->nds", self.basis, padded[self.coefficients])
 
     def at(self, phase: int, time: float) -> int:
@@ -179,7 +180,7 @@ def _fill_basis(
             first[end], values[end] = curves.spline.local(times[end], derivative, "left")
         for i in range(curves.num_curves):
             basis[nodes, slot + i, derivative] = values
-            coefficients[nodes, slot + i] = curves.index(first[:, None] + np.arange(NUM_ACTIVE), i)
+            coefficients[nodes, slot + i] = curves.indices[first[:, None] + np.arange(NUM_ACTIVE), i]
 
 
 HEEL_STRIP_M: Final = 0.04  # [m] length of the supporting part of the sole while the foot rolls on its heel
@@ -218,29 +219,71 @@ def build_supports(
     matrix = np.zeros((nodes.count, MAX_ROWS, 6))
     lower, upper = np.full((nodes.count, MAX_ROWS), -np.inf), np.full((nodes.count, MAX_ROWS), np.inf)
     count, shares = np.zeros(nodes.count, dtype=np.int64), np.zeros((nodes.count, 2, 6, 6))
-    known: dict[tuple[int, int, int], tuple[FloatArray, FloatArray, FloatArray]] = {}
+    known: dict[tuple[int, int, int], FloatArray] = {}
     for n in np.flatnonzero(~nodes.is_flight):
-        phase, left, right = int(nodes.phases[n]), int(nodes.feet[n, 0]), int(nodes.feet[n, 1])
-        planted = [(leg, state) for leg, state in ((0, left), (1, right)) if state != FREE]
-        contacts = [_find_contact(layout, leg, phase) for leg, _ in planted]
+        phase, time = int(nodes.phases[n]), nodes.times[n]
+        left, right = int(nodes.feet[n, 0]), int(nodes.feet[n, 1])
+        contacts, states = layout.contacts[phase], (left, right)
+        soles = {
+            leg: compute_sole_corners(legs[leg], contact, states[leg])
+            for leg, contact in enumerate(contacts)
+            if contact is not None
+        }
         # Rows depend on the phase and on what the feet do, not on the node
         if (phase, left, right) not in known:
-            soles = [
-                compute_sole_corners(legs[leg], c, state) for (leg, state), c in zip(planted, contacts, strict=True)
-            ]
-            known[phase, left, right] = _support_rows(np.concatenate(soles), contacts, limits)
-        rows, low, high = known[phase, left, right]
+            friction = min(contact.friction for contact in contacts if contact is not None)
+            twist = limits.twist_m if len(soles) == 2 else limits.twist_m / 3.0
+            known[phase, left, right] = _ground_rows(
+                np.concatenate([*soles.values()]), friction, twist, limits.margin_m
+            )
+        rows = known[phase, left, right]
         k = len(rows)
-        matrix[n, :k], lower[n, :k], upper[n, :k], count[n] = rows, low, high, k
-        upper[n, 0] = _max_normal_force(layout, nodes, int(n), limits, contacts)
-        shares[n] = _split_matrices(layout, nodes, int(n), legs)
+        matrix[n, :k], lower[n, :k], count[n] = rows, 0.0, k
+
+        # Largest normal force [mg]: small where the body leaves the ground, limited where it lands
+        after = phase + 1 < layout.num_phases and layout.is_flight(phase + 1)
+        before = phase > 0 and layout.is_flight(phase - 1)
+        if after and abs(time - layout.edges[phase + 1]) < 1e-9:
+            upper[n, 0] = limits.lift_off
+        elif before and abs(time - layout.edges[phase]) < 1e-9:
+            upper[n, 0] = limits.touch_down
+        else:
+            # The first half of a stance after a flight is a landing
+            landed = before and time < 0.5 * (layout.edges[phase] + layout.edges[phase + 1])
+            cap = limits.land if landed or not after else limits.push
+            upper[n, 0] = min(cap, sum(contact.max_force for contact in contacts if contact is not None))
+
+        # Each sole takes its share of the force at its middle, and of the moment that is left about the shared centre:
+        # f_i = a_i f, m_i = a_i (m + (o_i - o) x f), o = sum a_i o_i
+        share = compute_left_fraction(layout, nodes, int(n))
+        loaded = {leg: part for leg, part in ((0, share), (1, 1.0 - share)) if part > 0.0}
+        centre = sum(part * soles[leg].mean(axis=0) for leg, part in loaded.items())
+        for leg, part in loaded.items():
+            shares[n, leg] = part * np.eye(6)
+            shares[n, leg, 3:, :3] = part * hat(soles[leg].mean(axis=0) - centre)
     return NodeSupports(matrix, lower, upper, count, shares)
 
 
-def _find_contact(layout: ReducedLayout, leg: int, phase: int) -> Contact:
-    contact = layout.interval_of(leg, phase).contact
-    assert contact is not None
-    return contact
+def _ground_rows(corners: FloatArray, friction: float, twist_m: float, margin_m: float) -> FloatArray:
+    """Rows ``(k, 6)`` on the wrench about the world's origin, at least 0, of soles near one level."""
+    from scipy.spatial import ConvexHull
+
+    o, up = corners.mean(axis=0), np.array([0.0, 1.0, 0.0])
+    flat = (corners - o)[:, [2, 0]]  # (along Z, along X): the hull is counter-clockwise about Y
+    hull = flat[ConvexHull(flat).vertices]
+    points = np.stack([hull[:, 1], np.zeros(len(hull)), hull[:, 0]], axis=1)
+    # Normal force, friction as a pyramid, twist to both sides, an edge of the smaller polygon each
+    mu, rows = friction / np.sqrt(2.0), [np.concatenate([up, np.zeros(3)])]
+    sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
+    rows += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
+    rows += [TWIST_SCALE * np.concatenate([twist_m * up, sign * up]) for sign in (1.0, -1.0)]
+    for a, b in zip(points, np.roll(points, -1, axis=0), strict=True):
+        edge = (b - a) / np.linalg.norm(b - a)
+        inner = a + margin_m * np.cross(up, edge)
+        rows.append(PRESSURE_SCALE * np.concatenate([-(edge @ np.cross(inner, up)) * up, edge]))
+    matrix = np.array(rows)
+    matrix[:, :3] -= np.cross(matrix[:, 3:], o)  # m_o = m - o x f, and r . (o x f) = (r x o) . f
+    return matrix
 
 
 def compute_sole_corners(leg: Leg, contact: Contact, state: int) -> FloatArray:
@@ -258,98 +301,17 @@ def compute_sole_corners(leg: Leg, contact: Contact, state: int) -> FloatArray:
     return np.asarray(contact.position) + np.array(points)
 
 
-def _max_normal_force(
-    layout: ReducedLayout, nodes: CollocationNodes, n: int, limits: NormalForceLimits, contacts: list[Contact]
-) -> float:
-    """Largest normal force [mg] at a node: small where the body leaves the ground, limited where it lands."""
-    phase, time = int(nodes.phases[n]), nodes.times[n]
-    after = phase + 1 < layout.num_phases and layout.is_flight(phase + 1)
-    before = phase > 0 and layout.is_flight(phase - 1)
-    if after and abs(time - layout.edges[phase + 1]) < 1e-9:
-        return limits.lift_off
-    if before and abs(time - layout.edges[phase]) < 1e-9:
-        return limits.touch_down
-    # The first half of a stance after a flight is a landing
-    landed = before and time < 0.5 * (layout.edges[phase] + layout.edges[phase + 1])
-    cap = limits.land if landed or not after else limits.push
-    return min(cap, sum(contact.max_force for contact in contacts))
-
-
-def _support_rows(
-    corners: FloatArray, contacts: list[Contact], limits: NormalForceLimits
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    r"""Rows for a support near the level of its corners.
-
-    About :math:`o`: :math:`0 \le f_y \le f_{max}`, :math:`|f_{x,z}| \le \mu f_y/\sqrt2`, the twist
-    :math:`|m_y| \le c f_y`, and :math:`e \cdot m_o - e \cdot (a \times Y) f_y \ge 0` for every edge :math:`a + s e`.
-    """
-    from scipy.spatial import ConvexHull
-
-    o = corners.mean(axis=0)
-    flat = (corners - o)[:, [2, 0]]  # (along Z, along X): the hull is counter-clockwise about Y
-    hull = flat[ConvexHull(flat).vertices]
-    points = np.stack([hull[:, 1], np.zeros(len(hull)), hull[:, 0]], axis=1)
-    up = np.array([0.0, 1.0, 0.0])
-    mu = min(contact.friction for contact in contacts) / np.sqrt(2.0)
-    twist = limits.twist_m if len(contacts) == 2 else limits.twist_m / 3.0
-    rows, low, high = [np.concatenate([up, np.zeros(3)])], [0.0], [np.inf]
-    # Friction as a pyramid, twist to both sides, an edge of the smaller polygon each
-    sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
-    rows += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
-    rows += [TWIST_SCALE * np.concatenate([twist * up, sign * up]) for sign in (1.0, -1.0)]
-    for a, b in zip(points, np.roll(points, -1, axis=0), strict=True):
-        edge = (b - a) / np.linalg.norm(b - a)
-        inner = a + limits.margin_m * np.cross(up, edge)
-        rows.append(PRESSURE_SCALE * np.concatenate([-(edge @ np.cross(inner, up)) * up, edge]))
-    matrix = np.array(rows)
-    matrix[:, :3] -= np.cross(matrix[:, 3:], o)  # m_o = m - o x f, and r . (o x f) = (r x o) . f
-    low += [0.0] * (len(matrix) - 1)
-    high += [np.inf] * (len(matrix) - 1)
-    return matrix, np.array(low), np.array(high)
-
-
-def _split_matrices(layout: ReducedLayout, nodes: CollocationNodes, n: int, legs: tuple[Leg, Leg]) -> FloatArray:
-    r"""Matrices that split the wrench: a share of the force at the middle of each sole, and of what moment is left.
-
-    .. math:: f_i = \alpha_i f,\qquad m_i = \alpha_i (m + (o_i - \bar o)\times f),\qquad \bar o = \sum\alpha_i o_i
-    """
-    out = np.zeros((2, 6, 6))
-    left = compute_left_fraction(layout, nodes, n)
-    phase = int(nodes.phases[n])
-    alpha = np.array([left, 1.0 - left])
-    centres = [
-        compute_sole_corners(legs[leg], _find_contact(layout, leg, phase), int(nodes.feet[n, leg])).mean(axis=0)
-        if alpha[leg] > 0.0
-        else 0.0
-        for leg in (0, 1)
-    ]
-    # What moment is left about the shared centre is shared like the force
-    middle = sum(a * c for a, c in zip(alpha, centres, strict=True))
-    for leg in (0, 1):
-        if alpha[leg] > 0.0:
-            out[leg] = alpha[leg] * np.eye(6)
-            v = np.asarray(centres[leg] - middle)
-            out[leg, 3:, :3] = alpha[leg] * np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])
-    return out
-
-
 def compute_left_fraction(layout: ReducedLayout, nodes: CollocationNodes, n: int) -> float:
     """Share of the force that the left foot takes: in double support it goes over from the old foot to the new one."""
     down = nodes.feet[n] != FREE
     if not down.all():
         return float(down[0])
     phase = int(nodes.phases[n])
-    u = (nodes.times[n] - layout.edges[phase]) / (layout.edges[phase + 1] - layout.edges[phase])
-    ramp = smoothstep(u)
-    start, stop = _neighbour_fraction(layout, phase - 1), _neighbour_fraction(layout, phase + 1)
-    return float((1.0 - ramp) * start + ramp * stop)
-
-
-def _neighbour_fraction(layout: ReducedLayout, phase: int) -> float:
-    """Left share of a neighbouring phase of one foot; a half beside flights and at the ends."""
-    if not 0 <= phase < layout.num_phases:
-        return 0.5
-    left, right = layout.contacts[phase]
-    if (left is None) == (right is None):
-        return 0.5
-    return 1.0 if left is not None else 0.0
+    ramp = smoothstep((nodes.times[n] - layout.edges[phase]) / (layout.edges[phase + 1] - layout.edges[phase]))
+    # Left share of the phases beside it: of one foot all or nothing, else a half
+    ends: list[float] = []
+    for beside in (phase - 1, phase + 1):
+        feet = layout.contacts[beside] if 0 <= beside < layout.num_phases else (None, None)
+        is_single = (feet[0] is None) != (feet[1] is None)
+        ends.append(float(feet[0] is not None) if is_single else 0.5)
+    return float((1.0 - ramp) * ends[0] + ramp * ends[1])

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.dynamics import compute_points_motion
+from marey.dynamics import compute_com_motion, compute_points_motion
 from marey.spacetime.reduced.behaviour import BehaviourSpace
 from marey.spacetime.reduced.layout import FEET, LEG_SLOTS, ReducedLayout, ReducedVariables
 from marey.spacetime.reduced.nodes import FREE, CollocationNodes, NodeSupports
@@ -37,20 +37,8 @@ class RowGroup:
     is_linear: bool = False
     globals: list[tuple[int, int, float]] = field(default_factory=list[tuple[int, int, float]])
 
-    @property
-    def count(self) -> int:
-        """How many rows there are."""
-        return len(self.lower)
 
-    def name(self, row: int) -> str:
-        """What a row says, in words."""
-        part = f" ({self.parts[row]})" if self.parts else ""
-        return f"{self.label}{part} at {self.times[row]:.2f} s"
-
-
-def empty_blocks() -> FloatArray:
-    """Blocks of a frame without derivatives."""
-    return np.zeros((0, 3, 0))
+NO_BLOCKS: Final = np.zeros((0, 3, 0))  # of a frame without derivatives
 
 
 def value_blocks(blocks: FloatArray) -> FloatArray:
@@ -88,10 +76,6 @@ class RowContext:
         """Local unknowns at a node."""
         return self.nodes.basis.shape[1]
 
-    def used_slots(self, nodes: IntArray) -> BoolArray:
-        """Slots in use at nodes ``(B, S)``."""
-        return self.nodes.coefficients[nodes, :, 0] >= 0
-
     def group(
         self,
         label: str,
@@ -116,7 +100,7 @@ class RowContext:
             is_linear: whether the rows are.
             unknowns: row, global unknown and factor of constant entries.
         """
-        mask = self.used_slots(nodes) if mask is None else mask
+        mask = self.nodes.coefficients[nodes, :, 0] >= 0 if mask is None else mask
         owner, times = np.arange(len(nodes)), self.nodes.times[nodes]
         return RowGroup(
             label, *ends, nodes, owner, mask, evaluate, times, parts, is_linear=is_linear, globals=list(unknowns)
@@ -130,7 +114,7 @@ class RowContext:
         mask[:, d : d + 6] = planted[:, None]
         mask[:, :d] = ~planted[:, None]
         mask[:, d + 6 + leg * LEG_SLOTS : d + 6 + (leg + 1) * LEG_SLOTS] = True
-        return mask & self.used_slots(nodes)
+        return mask & (self.nodes.coefficients[nodes, :, 0] >= 0)
 
 
 def wrench_rows(scene: RowContext) -> RowGroup:
@@ -143,7 +127,7 @@ def wrench_rows(scene: RowContext) -> RowGroup:
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = np.einsum("bi,bi->b", matrix, frame.wrench[nodes])
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         blocks = [np.einsum("bi,bis->bs", matrix, block[nodes]) for block in frame.wrench_blocks]
         return values, np.stack(blocks, axis=1)
 
@@ -165,13 +149,13 @@ def flight_rows(scene: RowContext) -> list[RowGroup]:
     def momentum(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = MOMENTUM_SCALE * frame.momentum[nodes, axes]
         if frame.momentum_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         return values, MOMENTUM_SCALE * np.stack([block[nodes, axes] for block in frame.momentum_blocks], axis=1)
 
     def moment(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = frame.wrench[nodes, 3 + axes]
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         return values, np.stack([block[nodes, 3 + axes] for block in frame.wrench_blocks], axis=1)
 
     own = [
@@ -195,7 +179,7 @@ def stretch_rows(scene: RowContext) -> RowGroup:
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = STRETCH_SCALE * frame.state.stretch[nodes, legs]
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         return values, value_blocks(STRETCH_SCALE * frame.state.stretch_gradient[nodes, legs])
 
     return scene.group("reach", nodes, ends, evaluate, mask=mask, parts=tuple(FEET[int(leg)] for leg in legs))
@@ -216,7 +200,7 @@ def coordinate_rows(
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         values = frame.state.q[nodes, dofs]
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         return values, value_blocks(frame.state.G[nodes, dofs])
 
     parts = tuple(scene.space.tree.names[int(dof)] for dof in dofs)
@@ -269,11 +253,7 @@ def clearance_rows(scene: RowContext, floor: FloatArray) -> RowGroup:
 def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatArray]], least: FloatArray) -> RowGroup:
     """Points stay above heights ``least`` (r,) [m].
 
-    Args:
-        scene: what rows are built of.
-        label: what they say.
-        rows: node of each row, coordinate whose link carries its point, place of the point in the link.
-        least: the heights.
+    ``rows`` are the node of each, the coordinate whose link carries its point, and the place of the point in the link.
     """
     index = np.array([n for n, _, _ in rows], dtype=np.int64)
     kinds = sorted({(dof, tuple(point)) for _, dof, point in rows})
@@ -282,7 +262,7 @@ def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatA
 
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         if not len(index):
-            return np.zeros(0), empty_blocks()
+            return np.zeros(0), NO_BLOCKS
         state = frame.state
         q, zero = state.q[seen], np.zeros((len(seen), state.q.shape[1]))
         moved = compute_points_motion(
@@ -290,7 +270,7 @@ def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatA
         )
         values = CLEARANCE_SCALE * moved.position[inverse, which, 1]
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         slopes = moved.J[inverse, which, 1][:, None, :] @ state.G[index]
         return values, value_blocks(CLEARANCE_SCALE * slopes[:, 0])
 
@@ -339,7 +319,7 @@ def leg_joint_rows(scene: RowContext) -> RowGroup:
         state = frame.state
         values = weight * np.where(order == 0, state.q[nodes, dofs], state.qd[nodes, dofs])
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
+            return values, NO_BLOCKS
         blocks = np.zeros((len(nodes), 3, scene.slots))
         G, Gd, still = state.G[nodes, dofs], state.Gd[nodes, moving], (order == 0)[:, None]
         blocks[:, 0] = weight[:, None] * np.where(still, G, Gd)
@@ -378,13 +358,14 @@ def com_joint_rows(scene: RowContext) -> RowGroup:
 
     def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
         if not len(index):
-            return np.zeros(0), empty_blocks()
+            return np.zeros(0), NO_BLOCKS
         seen, inverse = np.unique(index, return_inverse=True)
-        com = scene.maker.centre(frame, seen)
+        state = frame.state
+        com = compute_com_motion(scene.space.tree, state.q[seen], state.qd[seen], state.qdd[seen])
         values = scales * np.where(order == 0, com.position[inverse, axes], com.velocity[inverse, axes])
         if frame.wrench_blocks is None:
-            return values, empty_blocks()
-        state, moving = frame.state, scene.space.moving
+            return values, NO_BLOCKS
+        moving = scene.space.moving
         J = com.J @ state.G[seen]
         Jd = com.Jd @ state.G[seen] + com.J[:, :, moving] @ state.Gd[seen]
         still = (order == 0)[:, None]

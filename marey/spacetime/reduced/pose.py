@@ -13,7 +13,6 @@ from marey.base import FloatArray, IntArray
 from marey.dynamics import (
     GRAVITY,
     JointTree,
-    PointMotion,
     compute_aggregate,
     compute_aggregate_jacobians,
     compute_com_motion,
@@ -189,19 +188,17 @@ class NodeEvaluator:
         self.shares = supports.shares[self.heavy]
         self.actuated = np.arange(6, self.space.tree.num_dofs)
 
-    def values(self, coefficients: FloatArray) -> NodeState:
-        """Poses and forces without derivatives."""
-        state = self.poses.evaluate(coefficients, gradients=False)
-        qdd = self._free_fall_accelerations(state)
-        total = compute_aggregate(self.space.tree, state.q, state.qd, qdd, gravity=self.gravity)
-        torque = self._torque(state.take(self.heavy), qdd, total.wrench) if self.has_torque else None
-        return NodeState(state, total.wrench / self.weight, total.momentum[:, 3:], torque)
-
-    def derivatives(self, coefficients: FloatArray) -> NodeState:
-        """Poses and forces with their derivatives."""
-        state = self.poses.evaluate(coefficients)
-        qdd = self._free_fall_accelerations(state)
+    def evaluate(self, coefficients: FloatArray, *, derivatives: bool = False) -> NodeState:
+        """Poses and forces, with their derivatives or without."""
+        state = self.poses.evaluate(coefficients, gradients=derivatives)
         tree, moving, heavy = self.space.tree, self.space.moving, self.heavy
+        # The root of flying bodies is in free fall: no force acts on them
+        qdd = state.qdd.copy()
+        qdd[self.poses.flying, self.space.root[1]] -= self.gravity
+        if not derivatives:
+            values = compute_aggregate(tree, state.q, state.qd, qdd, gravity=self.gravity)
+            torque = self._torque(state.take(heavy), qdd, values.wrench) if self.has_torque else None
+            return NodeState(state, values.wrench / self.weight, values.momentum[:, 3:], torque)
         total = compute_aggregate_jacobians(tree, state.q, state.qd, qdd, gravity=self.gravity)
         forces = state.chain(moving, (total.df_dq, total.df_dqd, total.df_dqdd))
         # Momentum does not depend on accelerations
@@ -232,11 +229,6 @@ class NodeEvaluator:
         wrench = total.wrench / self.weight
         return NodeState(state, wrench, total.momentum[:, 3:], torque, scaled, spins, torque_blocks)
 
-    def centre(self, frame: NodeState, nodes: IntArray) -> PointMotion:
-        """Motion of the centre of mass at some nodes."""
-        state = frame.state
-        return compute_com_motion(self.space.tree, state.q[nodes], state.qd[nodes], state.qdd[nodes])
-
     def _torque(self, part: PoseState, qdd: FloatArray, wrench: FloatArray) -> FloatArray:
         """Torques ``(N', D - 6)`` of the joints at the nodes that count."""
         free = compute_torques(self.space.tree, part.q, part.qd, qdd[self.heavy], gravity=self.gravity)[:, 6:]
@@ -248,12 +240,6 @@ class NodeEvaluator:
             lines = twists[:, :, 3:] @ own[:, :3, None] + twists[:, :, :3] @ own[:, 3:, None]
             ground[:, self.space.legs[leg].dofs - 6] = lines[:, :, 0]
         return free - ground
-
-    def _free_fall_accelerations(self, state: PoseState) -> FloatArray:
-        """Accelerations with the root of flying bodies in free fall: no force acts on them."""
-        qdd = state.qdd.copy()
-        qdd[self.poses.flying, self.space.root[1]] -= self.gravity
-        return qdd
 
     def _loaded_twists(self, leg: int, twists: FloatArray) -> FloatArray:
         """Twists of a leg's angles; the toe carries load only while the foot stands on its toes."""

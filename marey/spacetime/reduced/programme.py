@@ -14,7 +14,6 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.spacetime.problem.definition import Objective
-from marey.spacetime.reduced.layout import ReducedVariables
 from marey.spacetime.reduced.physics_rows import RowContext, RowGroup
 from marey.spacetime.reduced.pose import NodeState
 
@@ -243,99 +242,14 @@ def scatter_objective(
                             H[i, j] += value * scales[n, t, m]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SparsePattern:
-    """A sparse matrix without its values."""
-
-    indices: IntArray  # (E,) row of each entry, column by column
-    starts: IntArray  # (n + 1,) first entry of each column
-    num_rows: int
-
-    def matrix(self, data: FloatArray) -> csc_array:
-        """The matrix with these values."""
-        from scipy.sparse import csc_array
-
-        return csc_array((data, self.indices, self.starts), shape=(self.num_rows, len(self.starts) - 1))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GlobalEntries:
-    """Constant entries: rows times global unknowns."""
-
-    rows: IntArray  # (G,)
-    columns: IntArray  # (G,) numbers among all coefficients and globals
-    factors: FloatArray  # (G,)
-
-    def values(self, full: FloatArray, num_rows: int) -> FloatArray:
-        """What they add to the rows ``(m,)``."""
-        out = np.zeros(num_rows)
-        np.add.at(out, self.rows, self.factors * full[self.columns])
-        return out
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowPattern:
-    """Pattern of the Jacobian, where each piece of each row goes, and what is constant in it."""
-
-    pattern: SparsePattern
-    entries: IntArray  # (E, 4) piece, node, slot, k
-    positions: IntArray  # (E,) where in the data
-    scales: FloatArray  # (E,)
-    constant: FloatArray  # values of the data that never change
-
-
-def build_row_pattern(
-    groups: list[RowGroup],
-    starts: IntArray,
-    places: IntArray,
-    scales: FloatArray,
-    variables: ReducedVariables,
-    extra: GlobalEntries,
-) -> RowPattern:
-    """Pattern of the Jacobian of all rows.
-
-    Args:
-        groups: the rows.
-        starts: first row of each group, and their number.
-        places: variable of each node, slot and k ``(N, S, 4)``; -1 for none.
-        scales: their scales.
-        variables: of the search.
-        extra: constant entries.
-    """
-    # Entries (piece, node, slot, k) of all groups, and the row of each
-    pieces, rows, first = list[IntArray](), list[IntArray](), 0
-    for group, start in zip(groups, starts[:-1], strict=True):
-        piece, slot = np.nonzero(group.mask)
-        quad = np.repeat(np.stack([first + piece, group.nodes[piece], slot], axis=1), 4, axis=0)
-        pieces.append(np.column_stack([quad, np.tile(np.arange(4), len(piece))]))
-        rows.append(np.repeat(start + group.owner[piece], 4))
-        first += len(group.nodes)
-    entries, owner = np.concatenate(pieces), np.concatenate(rows)
-    # What is fixed has no column
-    columns = places[entries[:, 1], entries[:, 2], entries[:, 3]]
-    free = columns >= 0
-    entries, owner, columns = entries[free], owner[free], columns[free]
-    number = variables.number[extra.columns]
-    keep = number >= 0
-    num_rows, count = int(starts[-1]), len(variables.order)
-    # Entries of one place share a value; the order is that of a compressed column matrix
-    keys = np.concatenate([columns, number[keep]]) * num_rows + np.concatenate([owner, extra.rows[keep]])
-    unique, where = np.unique(keys, return_inverse=True)
-    pattern = SparsePattern(unique % num_rows, np.searchsorted(unique, np.arange(count + 1) * num_rows), num_rows)
-    constant = np.zeros(len(unique))
-    np.add.at(constant, where[len(entries) :], (extra.factors * variables.scales[extra.columns])[keep])
-    own = scales[entries[:, 1], entries[:, 2], entries[:, 3]]
-    return RowPattern(pattern, np.ascontiguousarray(entries), where[: len(entries)].copy(), own, constant)
-
-
 class ReducedProgramme:
     """Objective, rows and derivatives for the solver; implements :class:`marey.numerics.NonlinearProgramme`."""
 
     def __init__(self, scene: RowContext, groups: list[RowGroup], objective: ReducedObjective) -> None:
         self.scene, self.objective, self.variables = scene, objective, scene.variables
-        self.groups = [group for group in groups if group.count]
-        self.lower, self.upper = self.variables.bounds
-        counts = np.array([group.count for group in self.groups], dtype=np.int64)
+        self.groups = [group for group in groups if len(group.lower)]
+        self.lower, self.upper = (self.variables.pack(ends) for ends in (self.variables.lower, self.variables.upper))
+        counts = np.array([len(group.lower) for group in self.groups], dtype=np.int64)
         self.starts: IntArray = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
         self.row_lower = np.concatenate([group.lower for group in self.groups])
         self.row_upper = np.concatenate([group.upper for group in self.groups])
@@ -343,20 +257,7 @@ class ReducedProgramme:
         coefficients = scene.nodes.coefficients
         self._places: IntArray = np.append(self.variables.number, -1)[coefficients]
         self._scales: FloatArray = np.append(self.variables.scales, 0.0)[coefficients]
-        # Constant entries of all groups
-        found = [
-            (int(start) + row, column, factor)
-            for group, start in zip(self.groups, self.starts[:-1], strict=True)
-            for row, column, factor in group.globals
-        ]
-        self._globals = GlobalEntries(
-            np.array([row for row, _, _ in found], dtype=np.int64),
-            np.array([column for _, column, _ in found], dtype=np.int64),
-            np.array([factor for _, _, factor in found], dtype=np.float64),
-        )
-        self._rows = build_row_pattern(
-            self.groups, self.starts, self._places, self._scales, self.variables, self._globals
-        )
+        self._place_rows()
         # Entries of the Hessian: variables that meet at a node
         count = len(self.lower)
         meet = np.zeros((count, count), dtype=bool)
@@ -365,19 +266,51 @@ class ReducedProgramme:
             used = used[used >= 0]
             meet[used[:, None], used] = True
         meet[np.arange(count), np.arange(count)] = True
-        self._hessian_columns, rows = np.nonzero(meet.T)
-        starts = np.searchsorted(self._hessian_columns, np.arange(count + 1))
-        self._hessian = SparsePattern(rows, starts, count)
+        self._hessian_columns, self._hessian_rows = np.nonzero(meet.T)
+        self._hessian_pointers = np.searchsorted(self._hessian_columns, np.arange(count + 1))
 
-    @property
-    def num_rows(self) -> int:
-        """How many constraints there are."""
-        return int(self.starts[-1])
+    def _place_rows(self) -> None:
+        """Find the pattern of the Jacobian, where each piece of each row goes, and what is constant in it."""
+        variables, num_rows = self.variables, len(self.row_lower)
+        # Constant entries of all groups: rows times global unknowns
+        constant = [
+            (int(start) + row, column, factor)
+            for group, start in zip(self.groups, self.starts[:-1], strict=True)
+            for row, column, factor in group.globals
+        ]
+        self._global_rows = np.array([row for row, _, _ in constant], dtype=np.int64)
+        self._global_columns = np.array([column for _, column, _ in constant], dtype=np.int64)
+        self._global_factors = np.array([factor for _, _, factor in constant], dtype=np.float64)
+        # Entries (piece, node, slot, k) of all groups, and the row of each
+        pieces, rows, first = list[IntArray](), list[IntArray](), 0
+        for group, start in zip(self.groups, self.starts[:-1], strict=True):
+            piece, slot = np.nonzero(group.mask)
+            quad = np.repeat(np.stack([first + piece, group.nodes[piece], slot], axis=1), 4, axis=0)
+            pieces.append(np.column_stack([quad, np.tile(np.arange(4), len(piece))]))
+            rows.append(np.repeat(start + group.owner[piece], 4))
+            first += len(group.nodes)
+        entries, owner = np.concatenate(pieces), np.concatenate(rows)
+        # What is fixed has no column
+        columns = self._places[entries[:, 1], entries[:, 2], entries[:, 3]]
+        free = columns >= 0
+        entries, owner, columns = entries[free], owner[free], columns[free]
+        number = variables.number[self._global_columns]
+        keep = number >= 0
+        # Entries of one place share a value; the order is that of a compressed column matrix
+        keys = np.concatenate([columns, number[keep]]) * num_rows + np.concatenate([owner, self._global_rows[keep]])
+        unique, where = np.unique(keys, return_inverse=True)
+        self._row_indices = unique % num_rows
+        self._row_pointers = np.searchsorted(unique, np.arange(len(variables.order) + 1) * num_rows)
+        self._row_constant = np.zeros(len(unique))
+        scaled = (self._global_factors * variables.scales[self._global_columns])[keep]
+        np.add.at(self._row_constant, where[len(entries) :], scaled)
+        self._entries, self._positions = np.ascontiguousarray(entries), where[: len(entries)].copy()
+        self._entry_scales = self._scales[entries[:, 1], entries[:, 2], entries[:, 3]]
 
     def frame(self, x: FloatArray, *, derivatives: bool = False) -> NodeState:
         """Poses and forces at a point of the search."""
         full = self.variables.unpack(x)[: self.scene.layout.num_coefficients]
-        return self.scene.maker.derivatives(full) if derivatives else self.scene.maker.values(full)
+        return self.scene.maker.evaluate(full, derivatives=derivatives)
 
     def terms(self, x: FloatArray) -> ObjectiveTerms:
         """Parts of the objective."""
@@ -386,27 +319,33 @@ class ReducedProgramme:
     def values(self, x: FloatArray) -> tuple[float, FloatArray]:
         """Objective and rows ``(m,)``."""
         frame = self.frame(x)
-        rows = self._globals.values(self.variables.unpack(x), self.num_rows)
+        rows = np.zeros(len(self.row_lower))
+        np.add.at(rows, self._global_rows, self._global_factors * self.variables.unpack(x)[self._global_columns])
         for group, start in zip(self.groups, self.starts[:-1], strict=True):
             np.add.at(rows, start + group.owner, group.evaluate(frame)[0])
         return self.objective.terms(frame).total, rows
 
     def derivatives(self, x: FloatArray) -> tuple[FloatArray, csc_array, csc_array]:
         """Gradient, Gauss-Newton Hessian and Jacobian of the rows."""
+        from scipy.sparse import csc_array
+
         frame = self.frame(x, derivatives=True)
-        n, basis, rows = len(self.lower), self.scene.nodes.basis, self._rows
+        n, basis = len(self.lower), self.scene.nodes.basis
         # Rows: blocks by local unknowns, scattered through the basis functions
         blocks = np.concatenate([group.evaluate(frame)[1] for group in self.groups])
-        data = rows.constant.copy()
-        scatter_rows(rows.entries, rows.positions, blocks, basis, rows.scales, data)
+        data = self._row_constant.copy()
+        scatter_rows(self._entries, self._positions, blocks, basis, self._entry_scales, data)
+        jacobian = csc_array((data, self._row_indices, self._row_pointers), shape=(len(self.row_lower), n))
         # Objective likewise, through a dense matrix of which the pattern is read
         local_g, local_H = self.objective.blocks(frame)
         g, H = np.zeros(n), np.zeros((n, n))
         scatter_objective(local_g, local_H, basis, self._places, self._scales, g, H)
-        hessian = self._hessian.matrix(H[self._hessian.indices, self._hessian_columns])
-        return g, hessian, rows.pattern.matrix(data)
+        values = H[self._hessian_rows, self._hessian_columns]
+        return g, csc_array((values, self._hessian_rows, self._hessian_pointers), shape=(n, n)), jacobian
 
     def row_name(self, index: int) -> str:
         """What a row says, in words."""
-        group = int(np.searchsorted(self.starts, index, side="right")) - 1
-        return self.groups[group].name(index - int(self.starts[group]))
+        number = int(np.searchsorted(self.starts, index, side="right")) - 1
+        group, row = self.groups[number], index - int(self.starts[number])
+        part = f" ({group.parts[row]})" if group.parts else ""
+        return f"{group.label}{part} at {group.times[row]:.2f} s"

@@ -10,7 +10,6 @@ their durations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -19,9 +18,10 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, MissingFileError
+from marey.dynamics import compute_aggregate
 from marey.motion import Motion
-from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
-from marey.spacetime.full.solve import DURATION_STEP, descend_durations, find_free_phases, replace_durations
+from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
+from marey.spacetime.full.solve import descend_durations, find_free_phases, replace_durations
 from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.reduced.assembly import (
@@ -32,7 +32,14 @@ from marey.spacetime.reduced.assembly import (
     vector_from_motion,
 )
 from marey.spacetime.reduced.behaviour import BehaviourSpace
-from marey.spacetime.reduced.track import check_track, find_stray_coordinates, find_weak_nodes, motion_from_solution
+from marey.spacetime.reduced.track import (
+    check_track,
+    compute_ground_excess,
+    find_check_instants,
+    find_stray_coordinates,
+    motion_from_solution,
+    sample_reduced_track,
+)
 
 DEEPER_CROUCH_M: Final = 0.05  # [m] how much lower the body is held in the next attempt
 MAX_ITERATIONS: Final = 80  # iterations before the next attempt
@@ -46,7 +53,7 @@ MAX_REFINEMENTS: Final = 3  # how often nodes are added where the dense check fi
 REFINEMENT_TOLERANCE: Final = 0.035  # [mg] 5 % is what is allowed
 STRAY_RAD: Final = 0.05  # [rad] beyond its limits by which a coordinate of the upper body gets rows of its own
 
-OnIteration = Callable[[SQPIteration], bool | None]
+ReducedSolution = tuple[ReducedProblem, SQPResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +123,9 @@ class ReducedSearch:
         return result
 
 
-def solve_with_restarts(
-    search: ReducedSearch, stages: int | None, warm_start: Motion | None
-) -> tuple[ReducedProblem, SQPResult]:
+def solve_with_restarts(search: ReducedSearch, stages: int | None, warm_start: Motion | None) -> ReducedSolution:
     """Attempt after attempt until one converges; the one with the smallest violation is kept."""
-    best: tuple[ReducedProblem, SQPResult] | None = None
+    best: ReducedSolution | None = None
     for attempt in restart_schedule(search, stages, warm_start):
         if best is not None and search.is_over:
             break
@@ -146,9 +151,7 @@ def restart_schedule(
     return tuple(a for a in RESTARTS if (flies or a.flight == 1.0) and (search.wider or not a.is_wider))
 
 
-def _solve_restart(
-    search: ReducedSearch, attempt: RestartSettings, warm_start: Motion | None
-) -> tuple[ReducedProblem, SQPResult]:
+def _solve_restart(search: ReducedSearch, attempt: RestartSettings, warm_start: Motion | None) -> ReducedSolution:
     """Solve with the corner of stretched legs rounded off, then exactly."""
     settings = replace(search.settings, crouch_m=search.settings.crouch_m + attempt.deeper_m)
     behaviour = search.wider if attempt.is_wider and search.wider is not None else search.behaviour
@@ -192,9 +195,9 @@ def _start_vector(
     return transfer_vector(other, result.x, round_)
 
 
-def count_phase_spans(built: ReducedProblem, phases: list[int]) -> FloatArray:
+def count_phase_spans(built: ReducedProblem, phases: list[int]) -> list[int]:
     """How many spans phases have."""
-    return np.array([len(built.scene.layout.breaks[p]) - 1 for p in phases], dtype=np.float64)
+    return [len(built.scene.layout.breaks[p]) - 1 for p in phases]
 
 
 def transfer_vector(old: ReducedProblem, x: FloatArray, new: ReducedProblem) -> FloatArray:
@@ -204,17 +207,27 @@ def transfer_vector(old: ReducedProblem, x: FloatArray, new: ReducedProblem) -> 
     return np.clip(variables.pack(old.scene.variables.unpack(x)), lower, upper)
 
 
-def refine_collocation(
-    search: ReducedSearch, built: ReducedProblem, result: SQPResult
-) -> tuple[ReducedProblem, SQPResult]:
+def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQPResult) -> ReducedSolution:
     """Add nodes where forces are not supplied and rows where the upper body violates its limits, and continue."""
     for _ in range(MAX_REFINEMENTS):
         if not result.is_solved or search.is_over:
             break
         # Look where the dense check finds forces that nothing gives
-        values = built.scene.variables.unpack(result.x)
-        weak = find_weak_nodes(built, values, REFINEMENT_TOLERANCE)
-        stray = find_stray_coordinates(built, values, STRAY_RAD)
+        scene = built.scene
+        values = scene.variables.unpack(result.x)
+        track, nodes = sample_reduced_track(built, values, find_check_instants(built))
+        whole = compute_aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
+        wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
+        about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
+        # Moment in flight, excess of friction and moments, and pull on the ground
+        size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), 0.0)
+        size = np.maximum(size, compute_ground_excess(built, nodes, wrench)[:, :2].max(axis=1))
+        size = np.maximum(size, np.where(nodes.is_flight, 0.0, -wrench[:, 1]))
+        # Peaks above the tolerance get a node
+        padded = np.concatenate([[0.0], size, [0.0]])
+        peaks = np.flatnonzero((size > REFINEMENT_TOLERANCE) & (size >= padded[:-2]) & (size >= padded[2:]))
+        weak = tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)
+        stray = find_stray_coordinates(built, track, STRAY_RAD)
         if not weak and not stray:
             break
         settings = replace(
@@ -228,53 +241,28 @@ def refine_collocation(
     return built, result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReducedDurationResult:
-    """A solution at some durations."""
-
-    built: ReducedProblem
-    result: SQPResult
-    durations: FloatArray  # (n,) [s] of the free phases
-
-
 def optimise_durations(
     search: ReducedSearch, built: ReducedProblem, result: SQPResult, free: list[int]
-) -> tuple[ReducedProblem, SQPResult]:
+) -> ReducedSolution:
     """Change the free durations within their ranges as long as that pays."""
 
-    def solve(best: ReducedDurationResult, durations: FloatArray) -> ReducedDurationResult:
-        again = rebuild_at_durations(best, free, durations)
-        start = transfer_vector(best.built, best.result.x, again)
-        return ReducedDurationResult(again, search.solve(again, start, SHORT_STEPS), durations)
+    def solve(best: ReducedSolution, durations: FloatArray) -> ReducedSolution:
+        again = rebuild_at_durations(best[0], free, durations)
+        return again, search.solve(again, transfer_vector(best[0], best[1].x, again), SHORT_STEPS)
 
-    durations = np.array([search.problem.phases[p].duration_s for p in free])
-    best = descend_durations(
-        ReducedDurationResult(built, result, durations),
-        durations,
+    return descend_durations(
+        (built, result),
+        np.array([search.problem.phases[p].duration_s for p in free]),
         np.array([search.problem.phases[p].duration_range_s for p in free], dtype=np.float64),
-        value=lambda found: found.result.objective if found.result.is_solved else np.inf,
-        slope=lambda found: compute_reduced_duration_slope(found, free),
+        value=lambda found: found[1].objective if found[1].is_solved else np.inf,
+        lagrangian=lambda found, durations: compute_reduced_lagrangian(*found, free, durations),
         solve=solve,
         is_over=lambda: search.is_over,
     )
-    return best.built, best.result
 
 
-def compute_reduced_duration_slope(timed: ReducedDurationResult, free: list[int]) -> FloatArray:
-    """How the best value changes with the duration of each free phase ``(n,)`` [1/s]."""
-    slope = np.zeros(len(free))
-    for k in range(len(free)):
-        step = DURATION_STEP * timed.durations[k] * np.eye(len(free))[k]
-        ends = [
-            _lagrangian(timed, rebuild_at_durations(timed, free, timed.durations + sign * step)) for sign in (1.0, -1.0)
-        ]
-        slope[k] = (ends[0] - ends[1]) / (2.0 * step[k])
-    return slope
-
-
-def rebuild_at_durations(timed: ReducedDurationResult, free: list[int], durations: FloatArray) -> ReducedProblem:
+def rebuild_at_durations(built: ReducedProblem, free: list[int], durations: FloatArray) -> ReducedProblem:
     """The problem at other durations; knots keep their number, and nodes that were added their share of a phase."""
-    built = timed.built
     problem = replace_durations(built.problem, free, durations, count_phase_spans(built, free))
     old = built.scene.layout.edges
     new = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in problem.phases])])
@@ -282,10 +270,13 @@ def rebuild_at_durations(timed: ReducedDurationResult, free: list[int], duration
     return build_reduced_problem(problem, built.scene.behaviour, replace(built.settings, looks=looks))
 
 
-def _lagrangian(timed: ReducedDurationResult, other: ReducedProblem) -> float:
-    r""":math:`f + \lambda^T(c - b)` of the solution's curves on another time line; f alone if its rows are others."""
-    value, rows = other.programme.values(transfer_vector(timed.built, timed.result.x, other))
-    force = timed.result.multipliers
+def compute_reduced_lagrangian(
+    built: ReducedProblem, result: SQPResult, free: list[int], durations: FloatArray
+) -> float:
+    r""":math:`f + \lambda^T(c - b)` of the solution's curves at other durations; f alone if the rows are others."""
+    other = rebuild_at_durations(built, free, durations)
+    value, rows = other.programme.values(transfer_vector(built, result.x, other))
+    force = result.multipliers
     if len(force) != len(rows):
         return value
     ends = np.where(force > 0.0, other.programme.row_upper, other.programme.row_lower)
@@ -341,11 +332,6 @@ def optimize_reduced(
         built, result = optimise_durations(search, built, result, free)
     built, result = refine_collocation(search, built, result)
     return _build_result(search, built, result, rate_hz)
-
-
-def load_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
-    """Read the behaviour that a problem names, with as many coordinates as it needs."""
-    return read_problem_behaviour(problem).with_energy()
 
 
 def read_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:

@@ -7,9 +7,15 @@ from dataclasses import replace
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.dynamics import compute_aggregate, compute_points_motion
+from marey.dynamics import compute_points_motion
 from marey.motion import Contacts, Motion
-from marey.spacetime.problem.solution import GroundExcess, SolutionCheck, SolutionTrack, measure_solution
+from marey.spacetime.problem.solution import (
+    GroundExcess,
+    SolutionCheck,
+    SolutionTrack,
+    frame_instants,
+    measure_solution,
+)
 from marey.spacetime.reduced.assembly import ReducedProblem
 from marey.spacetime.reduced.legs import pack_plant
 from marey.spacetime.reduced.nodes import (
@@ -55,11 +61,8 @@ def sample_reduced_track(
 
 def motion_from_solution(built: ReducedProblem, values: FloatArray, rate_hz: float, name: str) -> Motion:
     """Motion of a solution at a frame rate, with a contact track of heels and toes."""
-    layout = built.scene.layout
-    count = int(np.floor(layout.edges[-1] * rate_hz + 1e-9)) + 1
-    times = np.arange(count) / rate_hz
-    phases = np.clip(np.searchsorted(layout.edges, times + 1e-9, side="right") - 1, 0, layout.num_phases - 1)
-    instants = [(int(p), float(min(t, layout.edges[-1]))) for p, t in zip(phases, times, strict=True)]
+    times, phases = frame_instants(built.scene.layout.edges, rate_hz)
+    instants = list(zip(phases.tolist(), times.tolist(), strict=True))
     track, nodes = sample_reduced_track(built, values, instants)
     active: BoolArray = np.zeros((nodes.count, 4), dtype=bool)
     for leg in (0, 1):
@@ -78,7 +81,24 @@ def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
     def measure_ground(wrench: FloatArray) -> GroundExcess:
         cone, press, cop = (float(c.max(initial=0.0)) for c in compute_ground_excess(built, nodes, wrench).T)
         least = float(wrench[~nodes.is_flight, 1].min(initial=np.inf))
-        return GroundExcess(cone, cop, press, least, compute_reduced_plant_drift(scene, track, nodes))
+        # Largest distance [m] of the supporting part of a foot from its plant
+        worst = 0.0
+        for leg in (0, 1):
+            geometry = scene.space.legs[leg]
+            links = [geometry.dofs[7], geometry.dofs[6]]
+            moved = compute_points_motion(
+                scene.space.tree, track.q, track.qd, track.qdd, links, np.stack([np.zeros(3), geometry.heel_local])
+            ).position
+            for n in np.flatnonzero(nodes.feet[:, leg] != FREE):
+                contact = scene.layout.interval_of(leg, int(nodes.phases[n])).contact
+                assert contact is not None
+                for k, on_heel in ((0, False), (1, True)):
+                    if nodes.feet[n, leg] == (ON_HEEL, ON_TOES)[k]:
+                        continue  # ball in the air, heel in the air
+                    heading = float(np.deg2rad(contact.heading_deg))
+                    goal = pack_plant(geometry, np.asarray(contact.position), heading, on_heel=on_heel)[:3]
+                    worst = max(worst, float(np.linalg.norm(moved[n, k] - goal)))
+        return GroundExcess(cone, cop, press, least, worst)
 
     return measure_solution(
         scene.space.tree,
@@ -98,26 +118,6 @@ def find_check_instants(built: ReducedProblem) -> list[tuple[int, float]]:
     return grid_instants(built.scene.layout, 0.5 * GRID_FRACTION * min(max(steps), built.problem.span_s))
 
 
-def find_weak_nodes(built: ReducedProblem, values: FloatArray, tolerance: float) -> tuple[tuple[int, float], ...]:
-    """Instants of the grid at which forces are beyond what the ground, or the air, can give by more than a tolerance.
-
-    Of neighbours only the worst is given, so that the solver looks there next time.
-    """
-    scene = built.scene
-    track, nodes = sample_reduced_track(built, values, find_check_instants(built))
-    whole = compute_aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
-    wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
-    about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
-    # Moment in flight, excess of friction and moments, and pull on the ground
-    size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), 0.0)
-    size = np.maximum(size, compute_ground_excess(built, nodes, wrench)[:, :2].max(axis=1))
-    size = np.maximum(size, np.where(nodes.is_flight, 0.0, -wrench[:, 1]))
-    # Peaks above the tolerance
-    padded = np.concatenate([[0.0], size, [0.0]])
-    peaks = np.flatnonzero((size > tolerance) & (size >= padded[:-2]) & (size >= padded[2:]))
-    return tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)
-
-
 def compute_limit_excess(scene: RowContext, track: SolutionTrack) -> FloatArray:
     """How far [rad] each coordinate goes beyond its limits ``(D,)``; nothing for the root."""
     lower, upper = scene.behaviour.lower, scene.behaviour.upper
@@ -126,33 +126,11 @@ def compute_limit_excess(scene: RowContext, track: SolutionTrack) -> FloatArray:
     return np.maximum(over, 0.0)
 
 
-def find_stray_coordinates(built: ReducedProblem, values: FloatArray, tolerance: float) -> tuple[int, ...]:
+def find_stray_coordinates(built: ReducedProblem, track: SolutionTrack, tolerance: float) -> tuple[int, ...]:
     """Coordinates of the upper body beyond their limits by more than a tolerance [rad] without rows yet."""
-    track, _ = sample_reduced_track(built, values, find_check_instants(built))
     over = compute_limit_excess(built.scene, track)
     over[[*built.scene.space.leg_dofs, *built.settings.watched]] = 0.0
     return tuple(int(dof) for dof in np.flatnonzero(over > tolerance))
-
-
-def compute_reduced_plant_drift(scene: RowContext, track: SolutionTrack, nodes: CollocationNodes) -> float:
-    """Largest distance [m] of the supporting part of a foot from its plant."""
-    worst = 0.0
-    for leg in (0, 1):
-        geometry = scene.space.legs[leg]
-        links = [geometry.dofs[7], geometry.dofs[6]]
-        moved = compute_points_motion(
-            scene.space.tree, track.q, track.qd, track.qdd, links, np.stack([np.zeros(3), geometry.heel_local])
-        ).position
-        for n in np.flatnonzero(nodes.feet[:, leg] != FREE):
-            contact = scene.layout.interval_of(leg, int(nodes.phases[n])).contact
-            assert contact is not None
-            for k, on_heel in ((0, False), (1, True)):
-                if nodes.feet[n, leg] == (ON_HEEL, ON_TOES)[k]:
-                    continue  # ball in the air, heel in the air
-                heading = float(np.deg2rad(contact.heading_deg))
-                goal = pack_plant(geometry, np.asarray(contact.position), heading, on_heel=on_heel)[:3]
-                worst = max(worst, float(np.linalg.norm(moved[n, k] - goal)))
-    return worst
 
 
 def compute_ground_excess(built: ReducedProblem, nodes: CollocationNodes, wrench: FloatArray) -> FloatArray:

@@ -12,7 +12,8 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import PRISMATIC, JointTree, compute_aggregate, compute_aggregate_jacobians, compute_points_motion
-from marey.numerics import KnotSpline
+from marey.lie import hat
+from marey.numerics import KnotSpline, convex_hull
 from marey.spacetime.style import Style, evaluate_style
 
 if TYPE_CHECKING:
@@ -20,13 +21,24 @@ if TYPE_CHECKING:
 
 
 NUM_SIDES: Final = 8  # of the pyramid inside the friction cone
-MAX_FORCE: Final = 6.0  # [body weights] along the normal
 EDGE_SCALE: Final = 4.0  # rows of the support's edges are in metres of body weight: a few centimetres matter
 COPLANAR_M: Final = 0.06  # [m] supports that differ more in height do not share a floor
 FLIGHT_BAND: Final = 0.01  # [body weights, and times one metre] what may be missing in the air
-MARGIN_M: Final = 0.005  # [m] the support is taken smaller by this, for what happens between instants
-MAX_TIPPING_RATIO: Final = 0.9  # [-] captured walks move half to nine tenths as hard as gravity tips them
 MIN_ARM_M: Final = 0.08  # [m] below this offset from its foot a body gives no information
+
+
+@dataclass(frozen=True, slots=True)
+class RepairSettings:
+    """What a repaired or edited clip must keep; the defaults were chosen on captured walks."""
+
+    max_force: float = 6.0  # [body weights] along the normal of a support
+    margin_m: float = 0.005  # the support is taken smaller by this, for what happens between instants
+    max_tipping_ratio: float = 0.9  # [-] captured walks move half to nine tenths as hard as gravity tips them
+    wander_m: float = 0.01  # a planted point may roll about its place by this, as captured
+    plant_band_m: float = 0.004  # heel and toe of one foot are seldom captured at the same distance
+    swing_m: float = 0.02  # height of a heel or toe that has left the floor
+    smoothness: float = 2e-4  # [s⁴] weight of the displacement's accelerations beside its size
+    max_passes: int = 6  # of a repair; after each, the rows are rebuilt from the wrenches of the report
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +120,7 @@ def wrench_rows(
     friction: float,
     weight_n: float,
     skipped: BoolArray,
+    settings: RepairSettings,
 ) -> WrenchRows:
     """Rows of every instant: nothing in flight, the cone of the floor in support.
 
@@ -119,6 +132,7 @@ def wrench_rows(
         friction: coefficient of the floor.
         weight_n: of the body.
         skipped: instants without rows ``(N,)``.
+        settings: margin of the support and largest force.
 
     Instants whose supports lie at different heights get no row, as no single floor carries them; nor do those that
     the caller leaves out with ``skipped``.
@@ -132,7 +146,7 @@ def wrench_rows(
             band, names = np.full(6, FLIGHT_BAND), ["force in the air"] * 3 + ["moment in the air"] * 3
             parts.append((n, wrench_shift_matrix(com[n]), -band, band, names))
         elif np.ptp(corners[:, 1]) < COPLANAR_M:
-            parts.append((n, *_support_cone_rows(corners, friction)))
+            parts.append((n, *_support_cone_rows(corners, friction, settings)))
         else:
             continue
         parts[-1][4][:] = [f"{name} at {t:.2f} s" for name in parts[-1][4]]
@@ -146,9 +160,9 @@ def wrench_rows(
 
 
 def pendulum_rows(
-    times: FloatArray, instants: IntArray, feet: FloatArray, com: FloatArray, weight_n: float
+    times: FloatArray, instants: IntArray, feet: FloatArray, com: FloatArray, weight_n: float, max_tipping_ratio: float
 ) -> WrenchRows:
-    r"""Rows that let a body on one foot move no harder than ``MAX_TIPPING_RATIO`` times as gravity tips it.
+    r"""Rows that let a body on one foot move no harder than a ratio h times as gravity tips it.
 
     With :math:`u` from the foot to the centre of mass and :math:`p` from the foot to the centre of pressure, both
     level, :math:`u\cdot p \ge (1 - h)\,u\cdot u`, divided by :math:`|u|` and times the normal force: linear in the
@@ -160,6 +174,7 @@ def pendulum_rows(
         feet: middle of that foot ``(R, 3)`` [m].
         com: centre of mass ``(R, 3)`` [m].
         weight_n: of the body.
+        max_tipping_ratio: h.
     """
     # Level arm from the foot; a body nearly over it gives no row
     u = (com - feet)[:, [0, 2]]
@@ -168,7 +183,7 @@ def pendulum_rows(
     matrix = np.zeros((len(kept), 6))
     for r, k in enumerate(kept):
         along = u[k] / length[k]
-        row = np.array([0.0, -(1.0 - MAX_TIPPING_RATIO) * length[k], 0.0, -along[1], 0.0, along[0]])
+        row = np.array([0.0, -(1.0 - max_tipping_ratio) * length[k], 0.0, -along[1], 0.0, along[0]])
         matrix[r] = EDGE_SCALE * row @ wrench_shift_matrix(feet[k])
     return WrenchRows(
         instants[kept],
@@ -181,13 +196,14 @@ def pendulum_rows(
 
 def wrench_shift_matrix(place: FloatArray) -> FloatArray:
     """Matrix ``(6, 6)`` that takes a wrench about the origin to one about a place."""
-    x, y, z = place
     matrix = np.eye(6)
-    matrix[3:, :3] = -np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    matrix[3:, :3] = -hat(place)
     return matrix
 
 
-def _support_cone_rows(corners: FloatArray, friction: float) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
+def _support_cone_rows(
+    corners: FloatArray, friction: float, settings: RepairSettings
+) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
     r"""Normal force, friction, centre of pressure and twist about the middle of the supports.
 
     With :math:`p_x f_y = n_z` and :math:`p_z f_y = -n_x` about the middle, :math:`a\cdot p \le b` becomes
@@ -206,42 +222,21 @@ def _support_cone_rows(corners: FloatArray, friction: float) -> tuple[FloatArray
     along = np.roll(hull, -1, axis=0) - hull
     length = np.maximum(np.linalg.norm(along, axis=1), 1e-9)
     out = np.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]
-    room = np.maximum((out * hull).sum(axis=1) - MARGIN_M, 0.0)
+    room = np.maximum((out * hull).sum(axis=1) - settings.margin_m, 0.0)
     none = np.zeros(len(hull))
     edges = EDGE_SCALE * np.stack([none, room, none, out[:, 1], none, -out[:, 0]], axis=1)
     reach = friction * float(np.linalg.norm(flat, axis=1).mean())
     twists = np.array([[0.0, reach, 0.0, 0.0, 1.0, 0.0], [0.0, reach, 0.0, 0.0, -1.0, 0.0]])
     matrix = np.concatenate([normal, sides, edges, twists]) @ wrench_shift_matrix(middle)
     lower, upper = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
-    upper[0] = MAX_FORCE
+    upper[0] = settings.max_force
     names = ["normal force", *["friction"] * len(sides), *["balance"] * len(edges), *["twist"] * 2]
     return matrix, lower, upper, names
-
-
-def convex_hull(points: FloatArray) -> FloatArray:
-    """Corners of the hull of points in the plane ``(P, 2)``, counter-clockwise; the chain of Andrew."""
-    if len(points) < 2:
-        return points
-    order = points[np.lexsort((points[:, 1], points[:, 0]))]
-    hull: list[FloatArray] = []
-    for line in (order, order[::-1]):
-        chain: list[FloatArray] = []
-        for c in line:
-            # A corner that does not turn to the left is inside
-            while len(chain) > 1:
-                a, b = chain[-2:]
-                if (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 1e-12:
-                    break
-                chain.pop()
-            chain.append(c)
-        hull += chain[:-1]
-    return np.array(hull)
 
 
 ROOT_SCALE_M: Final = 0.05  # a step of one in scaled variables
 ANGLE_SCALE: Final = 0.1  # [rad]
 POINT_SCALE_M: Final = 0.05  # [m] a point that is off by this violates its row by one
-SMOOTHNESS_WEIGHT: Final = 2e-4  # [s⁴] weight of the displacement's accelerations beside its size
 LEAST_WEIGHT: Final = 0.05  # [-] of the body: light parts count at least this much
 
 
@@ -281,14 +276,15 @@ class DisplacementProgramme:
         spline: KnotSpline,
         rows: EditRows,
         is_free: BoolArray,
-        styles: tuple[Style, ...] = (),
+        styles: tuple[Style, ...],
         *,
-        figure: JointTree | None = None,
+        figure: JointTree,
+        smoothness: float,
     ) -> None:
         from scipy import sparse
 
         tools: Any = sparse  # its stubs know few types
-        self._figure = tree if figure is None else figure  # same turns, bones of the clip: it says where points are
+        self._figure = figure  # same turns as the tree, bones of the clip: it says where points are
         self._tree, self._S, self._reference, self._rows, self._styles = tree, S, reference, rows, styles
         self._rough = reference.raw - reference.q
         slides = ((S != 0.0) & (tree.kinds == PRISMATIC)[:, None]).any(axis=0)
@@ -304,7 +300,7 @@ class DisplacementProgramme:
         times, shares = spline.gauss_times(4)
         design: Any = spline.design(times)
         gram: Any = spline.second_derivative_gram()
-        total: Any = design.T @ tools.diags_array(shares) @ design + SMOOTHNESS_WEIGHT * gram
+        total: Any = design.T @ tools.diags_array(shares) @ design + smoothness * gram
         masses = np.array([tree.far_mass(i) for i in range(tree.num_dofs)])
         heavy = np.sqrt(np.maximum(masses / tree.mass, LEAST_WEIGHT))
         weights = np.where(tree.kinds != PRISMATIC, heavy / ANGLE_SCALE**2, 1.0 / ROOT_SCALE_M**2)
@@ -315,7 +311,25 @@ class DisplacementProgramme:
         self.row_lower = np.concatenate([rows.wrenches.lower, below, rows.angles.lower / self._angle_scales])
         self.row_upper = np.concatenate([rows.wrenches.upper, above, rows.angles.upper / self._angle_scales])
         self.is_linear = np.arange(self.row_lower.size) >= rows.wrenches.lower.size + below.size
-        self._lay_out()
+        # Find the pattern of the Jacobian once: values are laid out row by row, then put in column order
+        points, angles, count = rows.points, rows.angles, self._shape[1]
+        carried = np.column_stack([points.links, points.points])
+        distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
+        self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
+        # Wrenches and points see all coordinates of the four control points about their instants
+        dense = np.concatenate([rows.wrenches.instants, np.repeat(points.instants, 3)])
+        near = np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)
+        # Angles see those that move them
+        some, kept = np.nonzero(S[angles.dofs])
+        linear = self._columns(angles.instants[some]) + kept[:, None]
+        slopes = S[angles.dofs[some], kept] * self._scales[kept] / self._angle_scales[some]
+        self._angle_jacobian = (self._basis[0, angles.instants[some]] * slopes[:, None]).ravel()
+        numbers = np.concatenate([np.repeat(np.arange(len(dense)), 4 * count), np.repeat(len(dense) + some, 4)])
+        columns = np.concatenate([near.ravel(), linear.ravel()])
+        self._order = np.lexsort((numbers, columns))
+        self._indices = numbers[self._order].astype(np.int32)
+        counts = np.bincount(columns, minlength=self.num_variables)
+        self._pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
     @property
     def num_variables(self) -> int:
@@ -392,27 +406,6 @@ class DisplacementProgramme:
         still = np.zeros_like(q)
         found = compute_points_motion(self._figure, q, still, still, self._links, self._places)
         return found.position[rows.instants, self._which], found.J[rows.instants, self._which]
-
-    def _lay_out(self) -> None:
-        """Find the pattern of the Jacobian once: values are laid out row by row, then put in column order."""
-        points, angles, count = self._rows.points, self._rows.angles, self._shape[1]
-        carried = np.column_stack([points.links, points.points])
-        distinct, self._which = np.unique(carried, axis=0, return_inverse=True)
-        self._links, self._places = distinct[:, 0].astype(np.int64), distinct[:, 1:]
-        # Wrenches and points see all coordinates of the four control points about their instants
-        dense = np.concatenate([self._rows.wrenches.instants, np.repeat(points.instants, 3)])
-        near = np.repeat(self._columns(dense), count, axis=1) + np.tile(np.arange(count, dtype=np.int64), 4)
-        # Angles see those that move them
-        some, kept = np.nonzero(self._S[angles.dofs])
-        linear = self._columns(angles.instants[some]) + kept[:, None]
-        slopes = self._S[angles.dofs[some], kept] * self._scales[kept] / self._angle_scales[some]
-        self._angle_jacobian = (self._basis[0, angles.instants[some]] * slopes[:, None]).ravel()
-        rows = np.concatenate([np.repeat(np.arange(len(dense)), 4 * count), np.repeat(len(dense) + some, 4)])
-        columns = np.concatenate([near.ravel(), linear.ravel()])
-        self._order = np.lexsort((rows, columns))
-        self._indices = rows[self._order].astype(np.int32)
-        counts = np.bincount(columns, minlength=self.num_variables)
-        self._pointers = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
     def _columns(self, instants: IntArray) -> IntArray:
         """First column of each of the four control points that an instant sees ``(R, 4)``."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -12,8 +11,8 @@ import numpy as np
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, UnknownNameError
 from marey.dynamics import Body, ValidityReport, check_validity
 from marey.motion import Contacts, Motion, detect_contacts
-from marey.numerics import SolveStatus, SQPIteration, SQPResult, solve_sqp
-from marey.spacetime.repair.programme import DisplacementProgramme
+from marey.numerics import OnIteration, SolveStatus, SQPIteration, SQPResult, solve_sqp
+from marey.spacetime.repair.programme import DisplacementProgramme, RepairSettings
 from marey.spacetime.repair.window import (
     DisplacementProblem,
     EditWindow,
@@ -81,11 +80,8 @@ def measure_changes(before: Motion, after: Motion, frames: slice) -> tuple[float
     return float(np.sqrt((turned**2).sum(axis=-1).mean())), float(moved.max())
 
 
-OnIteration = Callable[[SQPIteration], bool | None]
-
 SPAN_S: Final = 0.1
 MAX_ITERATIONS: Final = 25  # quadratic programmes of one pass
-MAX_PASSES: Final = 6  # after each, the rows are rebuilt from the wrenches of the report
 LEAST_GAIN: Final = 0.95  # a pass that leaves more than this of what was wrong is the last
 TOLERANCE: Final = 2e-3  # scaled: 0.2 % of the weight, 0.1 mm of a foot
 MAX_ROUNDS: Final = 5  # of setting down and looking again
@@ -103,14 +99,23 @@ class RepairCheck:
     track: Contacts
     friction: float
     slack_s: float | None
+    settings: RepairSettings = field(default_factory=RepairSettings)
 
     @classmethod
-    def from_motion(cls, motion: Motion, body: Body | None, contacts: Contacts | None, friction: float) -> RepairCheck:
+    def from_motion(
+        cls,
+        motion: Motion,
+        body: Body | None,
+        contacts: Contacts | None,
+        friction: float,
+        settings: RepairSettings | None = None,
+    ) -> RepairCheck:
         """By default with the contacts of the motion, else detected ones."""
         given = contacts if contacts is not None else motion.contacts
         track = detect_contacts(motion) if given is None else given
         slack = DETECTED_SLACK_S if given is None else None
-        return cls(Body.from_motion(motion) if body is None else body, track, friction, slack)
+        body = Body.from_motion(motion) if body is None else body
+        return cls(body, track, friction, slack, settings or RepairSettings())
 
     def detect_again(self, motion: Motion) -> RepairCheck:
         """The same with contacts detected again, if they were detected."""
@@ -130,6 +135,7 @@ def make_valid(
     stop_s: float | None = None,
     span_s: float = SPAN_S,
     friction: float = 0.8,
+    settings: RepairSettings | None = None,
     max_iterations: int = MAX_ITERATIONS,
     time_limit_s: float | None = None,
     on_iteration: OnIteration | None = None,
@@ -151,7 +157,8 @@ def make_valid(
         stop_s: where it ends.
         span_s: knot spacing of the displacement [s].
         friction: coefficient of the floor.
-        max_iterations: quadratic programmes at most in each of up to six passes.
+        settings: limits of forces, of the roll of planted feet, and of the search.
+        max_iterations: quadratic programmes at most in each pass.
         time_limit_s: wall time [s]; the best so far is kept.
         on_iteration: sees every iteration; returns True to stop.
         on_failure: "raise" where the search fails, or "return" what was found.
@@ -164,7 +171,7 @@ def make_valid(
     began = time.perf_counter()
     check_search_options(max_iterations, time_limit_s, on_failure)
     stretch = find_window(motion, start_s, stop_s, span_s)
-    check = RepairCheck.from_motion(motion, body, contacts, friction)
+    check = RepairCheck.from_motion(motion, body, contacts, friction, settings)
     before = check.report(motion)
     wrong = before.levels > 0
     # A whole clip may be levelled, a part of it must join the rest
@@ -254,7 +261,7 @@ class _RepairSearch:
         self, began: float, max_iterations: int, time_limit_s: float | None, on_iteration: OnIteration | None
     ) -> None:
         """Pass after pass until all of the stretch is green, little more is gained, or time is up."""
-        for _ in range(MAX_PASSES):
+        for _ in range(self.check.settings.max_passes):
             left = None if time_limit_s is None else time_limit_s - (time.perf_counter() - began)
             before = self.last.merit(self.stretch)
             if before[0] == 0.0 or (left is not None and left <= 0.0):
@@ -262,7 +269,9 @@ class _RepairSearch:
             # One search from the clip as it is now
             now = self.last
             stretch = restrict_to_faults(self.stretch, now.wrong(self.stretch))
-            stage = DisplacementProblem(now.motion, self.check.body, self.check.track, stretch, now.report)
+            stage = DisplacementProblem(
+                now.motion, self.check.body, self.check.track, stretch, now.report, settings=self.check.settings
+            )
             programme = stage.programme(friction=self.check.friction)
             answer = solve_displacement(programme, max_iterations, left, on_iteration)
             self.answers.append(answer)

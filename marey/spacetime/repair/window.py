@@ -33,6 +33,7 @@ from marey.spacetime.repair.programme import (
     EditRows,
     PointRows,
     ReferenceMotion,
+    RepairSettings,
     WrenchRows,
     evaluate_spline,
     pendulum_rows,
@@ -90,12 +91,8 @@ def level_motion(motion: Motion, body: Body, track: Contacts) -> Motion:
 def _estimate_tilt(plants: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     r"""Turn about X and Z ``(2,)`` [rad] and its standard deviation.
 
-    Least squares on :math:`y_i + \omega_z x_i - \omega_x z_i = h` and on the weight, :math:`v_x = \omega_z v_y`,
-    :math:`v_z = -\omega_x v_y`.
-
-    Args:
-        plants: where feet stand ``(N, 3)`` [m].
-        weight: centre of mass over the middle of the feet ``(3,)`` [m].
+    Least squares on :math:`y_i + \omega_z x_i - \omega_x z_i = h` of the plants ``(N, 3)`` and, for the centre of mass
+    over the middle of the feet :math:`v`, on :math:`v_x = \omega_z v_y` and :math:`v_z = -\omega_x v_y`.
     """
     p = plants - plants.mean(axis=0)
     rows = np.column_stack([-p[:, 2], p[:, 0], -np.ones(len(p))]) / PLANT_ERROR_M
@@ -171,11 +168,8 @@ INSTANTS_PER_SPAN: Final = 2
 MIN_SPANS: Final = 4
 MARGIN_S: Final = 0.4  # [s] four spans: what is moved around a frame that is wrong
 WHOLE_CLIP_FRACTION: Final = 0.6  # [-] of the stretch: where more than this is to be moved, all is
-WANDER_M: Final = 0.01  # [m] a planted point may roll about its place by this, as captured
-PLANT_BAND_M: Final = 0.004  # [m] heel and toe of one foot are seldom captured at the same distance
 STEP_SLACK_S: Final = 0.07  # [s] a footprint carries from this before its contact to this after
 NEAR_FLOOR_M: Final = 0.2  # [m] a foot that swings lower than this is watched
-SWING_M: Final = 0.02  # [m] height of a heel or toe that has left the floor
 KNEE_ROOM: Final = 0.02  # [rad] from a straight limb
 NO_WRENCH_ROWS: Final = WrenchRows(np.zeros(0, dtype=np.int64), np.zeros((0, 6)), np.zeros(0), np.zeros(0), ())
 
@@ -268,9 +262,11 @@ class DisplacementProblem:
         *,
         extra: IntArray | None = None,
         steps: tuple[FootprintShift, ...] = (),
+        settings: RepairSettings | None = None,
     ) -> None:
         clip = body.motion(motion)
         self.clip, self.track, self.stretch, self.report, self.steps = motion, track, stretch, report, steps
+        self.settings = settings or RepairSettings()
         self.body, self.tree = body, JointTree.from_body(body, motion=clip)
         plain = replace(motion, translations=None, source=None)
         self.figure = JointTree.from_body(replace(body, skeleton=motion.skeleton), motion=plain)  # bones of the clip
@@ -298,14 +294,22 @@ class DisplacementProblem:
         """The stretch as a programme: contacts, limits, and what is asked beyond."""
         reference = self.reference()
         rows = EditRows(
-            self._wrenches(reference, friction) if physics else NO_WRENCH_ROWS,
+            self._wrenches(friction) if physics else NO_WRENCH_ROWS,
             reduce(add, [self._plants(), self._floor(), *([] if points is None else [points])]),
             self._limits(reference.raw) if angles is None else self._limits(reference.raw) + angles,
         )
         chosen = build_coordinate_map(self.tree) if S is None else S
         stretch = self.stretch
         return DisplacementProgramme(
-            self.tree, chosen, reference, stretch.spline, rows, stretch.is_free, styles, figure=self.figure
+            self.tree,
+            chosen,
+            reference,
+            stretch.spline,
+            rows,
+            stretch.is_free,
+            styles,
+            figure=self.figure,
+            smoothness=self.settings.smoothness,
         )
 
     def motion(self, displacement: FloatArray) -> Motion:
@@ -330,7 +334,7 @@ class DisplacementProblem:
             self.times, self.q[n], q, qd, qdd, self.report.wrench[n] - compute_aggregate(self.tree, q, qd, qdd).wrench
         )
 
-    def _wrenches(self, reference: ReferenceMotion, friction: float) -> WrenchRows:
+    def _wrenches(self, friction: float) -> WrenchRows:
         """Cones at the instants. Near the ends, where little can move, no row asks for more than the clip has."""
         supports, n = self.report.supports, self.instants
         # Corners of soles and palms, those of moved footprints where they will be
@@ -345,25 +349,21 @@ class DisplacementProblem:
             friction=friction,
             weight_n=self.body.weight_n,
             skipped=np.asarray(supports.grips[n].any(axis=1)),
+            settings=self.settings,
         )
         if self.report.cause_flags[self.stretch.frames, CAUSES.index("haste")].any():
-            rows = rows + self._pendulum()
+            # On one foot the body moves no harder than gravity tips it
+            stands = np.stack([supports.limb_active(limb, slack=False)[n] for limb in range(4)], axis=1)
+            for limb in range(2):
+                alone = np.flatnonzero(stands[:, limb] & (stands.sum(axis=1) == 1))
+                feet = supports.points[n[alone]][:, supports.limbs == limb].mean(axis=1)
+                com, ratio = self.report.dynamics.com[n[alone]], self.settings.max_tipping_ratio
+                rows = rows + pendulum_rows(self.times, alone, feet, com, self.body.weight_n, ratio)
         # Near the ends of the stretch no row asks for more than the clip has
         now = np.einsum("ri,ri->r", rows.matrix, self.report.wrench[n][rows.instants])
         is_weak = (self.stretch.control(self.times) < 0.5)[rows.instants]
         lower = np.where(is_weak, np.minimum(rows.lower, now), rows.lower)
         return replace(rows, lower=lower, upper=np.where(is_weak, np.maximum(rows.upper, now), rows.upper))
-
-    def _pendulum(self) -> WrenchRows:
-        """Rows of the instants on one foot."""
-        supports, n, com = self.report.supports, self.instants, self.report.dynamics.com
-        stands = np.stack([supports.limb_active(limb, slack=False)[n] for limb in range(4)], axis=1)
-        rows: list[WrenchRows] = []
-        for limb in range(2):
-            alone = np.flatnonzero(stands[:, limb] & (stands.sum(axis=1) == 1))
-            feet = supports.points[n[alone]][:, supports.limbs == limb].mean(axis=1)
-            rows.append(pendulum_rows(self.times, alone, feet, com[n[alone]], self.body.weight_n))
-        return rows[0] + rows[1]
 
     def _plants(self) -> PointRows:
         """Points in contact stay at their median place, and roll about it by a centimetre at most."""
@@ -372,15 +372,17 @@ class DisplacementProblem:
         found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
         for name, active in find_touching_points(self.clip, self.track).items():
             for a, b in find_runs(active):
-                path = positions[a:b, known.index(name)] + self._shift(name, a, b)
+                # A footprint that is put elsewhere takes its points along
+                moved = [s for s in self.steps if find_limb(name) == s.limb and a < s.stop and s.start < b]
+                path = positions[a:b, known.index(name)] + (moved[0].shift if moved else np.zeros(3))
                 place = np.median(path, axis=0)
                 for n in np.flatnonzero((self.instants >= a) & (self.instants < b)):
                     here = path[self.instants[n] - a]
                     away = here - place
-                    kept = place + away * min(1.0, WANDER_M / max(float(np.linalg.norm(away)), 1e-9))
+                    kept = place + away * min(1.0, self.settings.wander_m / max(float(np.linalg.norm(away)), 1e-9))
                     target = here + control[n] * (kept - here)  # little is asked where little can move
                     label = f"{name} stays where it stands, {self.times[n]:.2f} s"
-                    found.append((int(n), self.figure.point(name), target, PLANT_BAND_M, label))
+                    found.append((int(n), self.figure.point(name), target, self.settings.plant_band_m, label))
         return PointRows.from_entries(found)
 
     def _floor(self) -> PointRows:
@@ -392,34 +394,21 @@ class DisplacementProblem:
             for n, frame in enumerate(self.instants):
                 here = positions[frame, known.index(name)]
                 if not active[frame] and here[1] - floor_m < NEAR_FLOOR_M:
-                    target = np.array([0.0, min(float(here[1]), floor_m + SWING_M), 0.0])
+                    target = np.array([0.0, min(float(here[1]), floor_m + self.settings.swing_m), 0.0])
                     label = f"{name} above the floor, {self.times[n]:.2f} s"
                     found.append((n, self.figure.point(name), target, np.inf, label))
         return PointRows.from_entries(found)
 
-    def _shift(self, name: str, start: int, stop: int) -> FloatArray:
-        """How far the footprint of a contact is moved ``(3,)`` [m]."""
-        for step in self.steps:
-            if find_limb(name) == step.limb and start < step.stop and step.start < stop:
-                return step.shift
-        return np.zeros(3)
-
     def _limits(self, q: FloatArray) -> AngleRows:
         """Knees and elbows bend one way: no farther than their ends, or than the clip."""
         bounded = np.flatnonzero(np.isfinite(self.tree.lower) | np.isfinite(self.tree.upper))
-        return AngleRows.from_entries(
-            [
-                (
-                    n,
-                    int(i),
-                    min(float(self.tree.lower[i]) + KNEE_ROOM, float(q[n, i])),
-                    max(float(self.tree.upper[i]), float(q[n, i])),
-                    f"{self.tree.groups[i]} within its limits, {self.times[n]:.2f} s",
-                )
-                for n in range(len(q))
-                for i in bounded
-            ]
-        )
+        found: list[tuple[int, int, float, float, str]] = []
+        for n in range(len(q)):
+            for i in bounded.tolist():
+                low = min(float(self.tree.lower[i]) + KNEE_ROOM, float(q[n, i]))
+                high = max(float(self.tree.upper[i]), float(q[n, i]))
+                found.append((n, i, low, high, f"{self.tree.groups[i]} within its limits, {self.times[n]:.2f} s"))
+        return AngleRows.from_entries(found)
 
 
 def find_limb(name: str) -> int:

@@ -1,0 +1,165 @@
+"""Problems in the reduced space, built from their measures: jumps, walks, runs and back flips ([Safonova2006]_)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from marey.base import InputError
+from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
+
+SIDES: Final = ("left", "right")
+REDUCED_OBJECTIVE: Final = Objective(accel=1.0, torque=1.0, prior=1.0)
+JUMP_STANCE_M: Final = 0.10  # [m] half the distance between the feet
+WALK_STANCE_M: Final = 0.03
+RUN_STANCE_M: Final = 0.02
+STRAIGHT_FRACTIONS: Final = (0.35, 0.45, 0.55, 0.65)  # of the flight, where the legs of a straight flip are straight
+STRAIGHT_RAD: Final = {"Leg": (0.0, 0.25), "UpLeg_rx": (-0.35, 0.0), "UpLeg_rz": (-0.2, 0.2)}  # knee, hip
+
+
+def place_feet(forward_m: float, turn_deg: float = 0.0, *, height_m: float = 0.0) -> tuple[Contact, ...]:
+    """Both feet side by side, ``forward_m`` along +Z, facing ``turn_deg`` to the left of it."""
+    turn = np.deg2rad(turn_deg)
+    across = JUMP_STANCE_M * np.array([np.cos(turn), 0.0, -np.sin(turn)])
+    middle = np.array([0.0, height_m, forward_m])
+    feet: list[Contact] = []
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        # Rounded, so that a file gives the same problem back; adding zero takes the sign off a zero
+        x, y, z = (round(float(c), 9) + 0.0 for c in middle + sign * across)
+        feet.append(Contact(f"{side}_foot", (x, y, z), heading_deg=turn_deg))
+    return tuple(feet)
+
+
+def build_jump_problem(
+    length_m: float = 1.3,
+    turn_deg: float = 0.0,
+    *,
+    flight_s: float = 0.44,
+    landing_height_m: float = 0.0,
+    basis: str = "jump.safetensors",
+    name: str = "jump",
+) -> SpacetimeProblem:
+    """A jump with both feet from standing to standing.
+
+    Args:
+        length_m: how far the feet land ahead [m].
+        turn_deg: how far the body turns to the left in the air.
+        flight_s: time in the air [s]; a longer one is a higher jump.
+        landing_height_m: of the ground that it lands on.
+        basis: file of the behaviour.
+        name: of the problem.
+    """
+    phases = (
+        ProblemPhase("push", 0.9, place_feet(0.0)),
+        ProblemPhase("flight", flight_s),
+        ProblemPhase("land", 0.7, place_feet(length_m, turn_deg, height_m=landing_height_m)),
+    )
+    return SpacetimeProblem(name, phases, space="reduced", basis=basis, objective=REDUCED_OBJECTIVE)
+
+
+def build_walk_problem(
+    steps_m: Sequence[float],
+    *,
+    single_s: float = 0.4,
+    double_s: float = 0.14,
+    obstacle_m: Sequence[float] = (),
+    basis: str = "walk.safetensors",
+    name: str = "walk",
+) -> SpacetimeProblem:
+    """A walk from the middle of a left stance to the middle of another; an even number of steps.
+
+    Args:
+        steps_m: length of each step [m].
+        single_s: time on one foot [s].
+        double_s: time on both feet [s].
+        obstacle_m: for each step, how high the foot that makes it is lifted [m]; 0 for nothing to step over.
+        basis: file of the behaviour.
+        name: of the problem.
+    """
+    places = _step_positions(steps_m)
+    phases, keys = list[ProblemPhase](), list[Key]()
+    for i, place in enumerate(places):
+        here = _foot_contact(i, place, WALK_STANCE_M)
+        half = 0.5 if i in (0, len(places) - 1) else 1.0
+        phases.append(ProblemPhase(f"stance {i}", half * single_s, (here,)))
+        if i + 1 < len(places):
+            there = _foot_contact(i + 1, places[i + 1], WALK_STANCE_M)
+            phases.append(ProblemPhase(f"double {i}", double_s, (here, there)))
+            height = obstacle_m[i] if i < len(obstacle_m) else 0.0
+            if height > 0.0 and i > 0:
+                shares = (0.5, 0.62)
+                keys += [Key("clearance", f"stance {i}", share, point=there.point, lower=height) for share in shares]
+    return SpacetimeProblem(
+        name, tuple(phases), space="reduced", basis=basis, objective=REDUCED_OBJECTIVE, keys=tuple(keys)
+    )
+
+
+def build_run_problem(
+    steps_m: Sequence[float],
+    heights_m: Sequence[float] = (),
+    *,
+    stance_s: float = 0.26,
+    flight_s: float = 0.12,
+    basis: str = "run.safetensors",
+    name: str = "run",
+) -> SpacetimeProblem:
+    """A run from the middle of a left stance to the middle of another, over stones if heights are given.
+
+    Args:
+        steps_m: length of each step [m], an even number of them.
+        heights_m: of the ground under each stance [m]; level without.
+        stance_s: time on a foot [s].
+        flight_s: time in the air [s].
+        basis: file of the behaviour.
+        name: of the problem.
+    """
+    places = _step_positions(steps_m)
+    if heights_m and len(heights_m) != len(places):
+        raise InputError(f"{len(heights_m)} heights for {len(places)} stances", "Give one for each stance")
+    phases: list[ProblemPhase] = []
+    for i, place in enumerate(places):
+        half = 0.5 if i in (0, len(places) - 1) else 1.0
+        foot = _foot_contact(i, place, RUN_STANCE_M, heights_m[i] if heights_m else 0.0)
+        phases.append(ProblemPhase(f"stance {i}", half * stance_s, (foot,)))
+        if i + 1 < len(places):
+            phases.append(ProblemPhase(f"flight {i}", flight_s))
+    return SpacetimeProblem(name, tuple(phases), space="reduced", basis=basis, objective=REDUCED_OBJECTIVE)
+
+
+def build_flip_problem(
+    length_m: float = -0.4,
+    *,
+    flight_s: float = 0.7,
+    is_straight: bool = False,
+    basis: str = "flip.safetensors",
+    name: str = "back-flip",
+) -> SpacetimeProblem:
+    """A back flip from standing to standing, without a twist; straight legs are ranges in the middle of the flight."""
+    phases = (
+        ProblemPhase("push", 0.8, place_feet(0.0)),
+        ProblemPhase("flight", flight_s),
+        ProblemPhase("land", 0.8, place_feet(length_m)),
+    )
+    keys = [
+        Key("turn", "flight", 1.0, axis="pitch", lower=-6.6, upper=-5.6),
+        Key("turn", "flight", None, axis="yaw", lower=-0.3, upper=0.3),
+        Key("turn", "flight", None, axis="roll", lower=-0.3, upper=0.3),
+    ]
+    if is_straight:
+        for part, (low, high) in STRAIGHT_RAD.items():
+            both = {f"{side}{part}": 0.0 for side in ("Left", "Right")}
+            keys += [Key("range", "flight", at, joints=both, lower=low, upper=high) for at in STRAIGHT_FRACTIONS]
+    return SpacetimeProblem(name, phases, space="reduced", basis=basis, objective=REDUCED_OBJECTIVE, keys=tuple(keys))
+
+
+def _foot_contact(index: int, forward_m: float, half_width_m: float, height_m: float = 0.0) -> Contact:
+    side = SIDES[index % 2]
+    return Contact(f"{side}_foot", (half_width_m if side == "left" else -half_width_m, height_m, forward_m))
+
+
+def _step_positions(steps_m: Sequence[float]) -> list[float]:
+    if len(steps_m) == 0 or len(steps_m) % 2:
+        raise InputError(f"{len(steps_m)} steps", "Give an even number: a walk begins and ends on the left foot")
+    return [0.0, *(round(float(place), 9) for place in np.cumsum(steps_m))]
