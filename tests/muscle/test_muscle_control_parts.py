@@ -20,8 +20,7 @@ from marey.muscle import (
 from marey.muscle.body.bones import Bone, Bones
 from marey.muscle.elastic.lattice import Lattice
 from marey.muscle.optimal_control.adjoint import compute_total_cost
-from marey.muscle.optimal_control.bone_coordinates import make_bordered_solver
-from marey.muscle.optimal_control.coordinates import FreeNodeMatrix, StepPattern, factorise
+from marey.muscle.optimal_control.coordinates import FreeNodeMatrix, StepPattern, factorise, make_bordered_solver
 from marey.muscle.optimal_control.segments import (
     WeightedSegments,
     add_segment_forces,

@@ -1,18 +1,14 @@
-"""Compiled conjugate gradients over blocks of three: cells, volumes of nodes, muscles, bones, held nodes.
-
-The same system is solved by sparse factors for comparison, which is slower.
-"""
+"""Compiled conjugate gradients over blocks of three: cells, volumes of nodes, muscles, bones, held nodes."""
 
 from __future__ import annotations
 
 from math import sqrt
-from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, kernel
 from marey.muscle.body.linear_system import FREE, BoneArrays, LinearSystem, apply_preconditioner
-from marey.muscle.elastic.assembly import BlockMatrix, to_sparse_tangent
+from marey.muscle.elastic.assembly import BlockMatrix
 from marey.muscle.mesh.tet_mesh import IndexArray
 from marey.muscle.muscles.transfer import add_muscle_diagonal, add_muscle_product
 
@@ -213,51 +209,3 @@ def solve_conjugate_gradients(
         rz = new
         count += 1
     return count, (sqrt(rz) / scale if scale > 0.0 else 0.0)
-
-
-DIRECT_TOL: Final = 1e-12  # [-] of the residual, where splines are beside the factors
-MAX_REFINEMENTS: Final = 100
-
-
-def solve_direct(system: LinearSystem, right: FloatArray, unknowns: FloatArray) -> tuple[int, float]:
-    """Solve for the unknowns (V + R, 3) in place: factors of all but splines, then conjugate gradients with them."""
-    from scipy import sparse
-    from scipy.sparse.linalg import LinearOperator, cg, splu
-
-    count, size, bones = len(system.carriers), unknowns.size, system.bones
-    rates = len(bones.screws)
-    # What unknowns do to velocities of nodes (3V, unknowns).
-    free = (3 * np.flatnonzero(system.carriers == FREE)[:, None] + np.arange(3)).ravel()
-    rows, columns, values = [free], [free], [np.ones(len(free))]
-    for d, screw in enumerate(bones.screws):
-        moved = np.flatnonzero(bones.moves[bones.owners, d])
-        rows.append((3 * bones.nodes[moved][:, None] + np.arange(3)).ravel())
-        columns.append(np.full(3 * len(moved), 3 * count + d))
-        values.append((screw[3:] + np.cross(screw[:3], bones.arms[moved])).ravel())
-    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-    reach = sparse.coo_array(entries, shape=(3 * count, size)).tocsc()
-    # One for unknowns that nothing moves, so that their rows can be solved; the inertia of rates.
-    idle = np.zeros(size)
-    idle[: 3 * count] = np.repeat(system.carriers != FREE, 3)
-    idle[3 * count + rates :] = 1.0
-    own = sparse.diags_array(idle).tolil()
-    if rates:
-        own[3 * count : 3 * count + rates, 3 * count : 3 * count + rates] = bones.inertia
-    matrix = to_sparse_tangent(system.matrix, system.rises, system.weights)
-    factors = splu((reach.T @ matrix @ reach + own).tocsc())
-    if not len(system.blocks):
-        unknowns[:] = factors.solve(right.ravel()).reshape(unknowns.shape)
-        return 1, 0.0
-    out, evaluations = np.empty_like(unknowns), 0
-
-    def multiply(u: FloatArray) -> FloatArray:
-        nonlocal evaluations
-        evaluations += 1
-        apply_system(system, np.ascontiguousarray(u).reshape(unknowns.shape), out)
-        return out.ravel() + idle * u
-
-    whole = LinearOperator((size, size), matvec=multiply, dtype=np.float64)
-    inverse = LinearOperator((size, size), matvec=factors.solve, dtype=np.float64)
-    found, _ = cg(whole, right.ravel(), rtol=DIRECT_TOL, maxiter=MAX_REFINEMENTS, M=inverse)
-    unknowns[:] = found.reshape(unknowns.shape)
-    return evaluations, DIRECT_TOL

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.muscle.body.bones import NoBones
 from marey.muscle.body.soft_body import SoftBody
 from marey.muscle.human.activations import MuscleTrack
 from marey.muscle.human.arm_reach import ReachResult, make_soft_arm
@@ -128,11 +127,7 @@ def make_reach_film(found: ReachResult) -> Film:
 def make_hanging_film(shoulder: FloatArray, arm: SoftBody | None = None) -> Film:
     """One frame of a soft arm at rest that hangs from ``shoulder`` (3,) [m]."""
     body = make_soft_arm() if arm is None else arm
-    # Both ends of each bone (B, 2, 3) [m] where it is now.
-    if isinstance(body.bones, NoBones):
-        joints = np.zeros((0, 2, 3))
-    else:
-        joints = np.stack([body.bones.origins, body.bones.ends], axis=1)
+    joints = np.stack([body.bones.origins, body.bones.ends], axis=1)
     passive = np.zeros((1, _require_muscles(body).num_splines))
     return make_arm_film(body, (shoulder + body.mesh.nodes)[None], passive, (shoulder + joints)[None], 1.0)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,6 @@ from marey.muscle.scene.metrics import find_failed_checks, measure_film
 from marey.muscle.scene.surface import EmbeddedSurface, embed_surface, surface_of_mesh, surface_of_plate
 from marey.muscle.scene.tables import BonePart, SceneParts, parse_scene
 
-if TYPE_CHECKING:
-    from marey.muscle.body.bones import AttachedBones
-
 JOINT_DAMPING: Final = 0.05  # [N m s/rad] of a hinge: cartilage, ligaments, skin
 
 
@@ -46,13 +43,11 @@ class SceneBones:
 
     def ends(self, body: SoftBody) -> FloatArray:
         """Both ends of each bone ``(B, 2, 3)`` [m] where it stands."""
-        bound = cast("AttachedBones", body.bones)
-        return np.stack([bound.origins, bound.ends], axis=1)
+        return np.stack([body.bones.origins, body.bones.ends], axis=1)
 
     def angles(self, body: SoftBody) -> FloatArray:
         """Angles of the hinges ``(D,)`` [rad]."""
-        angles = cast("AttachedBones", body.bones).angles
-        return np.array([angles[name] for name in self.hinges], dtype=np.float64)
+        return np.array([body.bones.angles[name] for name in self.hinges], dtype=np.float64)
 
 
 def make_scene_bones(parts: tuple[BonePart, ...], nodes: FloatArray) -> SceneBones:
