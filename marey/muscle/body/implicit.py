@@ -133,7 +133,7 @@ class ImplicitScheme:
     def __init__(self, body: SoftBody) -> None:
         blocks = body.elastic.blocks
         count, rows = len(body.masses), len(body.masses) + body.bones.num_rows
-        muscles = MuscleArrays.empty() if body.muscles is None else body.muscles.arrays
+        muscles = MuscleArrays() if body.muscles is None else body.muscles.arrays
         points, segments = len(muscles.points), len(muscles.rest)
         # Where the diagonal blocks lie.
         own = np.arange(count, dtype=np.int32)[:, None]

@@ -131,15 +131,8 @@ def assemble_coarse_matrix(s: LinearSystem) -> None:
                 c.raw[i + 4, j + e] += r1
                 c.raw[i + 5, j + e] += r2
                 row[0, e], row[1, e], row[2, e] = 0.0, 0.0, 0.0
-    if s.rises.shape[0] > 0:
-        _add_volume_terms(s)
-
-
-@kernel
-def _add_volume_terms(s: LinearSystem) -> None:
-    r"""Add :math:`Z^T G^T \mathrm{diag}(w) G Z`: a product of rank one for each node."""
-    c, m = s.coarse, s.matrix
-    for n in range(s.carriers.shape[0]):
+    # Z^T G^T diag(w) G Z: a product of rank one for each node.
+    for n in range(s.carriers.shape[0] if s.rises.shape[0] > 0 else 0):
         weight = s.weights[n]
         if weight == 0.0:
             continue

@@ -201,7 +201,7 @@ def solve_reach(
     if not wanted:
         raise InputError("no goals", "Give at least one time and place")
     wanted = tuple(sorted(wanted, key=lambda goal: goal.time_s))
-    found = tuple((poses or _KeyPoses(skeleton, side, limits))(wanted))
+    found = tuple(poses(wanted) if poses is not None else solve_key_poses(wanted, skeleton, side, limits))
     if len(found) != len(wanted):
         raise InputError(f"{len(found)} key poses for {len(wanted)} goals", "Give one for each")
     violations = np.array([0.0 if limits is None else float(limits.violation(pose).max()) for pose in found])
@@ -218,27 +218,18 @@ def solve_reach(
     return ReachResult(wanted, found, violations, control, system, side, shoulder)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyPoses:
+def solve_key_poses(goals: Sequence[HandGoal], skeleton: Skeleton, side: str, limits: JointLimits | None) -> list[Pose]:
     """Inverse kinematics of one arm under limits, each pose begun at the last."""
-
-    skeleton: Skeleton
-    side: str
-    limits: JointLimits | None
-
-    def __call__(self, goals: Sequence[HandGoal]) -> list[Pose]:
-        moving = {f"{self.side}_shoulder", f"{self.side}_elbow"}
-        still = [name for name in self.skeleton.names if name not in moving]
-        start, found = make_hanging_pose(self.skeleton, bent_rad=0.3), list[Pose]()
-        for goal in goals:
-            task = PointTask(f"{self.side}_wrist", goal.place)
-            result = solve_ik(
-                self.skeleton, [task], start=start, limits=self.limits, root="fixed", frozen_joints=still,
-                on_failure="return",
-            )  # fmt: skip
-            start = result.pose
-            found.append(start)
-        return found
+    still = [name for name in skeleton.names if name not in (f"{side}_shoulder", f"{side}_elbow")]
+    start, found = make_hanging_pose(skeleton, bent_rad=0.3), list[Pose]()
+    for goal in goals:
+        task = PointTask(f"{side}_wrist", goal.place)
+        result = solve_ik(
+            skeleton, [task], start=start, limits=limits, root="fixed", frozen_joints=still, on_failure="return"
+        )
+        start = result.pose
+        found.append(start)
+    return found
 
 
 def make_hanging_pose(skeleton: Skeleton = HUMAN, *, bent_rad: float = 0.0) -> Pose:

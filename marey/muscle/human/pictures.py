@@ -12,7 +12,6 @@ from marey.base import FloatArray, InputError
 from marey.muscle.body.soft_body import SoftBody
 from marey.muscle.human.activations import MuscleTrack
 from marey.muscle.human.arm_reach import ReachResult, make_soft_arm
-from marey.muscle.human.muscle_paths import MusclePath
 from marey.muscle.muscles.forces import Muscles
 from marey.muscle.scene.film import BoneTrack, Film, make_paint
 from marey.muscle.scene.surface import surface_of_mesh
@@ -58,10 +57,21 @@ def make_muscle_solids(track: MuscleTrack, frame: int) -> CapsuleBatch:
         raise InputError(f"frame {frame} of {len(track.activations)}", "Give a frame of the track")
     colours = colour_activations(track.activations[frame])
     longest = track.geometry.lengths.max(axis=0)
-    lines = zip(track.muscles, track.geometry.points, colours, longest, track.geometry.lengths[frame], strict=True)
-    return CapsuleBatch.join(
-        [_make_spindle(muscle, points[frame], colour, long / now) for muscle, points, colour, long, now in lines]
-    )
+    shortened = longest / track.geometry.lengths[frame]
+    parts = list[CapsuleBatch]()
+    for muscle, points, colour, factor in zip(track.muscles, track.geometry.points, colours, shortened, strict=True):
+        # Pieces of a spindle along the line (P, 3) of the muscle.
+        line = points[frame]
+        s: FloatArray = np.zeros(len(line))
+        s[1:] = np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))
+        even: FloatArray = np.linspace(0.0, float(s[-1]), NUM_SPINDLE_PIECES + 1)
+        cuts = np.unique(np.concatenate([even, s]))
+        places = np.stack([np.interp(cuts, s, line[:, k]) for k in range(3)], axis=1)
+        belly = RADIUS_PER_ROOT_N * np.sqrt(muscle.largest_force_n * factor)
+        radii = belly * (0.22 + 0.78 * np.maximum(np.sin(np.pi * cuts / s[-1]), 0.0) ** 1.5)
+        own = np.tile(colour, (len(places) - 1, 1))
+        parts.append(CapsuleBatch(places[:-1], places[1:], radii[:-1], radii[1:], own))
+    return CapsuleBatch.join(parts)
 
 
 def draw_muscle_strip(
@@ -94,19 +104,6 @@ def draw_muscle_strip(
     if path is not None:
         save_image(image, path)
     return image
-
-
-def _make_spindle(muscle: MusclePath, line: FloatArray, colour: FloatArray, shortened: float) -> CapsuleBatch:
-    """A muscle as pieces of a spindle along its line ``(P, 3)``."""
-    steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
-    s: FloatArray = np.zeros(len(line))
-    s[1:] = np.cumsum(steps)
-    even: FloatArray = np.linspace(0.0, float(s[-1]), NUM_SPINDLE_PIECES + 1)
-    cuts = np.unique(np.concatenate([even, s]))
-    places = np.stack([np.interp(cuts, s, line[:, k]) for k in range(3)], axis=1)
-    belly = RADIUS_PER_ROOT_N * np.sqrt(muscle.largest_force_n * shortened)
-    radii = belly * (0.22 + 0.78 * np.maximum(np.sin(np.pi * cuts / s[-1]), 0.0) ** 1.5)
-    return CapsuleBatch(places[:-1], places[1:], radii[:-1], radii[1:], np.tile(colour, (len(places) - 1, 1)))
 
 
 BONE_RADII_M: Final = (0.016, 0.013)  # [m] radii of a drawn bone at its two ends

@@ -171,10 +171,6 @@ class TetMesh:
         """A mesh that can be simulated, and what was done to get it, with cell numbers."""
         return repair_mesh(self.nodes, self.cells)
 
-    def moved(self, offset: ArrayLike) -> TetMesh:
-        """The mesh shifted by ``offset`` (3,) [m]."""
-        return TetMesh(self.nodes + frozen(offset, 3, name="offset"), self.cells)
-
 
 def freeze_indices(values: ArrayLike, width: int | None, bound: int, *, name: str) -> IndexArray:
     """Read-only (N, width) node numbers below ``bound``, or (N,) without a width."""

@@ -290,20 +290,23 @@ class GeneralisedCoordinates:
         inner = factorise(self._matrix.dense(values) if small else self._matrix.sparse(values))
         if not self.num_angles:
             return inner
-        # Second derivative of the carried points by angles, times forces (H, H): hinges before j turn its columns.
-        _, J, axes = self._pose(z)
-        curve = np.zeros((self.num_angles, self.num_angles))
-        for j in range(self.num_angles):
-            turned = np.cross(axes[None, : j + 1], J[:, None, :, j])
-            above = self._chain.moves[self._chain.bones[j], : j + 1]
-            curve[: j + 1, j] = above * np.einsum("chi,ci->h", turned, forces[self.carried])
-        curve = curve + np.triu(curve, 1).T
+        J, curve = self._pose(z)[1], self.curvature(z, forces[self.carried])
         right, below, corner = project_border_blocks(values, *self._pairs, self._free_places, self._carried_places, J)
         if not exact:
             bends, vectors = np.linalg.eigh(curve)
             curve = (vectors * np.maximum(bends, 0.0)) @ vectors.T
         corner += curve + np.diag(joints.stiffness[3 * self.free.size :])
         return make_bordered_solver(inner, right, below, corner)
+
+    def curvature(self, z: FloatArray, forces: FloatArray) -> FloatArray:
+        """Second derivative of the carried points by angles, times forces ``(C, 3)``: ``(H, H)``."""
+        _, J, axes = self._pose(z)
+        found = np.zeros((self.num_angles, self.num_angles))
+        for j in range(self.num_angles):
+            turned = np.cross(axes[None, : j + 1], J[:, None, :, j])  # hinges before j turn its columns
+            above = self._chain.moves[self._chain.bones[j], : j + 1]
+            found[: j + 1, j] = above * np.einsum("chi,ci->h", turned, forces)
+        return found + np.triu(found, 1).T
 
     def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
         """Springs beyond the limits, dampers everywhere."""
