@@ -186,6 +186,7 @@ def _write_film(
                 frame = Pillow.fromarray(table[(red << (2 * BITS)) | (green << BITS) | blue])
                 frame.putpalette(colours.tobytes())
                 indexed.append(frame)
+            # A GIF counts in hundredths of a second: ends are rounded, so that the length stays right.
             ends = np.floor(np.arange(len(indexed) + 1) / fps / TICK_S + 0.5)
             durations = (np.diff(ends) * 1000.0 * TICK_S).astype(int).tolist()
             first, rest = indexed[0], indexed[1:]
@@ -227,6 +228,7 @@ def _film_scenes(
     direction, contacts = named_view_direction(motion, view), contacts_or_detect(motion)
     marks, level = GroundMarks.join(make_traces(motion, palette)), ground_level(motion, contacts)
     few = np.unique(np.linspace(0, motion.num_frames - 1, FRAME_SAMPLES).round().astype(np.int64))
+    # A camera that goes along holds all bodies as if they were at one place.
     samples = body_solids(motion, few, palette)
     way = smooth_camera_path(motion)
     still = camera if isinstance(camera, PinholeCamera) else None

@@ -117,6 +117,7 @@ def strip_frames(motion: Motion, count: int, *, by_movement: bool) -> IntArray:
         moved = np.linalg.norm(np.diff(motion.joint_positions(), axis=0), axis=-1).mean(axis=1)
         if moved.sum() > 0.0:
             steps = EVEN_SHARE * steps + (1.0 - EVEN_SHARE) * moved / moved.sum()
+    # Frames at equal shares of what has gone by.
     gone = np.concatenate([[0.0], np.cumsum(steps)])
     wanted = np.linspace(0.0, float(gone[-1]), count)
     return np.unique(np.interp(wanted, gone, np.arange(motion.num_frames)).round().astype(np.int64))
@@ -131,6 +132,7 @@ def smooth_camera_path(motion: Motion) -> FloatArray:
     half = round(0.5 * SWAY_S * motion.rate_hz)
     if half < 1 or motion.num_frames < 3:
         return level
+    # A mean by differences of sums, over a way continued by point reflection at both ends.
     half = min(half, motion.num_frames - 1)
     longer = np.pad(level, ((half, half), (0, 0)), mode="reflect", reflect_type="odd")
     sums = np.cumsum(np.concatenate([np.zeros((1, 3)), longer]), axis=0)

@@ -45,7 +45,17 @@ def plot_angles(
     Raises:
         UnknownNameError: the skeleton has no such joint or role.
     """
-    panels = _choose_panels(motion) if joints is None else {"": [(name, _find_joint(motion, name)) for name in joints]}
+    roles, skeleton = role_map(motion.skeleton), motion.skeleton
+    if joints is None:
+        # Left and right of each limb joint that the skeleton has; all joints if it has none of them.
+        pairs = {limb: [(r, roles[r]) for r in (f"left_{limb}", f"right_{limb}") if r in roles] for limb in LIMBS}
+        found = {limb: pair for limb, pair in pairs.items() if pair}
+        panels = found or {"": [(name, j) for j, name in enumerate(skeleton.names)]}
+    else:
+        # Numbers of joints, by their own names or by their roles.
+        by_role = [name not in skeleton.names and name in ROLES for name in joints]
+        numbers = [roles[n] if role else skeleton.index(n) for n, role in zip(joints, by_role, strict=True)]
+        panels = {"": list(zip(joints, numbers, strict=True))}
     if not any(panels.values()):
         raise InputError("no joint to plot", "Name at least one")
     figure, axes = _make_panels(len(panels), 1.5)
@@ -72,8 +82,12 @@ def plot_contacts(motion: Motion, path: str | os.PathLike[str] | None = None) ->
         bar_axis.broken_barh(bars, (k - 0.36, 0.72), facecolors=_side_colour(name), label=name)
     bar_axis.set_yticks(range(len(contacts.names)), [name.replace("_", " ") for name in contacts.names], fontsize=8)
     bar_axis.set_ylim(len(contacts.names) - 0.4, -0.6)
-    heights = 100.0 * (contact_positions(motion)[..., 1] - ground_level(motion, contacts))
-    for axis, values, unit in ((axes[1], heights, "height [cm]"), (axes[2], point_speeds(motion), "speed [m/s]")):
+    # Heights, and speeds by central differences, of the points (F, K); a line is thick while its point touches.
+    places = contact_positions(motion)
+    heights, speeds = 100.0 * (places[..., 1] - ground_level(motion, contacts)), np.zeros(places.shape[:2])
+    if motion.num_frames > 1:
+        speeds = np.linalg.norm(np.gradient(places, axis=0), axis=-1) * motion.rate_hz
+    for axis, values, unit in ((axes[1], heights, "height [cm]"), (axes[2], speeds, "speed [m/s]")):
         for k, name in enumerate(contact_points(motion.skeleton).names):
             if not name.endswith("_hand"):
                 style = "-" if name.endswith("_heel") else "--"
@@ -93,28 +107,6 @@ def plot_speed(motion: Motion, path: str | os.PathLike[str] | None = None) -> Fi
     _label_axis(axes[0], "speed [m/s]")
     _label_axis(axes[1], "height [m]")
     return _finish_figure(figure, axes[-1], motion, path)
-
-
-def point_speeds(motion: Motion) -> FloatArray:
-    """Speed ``(F, K)`` [m/s] of the contact points, by central differences."""
-    if motion.num_frames < 2:
-        return np.zeros((motion.num_frames, len(contact_points(motion.skeleton))))
-    return np.linalg.norm(np.gradient(contact_positions(motion), axis=0), axis=-1) * motion.rate_hz
-
-
-def _choose_panels(motion: Motion) -> dict[str, list[tuple[str, int]]]:
-    """Left and right of each limb joint that the skeleton has; all joints if it has none of them."""
-    roles = role_map(motion.skeleton)
-    pairs = {limb: [(r, roles[r]) for r in (f"left_{limb}", f"right_{limb}") if r in roles] for limb in LIMBS}
-    found = {limb: pair for limb, pair in pairs.items() if pair}
-    return found or {"": [(name, j) for j, name in enumerate(motion.skeleton.names)]}
-
-
-def _find_joint(motion: Motion, name: str) -> int:
-    """Number of a joint, by its own name or by its role."""
-    if name not in motion.skeleton.names and name in ROLES:
-        return role_map(motion.skeleton)[name]
-    return motion.skeleton.index(name)
 
 
 def _side_colour(name: str) -> str:

@@ -25,18 +25,6 @@ def test_a_cube_has_edges_and_all_diagonals():
     assert not square.nodes[:, 2].any()
 
 
-def test_boxes_and_masks_make_the_same_lattice():
-    mask = np.ones((3, 2, 2), bool)
-    mask[1, 1] = False
-    one = Lattice.from_mask(mask, 0.1)
-    boxes = [((0, 0, 0), (0.3, 0.1, 0.2)), ((0, 0.1, 0), (0.1, 0.2, 0.2)), ((0.2, 0.1, 0), (0.3, 0.2, 0.2))]
-    other = Lattice.from_boxes(boxes, 0.1)
-    assert np.allclose(one.nodes, other.nodes)
-    assert np.array_equal(one.cells, other.cells)
-    flat = Lattice.from_boxes([((0, 0), (0.3, 0.1))], 0.1)
-    assert flat.cells.shape == (3, 4)
-
-
 def test_the_surface_of_cubes_encloses_them():
     lattice = Lattice.from_mask(np.ones((3, 2, 2), bool), 0.1)
     corners = lattice.nodes[lattice.surface]

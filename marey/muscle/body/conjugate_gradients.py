@@ -61,6 +61,7 @@ def expand_unknowns(bones: BoneArrays, u: FloatArray, v: FloatArray) -> None:
     for n in range(count):
         for i in range(3):
             v[n, i] = u[n, i]
+    # Twists of bones: the sum of the screws of all rates that move them.
     twists = bones.twists
     twists[:] = 0.0
     for d in range(bones.screws.shape[0]):
@@ -69,6 +70,7 @@ def expand_unknowns(bones: BoneArrays, u: FloatArray, v: FloatArray) -> None:
             if bones.moves[b, d] != 0:
                 for i in range(6):
                     twists[b, i] += rate * bones.screws[d, i]
+    # Carried nodes: v + omega x arm.
     for c in range(bones.nodes.shape[0]):
         n, t, x = bones.nodes[c], twists[bones.owners[c]], bones.arms[c]
         v[n, 0] = t[3] + t[1] * x[2] - t[2] * x[1]
@@ -87,6 +89,7 @@ def contract_forces(carriers: IndexArray, bones: BoneArrays, f: FloatArray, out:
     for n in range(count, out.shape[0]):
         for i in range(3):
             out[n, i] = 0.0
+    # Wrenches on bones of the forces on their nodes, then along the screw of each rate.
     wrenches = bones.twists
     wrenches[:] = 0.0
     for c in range(bones.nodes.shape[0]):
@@ -128,6 +131,7 @@ def invert_diagonal(s: LinearSystem, places: IndexArray) -> None:
         for i in range(3):
             for j in range(3):
                 out[n, i, j] = s.matrix.values[places[n], i, j]
+    # The volume of node n adds w_n g g^T to each node around it.
     if s.rises.shape[0] > 0:
         for n in range(count):
             for k in range(s.matrix.starts[n], s.matrix.starts[n + 1]):

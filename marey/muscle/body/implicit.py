@@ -101,6 +101,7 @@ def restore_momentum(
                 turn[k, 0] = (c00 * b[0] + c01 * b[1] + c02 * b[2]) / det
                 turn[k, 1] = (c01 * b[0] + c11 * b[1] + c12 * b[2]) / det
                 turn[k, 2] = (c02 * b[0] + c12 * b[1] + c22 * b[2]) / det
+    # The rigid change of velocities: v += p / m + omega x arm.
     for n in range(m.shape[0]):
         k = parts[n]
         if loose[k]:

@@ -61,6 +61,7 @@ def share_torques(
     left = np.empty(frames)
     a = np.full(muscles, start)
     for f in range(frames):
+        # Normal equations of the torques: w B^T B and w B^T b.
         B = np.ascontiguousarray(turning[f])
         normal = weight * (B.T @ B)
         pull = weight * (B.T @ wanted[f])

@@ -142,8 +142,10 @@ class StepDerivative:
         """Transposed products: by state ``(m,)`` and by control ``(s,)``."""
         chart, masses, h = self.system.chart, self.system.masses, self.system.dt
         n, angles = masses.size, chart.num_angles
+        # The new state is x(z), (x(z) - x)/h and the angles of z: r comes back through all three.
         ends = chart.drop(self.z, r[:n] + r[n : 2 * n] / h)
         ends[ends.size - angles :] += r[2 * n :]
+        # One transposed solve, then the derivative of the residual by the state before: inertia and drag.
         w = self.solve(ends, True)
         on_points = chart.lift(self.z, w)
         drag = self.slopes.drag(on_points[:, None], True)[:, 0]
@@ -155,6 +157,7 @@ class StepDerivative:
         """Changes of the next state ``(m, k)`` for changes of state ``(m, k)`` and of control ``(s, k)``."""
         chart, masses, h = self.system.chart, self.system.masses, self.system.dt
         n, angles = masses.size, chart.num_angles
+        # What a change of the state before, and of the controls, leaves open in the equations of the step.
         dx, dv = dq[:n], dq[n : 2 * n]
         push = (masses / h)[:, None] * (dx / h + dv) + self.slopes.drag(dx, False) / h + self.slopes.by_control @ da
         right = chart.drop(self.z, push)

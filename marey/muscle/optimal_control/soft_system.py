@@ -71,6 +71,7 @@ def add_ground_forces(ground: SmoothContactPlane, x: FloatArray, v: FloatArray, 
             un += n[i] * v[j, i]
         if d >= ground.rounding:
             continue
+        # t = -mu N u_T / sqrt(|u_T|^2 + v_s^2)
         push, _ = _normal_force(d, ground.stiffness[j], ground.rounding)
         square = ground.smoothing**2
         for i in range(3):
@@ -104,6 +105,7 @@ def differentiate_ground_forces(
             u[i] = v[j, i] - un * n[i]
             square += u[i] * u[i]
         speed = np.sqrt(square)
+        # Derivatives of t by u_T and of N n + t by the height.
         turn = 1.0 if exact else 0.0
         for a in range(3):
             for b in range(3):

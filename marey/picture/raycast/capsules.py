@@ -65,6 +65,7 @@ def fill_grid(
     x: float, y: float, per_cell: float, columns: int, rows: int, low: FloatArray, high: FloatArray
 ) -> tuple[IntArray, IntArray]:
     """Cell lists of rectangles ``(N, 2)``: count, sum up, fill; items keep their order in every cell."""
+    # How many rectangles each cell meets,
     starts = np.zeros(columns * rows + 1, dtype=np.int64)
     spans = np.empty((len(low), 4), dtype=np.int64)
     for i in range(len(low)):
@@ -75,8 +76,10 @@ def fill_grid(
         for row in range(spans[i, 2], spans[i, 3]):
             for column in range(spans[i, 0], spans[i, 1]):
                 starts[row * columns + column + 1] += 1
+    # where its list begins,
     for c in range(len(starts) - 1):
         starts[c + 1] += starts[c]
+    # and which they are.
     items = np.empty(starts[-1], dtype=np.int64)
     place = starts[:-1].copy()
     for i in range(len(low)):
@@ -129,6 +132,7 @@ def _shade_body(
     begin, end = starts[grids.neighbours + i], starts[grids.neighbours + i + 1]
     crease = 1.0 - CREASE * (1.0 - _sky_visibility(cones, items, begin, end, BODY_REACH, p, n))
     sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
+    # Highlight about the half vector; surfaces darken where they turn away.
     half = point_on_ray(lamp.direction, -1.0, d)
     shine = max(dot(n, half), 0.0) / np.sqrt(dot(half, half))
     away = 1.0 - min(max(-dot(n, d), 0.0), 1.0)
@@ -288,6 +292,7 @@ def pack_solids(solids: CapsuleBatch) -> FloatArray:
     steps = solids.ends - solids.starts
     lengths = np.linalg.norm(steps, axis=1)
     ra, rb = solids.start_radii, solids.end_radii
+    # One ball holds the other: the larger is drawn as a capsule without length.
     swallowed = lengths <= np.abs(ra - rb) * (1 + 1e-9)
     safe = np.where(swallowed, 1.0, lengths)
     starts = np.where((swallowed & (rb > ra))[:, None], solids.ends, solids.starts)

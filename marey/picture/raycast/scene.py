@@ -119,6 +119,7 @@ def frame_balls(
     slope = np.tan(0.5 * fov_rad)
     across = slope * (size[0] - 2.0 * margins.sides) / size[1]
     top, bottom = slope * (1.0 - 2.0 * margins.top / size[1]), slope * (1.0 - 2.0 * margins.bottom / size[1])
+    # The tightest lines at each edge meet at the depth of the camera; the farther one satisfies both.
     edges_x = _tightest_edges(x, z, np.asarray(radii), across, across)
     edges_y = _tightest_edges(y, z, np.asarray(radii), top, bottom)
     depth = min((edges_x[0] - edges_x[1]) / (2.0 * across), (edges_y[0] - edges_y[1]) / (top + bottom))
@@ -151,7 +152,7 @@ def fit_height(
     low, high = limits
     while low < high:
         middle = (low + high) // 2
-        # Whether a picture a little higher would move the camera no nearer
+        # High enough if a picture of twice the height would move the camera no nearer.
         size = (width, middle)
         fov_width, taller = _vertical_fov_rad(wide_rad, size), (size[0], 2 * size[1])
         here = frame_balls(points, radii, direction, size, fov_rad=fov_width, margins=margins)

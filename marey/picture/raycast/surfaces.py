@@ -180,6 +180,7 @@ def cone_normal(cones: FloatArray, i: int, p: Vector) -> Vector:
     q, u = subtract3(p, row3(cones, i)), _axis(cones, i)
     y = dot(q, u)
     x = np.sqrt(max(dot(q, q) - y * y, 0.0))
+    # The normal leaves the axis where the cone's own perpendicular meets it, or at the centre of a ball.
     foot = y - x * cones[i, SINE] / np.sqrt(cones[i, SQUARED_COSINE])
     return unit(point_on_ray(q, -min(max(foot, 0.0), cones[i, LENGTH]), u))
 
@@ -192,6 +193,7 @@ def shade_by_cone(cones: FloatArray, i: int, p: Vector, lamp: Vector, softness: 
     :math:`w = t\,\mathrm{softness}` to each side, and the share is a smooth step of :math:`g / w`.
     """
     q, u = subtract3(p, row3(cones, i)), _axis(cones, i)
+    # Nearest points of the axis, at h, and of the ray to the lamp, at t.
     b, e = dot(u, lamp), dot(lamp, q)
     h = min(max((dot(u, q) - b * e) / max(1.0 - b * b, 1e-9), 0.0), cones[i, LENGTH])
     t = h * b - e
@@ -202,6 +204,7 @@ def shade_by_cone(cones: FloatArray, i: int, p: Vector, lamp: Vector, softness: 
     square = dot(gap, gap)
     if square >= (radius + width) ** 2:
         return 0.0
+    # A smooth step over the edge of the shadow.
     x = min(max(0.5 - 0.5 * (np.sqrt(square) - radius) / width, 0.0), 1.0)
     return x * x * (3.0 - 2.0 * x)
 
@@ -215,6 +218,7 @@ def occlude_by_cone(cones: FloatArray, i: int, reach: float, p: Vector, n: Vecto
     """
     q, u = subtract3(p, row3(cones, i)), _axis(cones, i)
     h = min(max(dot(q, u), 0.0), cones[i, LENGTH])
+    # cos(theta) (r/l)^2 about the nearest point of the axis, less its value at the reach.
     q = point_on_ray(q, -h, u)
     cosine, square, radius = -dot(q, n), dot(q, q), _capsule_radius(cones, i, h)
     ratio = radius * radius / square - 1.0 / (reach * reach)

@@ -39,9 +39,11 @@ def fill_depth_buffer(points: FloatArray, faces: Numbers, depth: Buffer, which: 
         ax, ay, az = points[faces[f, 0], 0], points[faces[f, 0], 1], points[faces[f, 0], 2]
         bx, by, bz = points[faces[f, 1], 0], points[faces[f, 1], 1], points[faces[f, 1], 2]
         cx, cy, cz = points[faces[f, 2], 0], points[faces[f, 2], 1], points[faces[f, 2], 2]
+        # Twice the signed area; a triangle seen from its edge covers nothing.
         area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
         if area == 0.0 or not np.isfinite(area):
             continue
+        # Pixels of its box whose middle has barycentric weights u, v, w of zero and more.
         left, right = max(int(min(ax, bx, cx)), 0), min(int(max(ax, bx, cx)) + 1, columns)
         top, bottom = max(int(min(ay, by, cy)), 0), min(int(max(ay, by, cy)) + 1, rows)
         for row in range(top, bottom):
@@ -63,6 +65,7 @@ def _shadow_visibility(shadow: Buffer, frame: FloatArray, lamp: PackedLight, p: 
     """Share of the lamp that reaches a point, 0 to 1, by its depth buffer; ``slack`` [m] below it is lit."""
     rows, columns = shadow.shape
     x, y = (dot(p, lamp.across) - frame[0]) * frame[2], (dot(p, lamp.along) - frame[1]) * frame[2]
+    # A ring of cells around the point: the share of them whose depth does not hide it.
     reach = 1.5 * RING + 1.0
     if x < -reach or y < -reach or x > columns + reach or y > rows + reach:
         return 1.0
@@ -80,6 +83,7 @@ def _barycentric_weights(vertices: FloatArray, faces: Numbers, f: int, o: Vector
     """Barycentric weights of the point where a ray meets the plane of triangle ``f``, kept inside it."""
     a, b, c = row3(vertices, faces[f, 0]), row3(vertices, faces[f, 1]), row3(vertices, faces[f, 2])
     u, v, t = subtract3(b, a), subtract3(c, a), subtract3(o, a)
+    # o + t d = a + wb u + wc v by Cramer's rule.
     q = cross(d, v)
     det = dot(u, q)
     if det == 0.0:
