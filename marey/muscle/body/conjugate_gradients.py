@@ -10,7 +10,7 @@ from marey.base import FloatArray, kernel
 from marey.muscle.body.linear_system import FREE, BoneArrays, LinearSystem, apply_preconditioner
 from marey.muscle.elastic.assembly import BlockMatrix
 from marey.muscle.mesh.tet_mesh import IndexArray
-from marey.muscle.muscles.transfer import add_muscle_diagonal, add_muscle_product
+from marey.muscle.muscles.transfer import add_muscle_diagonal, add_muscle_product, symmetric_cofactors
 
 
 @kernel
@@ -143,13 +143,8 @@ def invert_diagonal(s: LinearSystem, places: IndexArray) -> None:
     # Each block is symmetric: its inverse by cofactors.
     for n in range(count):
         b = out[n]
-        c00 = b[1, 1] * b[2, 2] - b[1, 2] * b[1, 2]
-        c01 = b[0, 2] * b[1, 2] - b[0, 1] * b[2, 2]
-        c02 = b[0, 1] * b[1, 2] - b[0, 2] * b[1, 1]
-        c11 = b[0, 0] * b[2, 2] - b[0, 2] * b[0, 2]
-        c12 = b[0, 1] * b[0, 2] - b[0, 0] * b[1, 2]
-        c22 = b[0, 0] * b[1, 1] - b[0, 1] * b[0, 1]
-        scale = 1.0 / (b[0, 0] * c00 + b[0, 1] * c01 + b[0, 2] * c02)
+        c00, c01, c02, c11, c12, c22, det = symmetric_cofactors(b)
+        scale = 1.0 / det
         b[0, 0], b[1, 1], b[2, 2] = c00 * scale, c11 * scale, c22 * scale
         b[0, 1] = b[1, 0] = c01 * scale
         b[0, 2] = b[2, 0] = c02 * scale

@@ -31,13 +31,16 @@ from marey.muscle.body.linear_system import (
     update_region_arms,
 )
 from marey.muscle.mesh.tet_mesh import IndexArray
-from marey.muscle.muscles.transfer import MuscleArrays, evaluate_segments, scatter_forces
+from marey.muscle.muscles.transfer import (
+    MIN_INERTIA_DETERMINANT,
+    MuscleArrays,
+    evaluate_segments,
+    scatter_forces,
+    symmetric_cofactors,
+)
 
 if TYPE_CHECKING:
     from marey.muscle.body.soft_body import SoftBody
-
-
-MIN_INERTIA_DETERMINANT = 1e-12  # [-] of an inertia, over its trace cubed: below, the part is a line, keeps its turn
 
 
 @kernel
@@ -89,13 +92,7 @@ def restore_momentum(
     for k in range(count):
         if loose[k]:
             A, b = inertia[k], angular[k]
-            c00 = A[1, 1] * A[2, 2] - A[1, 2] * A[1, 2]
-            c01 = A[0, 2] * A[1, 2] - A[0, 1] * A[2, 2]
-            c02 = A[0, 1] * A[1, 2] - A[0, 2] * A[1, 1]
-            c11 = A[0, 0] * A[2, 2] - A[0, 2] * A[0, 2]
-            c12 = A[0, 1] * A[0, 2] - A[0, 0] * A[1, 2]
-            c22 = A[0, 0] * A[1, 1] - A[0, 1] * A[0, 1]
-            det = A[0, 0] * c00 + A[0, 1] * c01 + A[0, 2] * c02
+            c00, c01, c02, c11, c12, c22, det = symmetric_cofactors(A)
             trace = A[0, 0] + A[1, 1] + A[2, 2]
             if det > MIN_INERTIA_DETERMINANT * trace * trace * trace:
                 turn[k, 0] = (c00 * b[0] + c01 * b[1] + c02 * b[2]) / det

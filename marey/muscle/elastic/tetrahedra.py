@@ -64,7 +64,7 @@ class CellSums(NamedTuple):
     """What the cells add to."""
 
     forces: FloatArray  # (V, 3) [N]
-    values: FloatArray  # (nnz, 3, 3) [N/m] blocks of the stiffness
+    values: FloatArray  # (nnz, 3, 3) [N/m] blocks of the stiffness, or (0, 3, 3)
     rises: FloatArray  # (nnz, 3) [m^2] derivative of the volume around node n by node j at block (n, j), or (0, 3)
 
 
@@ -137,36 +137,14 @@ def compute_corotational_energy(c: CellArrays, x: FloatArray, pressures: FloatAr
 
 
 @kernel
-def add_cell_forces(material: int, c: CellArrays, x: FloatArray, pressures: FloatArray, out: FloatArray) -> None:
-    """Add the elastic forces (V, 3) [N]."""
-    w = np.zeros(TABLE_SIZE)
-    for first in range(0, c.cells.shape[0], LANES):
-        many = min(LANES, c.cells.shape[0] - first)
-        _load_lanes(c, x, pressures, first, many, w)
-        _write_cofactors(w)
-        if material == COROTATIONAL:
-            _decompose_lanes(w)
-            _evaluate_corotational(w, -inf)
-        else:
-            # The stress needs the determinant of F alone: no singular values.
-            for n in range(LANES):
-                f0, f1, f2 = _load_row(w, F, 0, n)
-                k0, k1, k2 = _load_row(w, COF, 0, n)
-                w[S + n] = f0 * k0 + f1 * k1 + f2 * k2
-                w[S + LANES + n], w[S + 2 * LANES + n] = 1.0, 1.0
-            _evaluate_neo_hookean(w, -inf)
-        for lane in range(many):
-            _scatter_forces(c, first + lane, lane, w, out)
-
-
-@kernel
-def add_cell_stiffness(
+def add_cell_terms(
     material: int, c: CellArrays, x: FloatArray, pressures: FloatArray, exact: bool, sums: CellSums
 ) -> None:
-    r"""Add forces, stiffness blocks :math:`-\partial f/\partial x` and the rises of node volumes where there are any.
+    r"""Add forces, and stiffness blocks :math:`-\partial f/\partial x` and rises of node volumes where there are any.
 
     Unless ``exact``, no cell has a negative eigenvalue. The upper half of the matrix is summed, then mirrored.
     """
+    forces_only = sums.values.shape[0] == 0
     w, k = np.zeros(TABLE_SIZE), np.zeros(BLOCKS_SIZE)
     scratch = np.empty((2, 3, 3))
     floor = -inf if exact else 0.0
@@ -175,13 +153,25 @@ def add_cell_stiffness(
         # Kinematics of the cells: F = U S V^T, and the derivative of its determinant.
         many = min(LANES, count - first)
         _load_lanes(c, x, pressures, first, many, w)
-        _decompose_lanes(w)
         _write_cofactors(w)
+        if forces_only and material == NEO_HOOKEAN:
+            # The stress needs the determinant of F alone: no singular values.
+            for n in range(LANES):
+                f0, f1, f2 = _load_row(w, F, 0, n)
+                k0, k1, k2 = _load_row(w, COF, 0, n)
+                w[S + n] = f0 * k0 + f1 * k1 + f2 * k2
+                w[S + LANES + n], w[S + 2 * LANES + n] = 1.0, 1.0
+        else:
+            _decompose_lanes(w)
         # The law: stress, and the stiffness in the frames of U and V.
         if material == COROTATIONAL:
             _evaluate_corotational(w, floor)
         else:
             _evaluate_neo_hookean(w, floor)
+        for lane in range(many):
+            _scatter_forces(c, first + lane, lane, w, sums.forces)
+        if forces_only:
+            continue
         # What pushes is taken from the stretches too.
         if not exact:
             for lane in range(many):
@@ -190,8 +180,7 @@ def add_cell_stiffness(
         _write_blocks(w, k)
         for lane in range(many):
             _scatter_blocks(c, first + lane, lane, w, k, sums)
-            _scatter_forces(c, first + lane, lane, w, sums.forces)
-    for m in range(c.mirrors.shape[0]):
+    for m in range(0 if forces_only else c.mirrors.shape[0]):
         up, down = c.mirrors[m, 0], c.mirrors[m, 1]
         for i in range(3):
             for j in range(3):
@@ -554,10 +543,10 @@ class TetrahedralElasticity:
 
     def forces(self, x: FloatArray) -> FloatArray:
         """Elastic forces (V, 3) [N]."""
-        out = np.zeros_like(x)
+        sums = CellSums(np.zeros_like(x), np.zeros((0, 3, 3)), np.zeros((0, 3)))
         compute_node_pressures(self.arrays, x, self.pressures)
-        add_cell_forces(self.number, self.arrays, x, self.pressures, out)
-        return out
+        add_cell_terms(self.number, self.arrays, x, self.pressures, True, sums)
+        return sums.forces
 
     def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
         """Fill ``blocks`` and ``rises`` at x; the forces (V, 3) [N]."""
@@ -565,7 +554,7 @@ class TetrahedralElasticity:
         sums.values[:] = 0.0
         sums.rises[:] = 0.0
         compute_node_pressures(self.arrays, x, self.pressures)
-        add_cell_stiffness(self.number, self.arrays, x, self.pressures, exact, sums)
+        add_cell_terms(self.number, self.arrays, x, self.pressures, exact, sums)
         return sums.forces
 
     def inverted(self, x: FloatArray) -> int:

@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import ConvergenceError, FloatArray, InputError, IntArray, kernel
+from marey.base import ConvergenceError, FloatArray, InputError, IntArray, inline_kernel, kernel
 from marey.lie.kernels import Vector, add3, cross, dot, norm, row3, scale3
 from marey.muscle.muscles.embedding import SparseMatrix
 from marey.muscle.muscles.hill import compute_hill_slopes
@@ -107,6 +107,18 @@ def _weighted_sums(starts: IntArray, nodes: IntArray, weights: FloatArray, x: Fl
         out[i, 0], out[i, 1], out[i, 2] = a, b, c
 
 
+@inline_kernel
+def symmetric_cofactors(a: FloatArray) -> tuple[float, float, float, float, float, float, float]:
+    """Cofactors 00, 01, 02, 11, 12, 22 of a symmetric matrix ``(3, 3)``, and its determinant."""
+    c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
+    c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
+    c02 = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
+    c11 = a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2]
+    c12 = a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2]
+    c22 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
+    return c00, c01, c02, c11, c12, c22, a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
+
+
 @kernel
 def _rotate_frame(R: FloatArray, d: tuple[float, float, float], angle: float, work: FloatArray) -> None:
     """Turn R by a rotation vector d of its own frame, and keep it orthonormal."""
@@ -147,18 +159,12 @@ def _fit_rotation(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, in
             for c in range(3):
                 M[r, c] = (trace if r == c else 0.0) - 0.5 * (S[r, c] + S[c, r])
         # Inverse of M by cofactors; zero where it is not positive.
-        c00 = M[1, 1] * M[2, 2] - M[1, 2] * M[1, 2]
-        c01 = M[0, 2] * M[1, 2] - M[0, 1] * M[2, 2]
-        c02 = M[0, 1] * M[1, 2] - M[0, 2] * M[1, 1]
-        c22 = M[0, 0] * M[1, 1] - M[0, 1] * M[0, 1]
-        det = M[0, 0] * c00 + M[0, 1] * c01 + M[0, 2] * c02
+        c00, c01, c02, c11, c12, c22, det = symmetric_cofactors(M)
         total = M[0, 0] + M[1, 1] + M[2, 2]
         good = M[0, 0] > 0.0 and c22 > 0.0 and det > MIN_INERTIA_DETERMINANT * total * total * total
         scale = 1.0 / det if good else 0.0
         inverse[0, 0], inverse[0, 1], inverse[0, 2] = scale * c00, scale * c01, scale * c02
-        inverse[1, 1] = scale * (M[0, 0] * M[2, 2] - M[0, 2] * M[0, 2])
-        inverse[1, 2] = scale * (M[0, 1] * M[0, 2] - M[0, 0] * M[1, 2])
-        inverse[2, 2] = scale * c22
+        inverse[1, 1], inverse[1, 2], inverse[2, 2] = scale * c11, scale * c12, scale * c22
         inverse[1, 0], inverse[2, 0], inverse[2, 1] = inverse[0, 1], inverse[0, 2], inverse[1, 2]
         # Newton's step M^-1 b, or a short step along b; no longer than a radian.
         if good:
