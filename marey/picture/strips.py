@@ -83,16 +83,25 @@ def _load_font(size_px: int) -> FreeTypeFont:
 
 LAYOUTS: Final = ("auto", "travel", "grid")
 INSTANTS: Final = ("auto", "time", "movement")
-WIDE_RAD: Final = np.deg2rad(26.0)  # a long lens: bodies at both ends look alike
-ELEVATION_RAD: Final = np.deg2rad(13.0)
-BEND_RAD: Final = np.deg2rad(24.0)  # how much higher the camera stands for a path as wide as it is long
-TRAVEL_TURN_RAD: Final = np.deg2rad(5.0)  # nearly from the side, so that the path runs level
-GRID_TURN_RAD: Final = np.deg2rad(24.0)  # a little of the front, so that near and far limbs part
-OLDEST_FADE: Final = 0.62  # [-] how pale the first body is
-GAP_M: Final = 0.14  # [m] between bodies set side by side
-HEIGHT_SHARE: Final = (0.14, 0.6)  # [-] lowest and highest strip, as a share of its width
-LETTER_SHARE: Final = 0.0105  # [-] size of letters, as a share of the width
-FADE_M: Final = (0.5, 2.6)  # [m] from the line of feet, where the ground fades
+
+
+@dataclass(frozen=True, slots=True)
+class StripSettings:
+    """How a film strip looks."""
+
+    wide_rad: float = np.deg2rad(26.0)  # angle of view across: a long lens, so that bodies at both ends look alike
+    elevation_rad: float = np.deg2rad(13.0)  # of the camera above the horizon
+    bend_rad: float = np.deg2rad(24.0)  # how much higher it stands for a path as wide as it is long
+    travel_turn_rad: float = np.deg2rad(5.0)  # nearly from the side, so that the path runs level
+    grid_turn_rad: float = np.deg2rad(24.0)  # a little of the front, so that near and far limbs part
+    oldest_fade: float = 0.62  # [-] how pale the first body is
+    gap_m: float = 0.14  # between bodies set side by side
+    height_share: tuple[float, float] = (0.14, 0.6)  # [-] lowest and highest strip, as a share of its width
+    letter_share: float = 0.0105  # [-] size of letters, as a share of the width
+    fade_m: tuple[float, float] = (0.5, 2.6)  # from the line of feet, where the ground fades
+
+
+STRIP_SETTINGS: Final = StripSettings()
 
 
 def film_strip(
@@ -106,6 +115,7 @@ def film_strip(
     palette: Palette | None = None,
     caption: bool = True,
     threads: int = 1,
+    settings: StripSettings = STRIP_SETTINGS,
 ) -> Image:
     """Draw a motion as ``count`` solid bodies in one picture ``(H, W, 3)``, with shadows and foot plants.
 
@@ -121,6 +131,7 @@ def film_strip(
         palette: colours of the figure.
         caption: write the clip's name, times and speed under it.
         threads: how many draw.
+        settings: angles, gaps and sizes.
     """
     for kind, name, known in (("layout", layout, LAYOUTS), ("instants", instants, INSTANTS)):
         if name not in known:
@@ -131,27 +142,30 @@ def film_strip(
     travels = layout == "travel" or (layout == "auto" and is_travelling(motion, frames))
     if instants == "auto" and not travels:
         frames = strip_frames(motion, count, by_movement=True)
-    turn = TRAVEL_TURN_RAD if travels else GRID_TURN_RAD
-    elevation = ELEVATION_RAD + (path_bend(motion) * BEND_RAD if travels else 0.0)
+    turn = settings.travel_turn_rad if travels else settings.grid_turn_rad
+    elevation = settings.elevation_rad + (path_bend(motion) * settings.bend_rad if travels else 0.0)
     direction = view_direction(main_heading(motion), turn_rad=turn, elevation_rad=elevation)
     contacts, colours = contacts_or_detect(motion), palette or PALETTES[0]
     # Bodies, marks, and the point under each body where its time is written (n, 3) [m].
     if travels:
-        fades = np.linspace(OLDEST_FADE, 0.0, len(frames)) if len(frames) > 1 else 0.0
+        fades = np.linspace(settings.oldest_fade, 0.0, len(frames)) if len(frames) > 1 else 0.0
         bodies = body_solids(motion, frames, colours, contacts=contacts, fades=fades)
         marks, under = list[GroundMarks](make_traces(motion, colours)), motion.root_positions[frames]
     else:
-        bodies, marks, under = _place_side_by_side(motion, frames, colours, contacts, view_axes(direction)[0])
+        right = view_axes(direction)[0]
+        bodies, marks, under = _place_side_by_side(motion, frames, colours, contacts, right, settings.gap_m)
     solids = CapsuleBatch.join(bodies)
-    ground = GroundPattern(ground_level(motion, contacts), focus=ground_focus(solids), fade_m=FADE_M)
+    ground = GroundPattern(ground_level(motion, contacts), focus=ground_focus(solids), fade_m=settings.fade_m)
     # Camera and size that hold all bodies and their feet, with room for a line of labels.
     feet = under * [1.0, 0.0, 1.0] + [0.0, ground.height_m, 0.0]
     points = np.concatenate([solids.starts, solids.ends, feet])
     radii = np.concatenate([solids.start_radii, solids.end_radii, np.zeros(len(feet))])
-    letter = max(9, round(LETTER_SHARE * width))
+    letter = max(9, round(settings.letter_share * width))
     margins = Margins(0.02 * width, 1.5 * letter, 5.0 * letter)
-    limits = (round(HEIGHT_SHARE[0] * width), round(HEIGHT_SHARE[1] * width)) if height is None else (height, height)
-    camera, tall = fit_height(points, radii, direction, width, wide_rad=WIDE_RAD, limits=limits, margins=margins)
+    low, high = (round(share * width) if height is None else height for share in settings.height_share)
+    camera, tall = fit_height(
+        points, radii, direction, width, wide_rad=settings.wide_rad, limits=(low, high), margins=margins
+    )
     scene = RenderScene(camera, solids, GroundMarks.join(marks), ground, make_light(direction))
     image = render(scene, (width, tall), threads=threads)
     # Times under the bodies, and a line about the clip.
@@ -179,7 +193,7 @@ def compare_strips(
 
 
 def _place_side_by_side(
-    motion: Motion, frames: IntArray, palette: Palette, contacts: Contacts, right: FloatArray
+    motion: Motion, frames: IntArray, palette: Palette, contacts: Contacts, right: FloatArray, gap_m: float
 ) -> tuple[list[CapsuleBatch], list[GroundMarks], FloatArray]:
     """Pack the bodies along the picture's width by their own extents, all at one depth."""
     bodies = body_solids(motion, frames, palette, contacts=contacts)
@@ -188,12 +202,12 @@ def _place_side_by_side(
     sides = [(b.starts @ right, b.start_radii, b.ends @ right, b.end_radii) for b in bodies]
     lows = np.array([float(np.minimum(a - r, b - q).min()) for a, r, b, q in sides])
     highs = np.array([float(np.maximum(a + r, b + q).max()) for a, r, b, q in sides])
-    widths = highs - lows + GAP_M
+    widths = highs - lows + gap_m
     left_ends = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
     moves = (left_ends - lows + roots @ right)[:, None] * right - roots
     prints = [
         foot_prints(motion[f : f + 1], contacts[f : f + 1], palette).moved(move[[0, 2]])
         for f, move in zip(frames.tolist(), moves, strict=True)
     ]
-    feet = (left_ends + 0.5 * (widths - GAP_M))[:, None] * right
+    feet = (left_ends + 0.5 * (widths - gap_m))[:, None] * right
     return [b.moved(m) for b, m in zip(bodies, moves, strict=True)], prints, feet

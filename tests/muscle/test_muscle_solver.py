@@ -10,8 +10,7 @@ from marey.base import InputError, UnknownNameError
 from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
 from marey.muscle.body import implicit
 from marey.muscle.body.bones import Bone, Bones
-from marey.muscle.body.conjugate_gradients import apply_system, contract_forces, expand_unknowns
-from marey.muscle.body.linear_system import invert_coarse_matrix
+from marey.muscle.body.linear_system import apply_system, contract_forces, expand_unknowns, invert_coarse_matrix
 from marey.muscle.elastic.lattice import Lattice
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.muscle.body.conjugate_gradients import multiply_blocks
 from marey.muscle.body.contact import StepStart, add_explicit_contact
 from marey.muscle.body.implicit import ImplicitScheme, ImplicitSolution
-from marey.muscle.body.linear_system import HELD
+from marey.muscle.body.linear_system import HELD, multiply_blocks
 from marey.muscle.muscles.transfer import evaluate_segments, scatter_forces
 
 if TYPE_CHECKING:

@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.muscle.body.conjugate_gradients import (
-    contract_forces,
-    expand_unknowns,
-    invert_diagonal,
-    multiply_blocks,
-    solve_conjugate_gradients,
-)
 from marey.muscle.body.contact import (
     ContactState,
     StepStart,
@@ -26,8 +19,13 @@ from marey.muscle.body.linear_system import (
     FREE,
     LinearSystem,
     assemble_coarse_matrix,
+    contract_forces,
+    expand_unknowns,
     invert_coarse_matrix,
+    invert_diagonal,
     make_coarse_space,
+    multiply_blocks,
+    solve_conjugate_gradients,
     update_region_arms,
 )
 from marey.muscle.mesh.tet_mesh import IndexArray
