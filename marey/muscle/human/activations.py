@@ -28,10 +28,8 @@ from marey.skeleton import HUMAN, Skeleton
 MAX_NEWTON_STEPS = 60
 SLOPE_TOL = 1e-9  # [-] largest projected slope
 ARMIJO = 1e-4
-MIN_FIBRE_LENGTH, MAX_FIBRE_LENGTH = (
-    0.45,
-    1.55,
-)  # [-] of the best fibre length: stiff tendons would stretch fibres further than real ones
+# [-] of the best fibre length: stiff tendons would stretch fibres further than real ones
+MIN_FIBRE_LENGTH, MAX_FIBRE_LENGTH = 0.45, 1.55
 LENGTHS_PER_S = 10.0  # fastest shortening, in best fibre lengths a second
 MIN_CAPACITY = 0.05  # [-] of the largest force that is left at bad lengths and speeds
 

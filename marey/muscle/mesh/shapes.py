@@ -157,17 +157,16 @@ SNAP_SHORT: Final = 0.41189  # [-] the same for short edges
 LONG_EDGE_FRACTION: Final = 0.93  # [-] of the longest edge; short ones have 0.87 of it
 MIN_VOLUME_FRACTION: Final = 1e-4  # [-] of the median volume; smaller cells are dropped
 MAX_CELLS: Final = 2_000_000
-PRISM_ROTATIONS: Final = (
-    np.array(  # corners of a prism, first triangle then second, turned so that any corner comes first
-        [
-            [0, 1, 2, 3, 4, 5],
-            [1, 2, 0, 4, 5, 3],
-            [2, 0, 1, 5, 3, 4],
-            [3, 5, 4, 0, 2, 1],
-            [4, 3, 5, 1, 0, 2],
-            [5, 4, 3, 2, 1, 0],
-        ]
-    )
+# Corners of a prism, first triangle then second, turned so that any corner comes first.
+PRISM_ROTATIONS: Final = np.array(
+    [
+        [0, 1, 2, 3, 4, 5],
+        [1, 2, 0, 4, 5, 3],
+        [2, 0, 1, 5, 3, 4],
+        [3, 5, 4, 0, 2, 1],
+        [4, 3, 5, 1, 0, 2],
+        [5, 4, 3, 2, 1, 0],
+    ]
 )
 
 

@@ -22,9 +22,7 @@ from marey.base import FloatArray, FormatError, InputError, IntArray, MissingExt
 
 IndexArray: TypeAlias = NDArray[np.int32]
 
-CELL_FACES: Final = np.array(
-    [[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]]
-)  # of a cell; face a lies opposite to corner a
+CELL_FACES: Final = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])  # face a lies opposite to corner a
 EDGE_FRACTION: Final = 0.05  # [-] length of an edge over the diagonal of the box, if none is asked for
 
 

@@ -23,9 +23,7 @@ MAX_NEWTON = 40
 MIN_STEP_FRACTION = 2.0**-20  # [-] of a step downhill
 SUFFICIENT_DECREASE = 0.5  # [-] of what was left over before a Newton step
 REUSE_DECREASE = 0.1  # [-] of what was left over, for another step with the same matrix
-REFERENCE_ACCELERATION = (
-    1.0  # [m/s²] forces are counted as in play from this acceleration on; a body at rest has only rounding
-)
+REFERENCE_ACCELERATION = 1.0  # [m/s²] forces count as in play from here on; a body at rest has only rounding
 
 _Iterate = tuple[FloatArray, FloatArray, float]  # coordinates, what is left over, size of the forces in play
 
@@ -63,9 +61,8 @@ class NewtonStep:
         chart = self.system.chart
         rest, scale = self.unbalanced_forces(z)
         joints = chart.joints(z, self.before, self.system.dt)
-        return chart.drop(z, rest) - joints.values, scale + REFERENCE_ACCELERATION * float(
-            np.linalg.norm(self.system.masses)
-        )
+        floor = REFERENCE_ACCELERATION * float(np.linalg.norm(self.system.masses))
+        return chart.drop(z, rest) - joints.values, scale + floor
 
     def factor(self, z: FloatArray, blocks: FloatArray, *, exact: bool = True) -> LinearSolver:
         """Solver with the derivative of the residual by the coordinates, or with its transpose."""

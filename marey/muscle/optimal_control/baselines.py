@@ -47,9 +47,6 @@ def minimise_ilqr(search: ControlSearch) -> None:
             "Use 'gauss-newton' or 'lbfgs'",
         )
     cost, controls, states = search.run(search.unknowns)
-    if not np.isfinite(cost):
-        search.status = SolveStatus.NOT_FINITE
-        return
     if not search.note(cost):
         return
     damping, m, s = FIRST_DAMPING, problem.system.num_states, problem.system.num_controls
@@ -176,10 +173,7 @@ def minimise_lbfgs(search: ControlSearch, checkpoints: int | None = None) -> Non
         return value + weight * float(z.sum()), np.concatenate([slope + weight, weight - slope])
 
     first = cost(start)[0]
-    if first >= INFEASIBLE_COST:
-        search.status = SolveStatus.NOT_FINITE
-        return
-    if not search.note(first):
+    if not search.note(first if first < INFEASIBLE_COST else np.inf):
         return
 
     def each(intermediate_result: Any) -> None:
