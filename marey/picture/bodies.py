@@ -85,6 +85,7 @@ def body_solids(
     for name, joint in zip(points.names, points.joints, strict=True):
         if contacts is not None and name in contacts.names:
             touching |= contacts.track(name)[frames][:, None] & (body.joints == joint)
+    # Touching parts take the colour of contacts; older bodies fade to paper.
     colours = np.where(touching[..., None], palette.contact, plain)
     colours = colours + fades[:, None, None] * (PAPER_COLOUR - colours)
     starts, ends = starts + moves, ends + moves

@@ -71,6 +71,7 @@ def main_heading(motion: Motion) -> float:
     if extent < TRAVEL_M:
         facing = headings(motion)
         return float(np.arctan2(np.sin(facing).mean(), np.cos(facing).mean()))
+    # The axis has no sense of its own: it points from the first place to the last.
     forwards = axis if axis @ (path[-1] - path[0]) >= 0.0 else -axis
     return float(np.arctan2(forwards[0], forwards[1]))
 

@@ -84,7 +84,7 @@ class BodyStepper:
             raise
 
     def _step_with_halving(self, h: float, load: FloatArray, level: int) -> StepReport:
-        """One step if it is plausible, else two of half the length; a step that is not was solved twice."""
+        """One step, solved again where it is not plausible; two of half the length where that does not help."""
         body = self.body
         kept = body.bones.snapshot()
         found = self.scheme.solve(body, h, load, self.alphas)

@@ -364,6 +364,7 @@ class _CellSorter:
         axes = np.array([eye.right, eye.up, eye.forward]).T
         a_low, a_high = _ball_bounds((begins - eye.position) @ axes, radii[:, 0])
         b_low, b_high = _ball_bounds((ends - eye.position) @ axes, radii[:, 1])
+        # From tangents to pixels; rows go down.
         low, high = np.minimum(a_low, b_low), np.maximum(a_high, b_high)
         middle = 0.5 * np.array([eye.width, eye.height])
         first = middle + np.stack([low[:, 0], -high[:, 1]], axis=1) / eye.per_pixel
@@ -378,6 +379,7 @@ class _CellSorter:
             return self._add(0.0, 0.0, 1.0, 1, 1, low, high)
         corner = low[reached].min(axis=0)
         (x, y), (width, height) = corner.tolist(), (high[reached].max(axis=0) - corner).tolist()
+        # Cells grow rather than be too many.
         cell = max(CELL_M, float(np.sqrt(width * height / MAX_CELLS)), max(width, height) / MAX_CELLS)
         return self._add(x, y, cell, int(width / cell) + 1, int(height / cell) + 1, low, high)
 
