@@ -257,10 +257,6 @@ class ContactPlane:
         """Forwards, backwards, sideways ``(3,)``."""
         return np.array(np.broadcast_to(np.asarray(self.friction, dtype=np.float64), 3))
 
-    def heights(self, x: FloatArray) -> FloatArray:
-        """Heights of points ``(..., 3)`` over the plane [m]."""
-        return (frozen(x, name="x") - self.point) @ self.normal
-
     def compile(self, nodes: ArrayLike, masses: ArrayLike, cells: NDArray[np.integer]) -> ContactPlaneArrays:
         """Arrays for the kernels.
 

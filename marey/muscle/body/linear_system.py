@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, kernel
+from marey.base import FloatArray, inline_kernel, kernel
+from marey.lie.kernels import Vector, cross, row3
 from marey.muscle.elastic.assembly import BlockMatrix
 from marey.muscle.mesh.tet_mesh import IndexArray
 from marey.muscle.muscles.transfer import (
@@ -73,6 +74,15 @@ class LinearSystem(NamedTuple):
 MIN_PIVOT = 1e-11  # [-] pivot over its diagonal; smaller ones mark dependent motions
 
 
+@inline_kernel
+def _add_wrench(out: FloatArray, first: int, arm: Vector, force: Vector) -> None:
+    """Add (torque, force) of a force at an arm to six entries of a row."""
+    torque = cross(arm, force)
+    for i in range(3):
+        out[first + i] += torque[i]
+        out[first + 3 + i] += force[i]
+
+
 @kernel
 def update_region_arms(c: CoarseSpace, x: FloatArray) -> None:
     """Arms of nodes from the centre of their region, or from the world's origin for those of bones."""
@@ -115,15 +125,9 @@ def assemble_coarse_matrix(s: LinearSystem) -> None:
             b = c.labels[m.columns[k]]
             if b >= 0:
                 touched = _mark_touched(c, b, touched)
-                row, block, arm = c.row[b], m.values[k], c.arms[m.columns[k]]
+                arm = row3(c.arms, m.columns[k])
                 for i in range(3):
-                    b0, b1, b2 = block[i, 0], block[i, 1], block[i, 2]
-                    row[i, 0] += arm[1] * b2 - arm[2] * b1
-                    row[i, 1] += arm[2] * b0 - arm[0] * b2
-                    row[i, 2] += arm[0] * b1 - arm[1] * b0
-                    row[i, 3] += b0
-                    row[i, 4] += b1
-                    row[i, 5] += b2
+                    _add_wrench(c.row[b, i], 0, arm, row3(m.values[k], i))
         # Z^T of it: the rigid motion of the region of n; the rows are cleared for the next node.
         arm, i = c.arms[n], 6 * a
         for t in range(touched):
@@ -148,13 +152,7 @@ def assemble_coarse_matrix(s: LinearSystem) -> None:
             b = c.labels[m.columns[k]]
             if b >= 0:
                 touched = _mark_touched(c, b, touched)
-                g, arm, row = s.rises[k], c.arms[m.columns[k]], c.row[b, 0]
-                row[0] += arm[1] * g[2] - arm[2] * g[1]
-                row[1] += arm[2] * g[0] - arm[0] * g[2]
-                row[2] += arm[0] * g[1] - arm[1] * g[0]
-                row[3] += g[0]
-                row[4] += g[1]
-                row[5] += g[2]
+                _add_wrench(c.row[b, 0], 0, row3(c.arms, m.columns[k]), row3(s.rises, k))
         for t in range(touched):
             for u in range(touched):
                 a, b = c.touched[t], c.touched[u]
@@ -211,13 +209,7 @@ def apply_preconditioner(s: LinearSystem, r: FloatArray, z: FloatArray) -> None:
         z[n, 2] = d[n, 2, 0] * r0 + d[n, 2, 1] * r1 + d[n, 2, 2] * r2
         a = c.labels[n]
         if 0 <= a < c.regions:
-            x = c.arms[n]
-            given[6 * a] += x[1] * r2 - x[2] * r1
-            given[6 * a + 1] += x[2] * r0 - x[0] * r2
-            given[6 * a + 2] += x[0] * r1 - x[1] * r0
-            given[6 * a + 3] += r0
-            given[6 * a + 4] += r1
-            given[6 * a + 5] += r2
+            _add_wrench(given, 6 * a, row3(c.arms, n), (r0, r1, r2))
     rates = s.bones.screws.shape[0]
     for k in range(rates):
         given[6 * c.regions + k] = r[count + k // 3, k % 3]
@@ -321,12 +313,7 @@ def contract_forces(carriers: IndexArray, bones: BoneArrays, f: FloatArray, out:
     wrenches = bones.twists
     wrenches[:] = 0.0
     for c in range(bones.nodes.shape[0]):
-        n, w, x = bones.nodes[c], wrenches[bones.owners[c]], bones.arms[c]
-        w[0] += x[1] * f[n, 2] - x[2] * f[n, 1]
-        w[1] += x[2] * f[n, 0] - x[0] * f[n, 2]
-        w[2] += x[0] * f[n, 1] - x[1] * f[n, 0]
-        for i in range(3):
-            w[3 + i] += f[n, i]
+        _add_wrench(wrenches[bones.owners[c]], 0, row3(bones.arms, c), row3(f, bones.nodes[c]))
     for d in range(bones.screws.shape[0]):
         total = 0.0
         for b in range(wrenches.shape[0]):

@@ -61,7 +61,7 @@ def make_muscle_solids(track: MuscleTrack, frame: int) -> CapsuleBatch:
     parts = list[CapsuleBatch]()
     for muscle, points, colour, factor in zip(track.muscles, track.geometry.points, colours, shortened, strict=True):
         # Pieces of a spindle along the line (P, 3) of the muscle.
-        line = points[frame]
+        line: FloatArray = points[frame]
         s: FloatArray = np.zeros(len(line))
         s[1:] = np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))
         even: FloatArray = np.linspace(0.0, float(s[-1]), NUM_SPINDLE_PIECES + 1)

@@ -48,12 +48,6 @@ class Regions:
         matrix = sparse.csr_array((values, self.nodes, self.starts), shape=(len(self), len(masses)))
         return cast(SparseMatrix, matrix)
 
-    @classmethod
-    def join(cls, sets: list[IntArray], paint: list[FloatArray]) -> Regions:
-        """Regions of lists of nodes and their paint."""
-        starts = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
-        return cls(starts, np.concatenate(sets).astype(np.int64), np.concatenate(paint))
-
 
 def make_edge_graph(nodes: FloatArray, cells: NDArray[np.integer]) -> SparseMatrix:
     """Lengths of the edges between nodes that share a cell ``(V, V)`` [m]."""
@@ -85,33 +79,31 @@ def compute_node_distances(
     return found[:, : len(nodes)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostGeometry:
-    """A body as regions see it."""
-
-    nodes: FloatArray  # (V, 3) [m] at rest
-    graph: SparseMatrix  # (V, V) [m] lengths of edges
-
-
 def find_regions(
-    splines: Sequence[ActivationSpline], bound: Sequence[Embedding], flesh: HostGeometry, *, overlap: bool = True
+    splines: Sequence[ActivationSpline],
+    bound: Sequence[Embedding],
+    rest: FloatArray,
+    graph: SparseMatrix,
+    *,
+    overlap: bool = True,
 ) -> Regions:
     """Regions of the points of splines; an empty one takes the nodes of its cell, a thin one its neighbours too.
 
     Args:
         splines: what has regions.
         bound: the samples of each, bound to the body.
-        flesh: the body at rest.
+        rest: nodes of the body ``(V, 3)`` [m].
+        graph: lengths of its edges ``(V, V)`` [m], of :func:`make_edge_graph`.
         overlap: each spline has regions of its own; else a node goes to the nearest of all that take nearest nodes.
     """
-    kinds = [_parse_region(spline, len(flesh.nodes)) for spline in splines]
+    kinds = [_parse_region(spline, len(rest)) for spline in splines]
     # How far nodes are from each spline's points (N, V); infinite where they are none of its business.
     reached: list[FloatArray] = []
     for spline, at, (kind, radius, colour) in zip(splines, bound, kinds, strict=True):
-        d = np.full((len(at.nodes), len(flesh.nodes)), np.inf)
+        d = np.full((len(at.nodes), len(rest)), np.inf)
         if kind != "cell":
-            p = at(flesh.nodes)
-            d = compute_node_distances(p, at, flesh.nodes, flesh.graph, metric=spline.metric, limit=radius)
+            p = at(rest)
+            d = compute_node_distances(p, at, rest, graph, metric=spline.metric, limit=radius)
         reached.append(np.where(colour > 0.0, d, np.inf))
     least = [
         d.min(axis=0) if k[0] == "voronoi" else np.full(d.shape[1], np.inf) for d, k in zip(reached, kinds, strict=True)
@@ -119,7 +111,6 @@ def find_regions(
     owners = np.argmin(np.array(least), axis=0)
     sets: list[IntArray] = []
     paint: list[FloatArray] = []
-    graph = flesh.graph
     for i, (at, d, (kind, _, colour)) in enumerate(zip(bound, reached, kinds, strict=True)):
         if kind == "voronoi":
             # Nodes whose nearest point is each; the first of equals.
@@ -130,12 +121,13 @@ def find_regions(
             members = list(at.nodes) if kind == "cell" else [np.flatnonzero(np.isfinite(row)) for row in d]
         for k, nodes in enumerate(members):
             region = nodes if len(nodes) else at.nodes[k]
-            if is_thin(flesh.nodes[region]):
+            if is_thin(rest[region]):
                 around = np.concatenate([graph.indices[graph.indptr[j] : graph.indptr[j + 1]] for j in region])
                 region = np.unique(np.concatenate([region, around])).astype(np.int64)
             sets.append(region)
             paint.append(np.where(colour[region] > 0.0, colour[region], 1.0))
-    return Regions.join(sets, paint)
+    starts = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
+    return Regions(starts, np.concatenate(sets).astype(np.int64), np.concatenate(paint))
 
 
 def _parse_region(spline: ActivationSpline, count: int) -> tuple[str, float, FloatArray]:
@@ -248,8 +240,8 @@ def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tupl
     parts = ("cells", "nodes", "weights", "outside")
     cells, nodes, weights, outside = (np.concatenate([getattr(b, name) for b in bound]) for name in parts)
     whole = Embedding(cells, nodes, weights, outside, bound[0].num_nodes)
-    flesh = HostGeometry(host.nodes, make_edge_graph(host.nodes, host.cells))
-    regions = find_regions(splines, bound, flesh, overlap=host.overlap)
+    graph = make_edge_graph(host.nodes, host.cells)
+    regions = find_regions(splines, bound, host.nodes, graph, overlap=host.overlap)
     loads = distribute_forces(host, whole, regions)
     # Masses that the points move; a node that several points of one spline share counts once for it.
     counts = [len(p) for p in samples]
