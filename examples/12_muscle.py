@@ -4,8 +4,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from marey.muscle import (
+    MassSpringSystem,
     OptimalControlProblem,
     StateGoal,
+    make_network,
     make_particle,
     make_spring_pair,
     simulate_controls,
@@ -30,6 +32,12 @@ thrown = OptimalControlProblem(ball, throw, steps, [StateGoal(steps, goal)], eff
 free = simulate_controls(thrown, np.zeros(thrown.shape))
 reached = solve_control(thrown)
 print("particle:", reached)
+
+# Any network of springs can be steered: the last of three particles in a row is brought up, the first is pushed.
+chain: MassSpringSystem = make_network([1.0, 1.0, 1.0], [(0, 1), (1, 2)], 1.0, actuated=[0])
+row = chain.state([[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]])
+tip = StateGoal(steps, [2.2, 0.2], components=[4, 5])
+print("chain:   ", solve_control(OptimalControlProblem(chain, row, steps, [tip], effort=1e-4)))
 
 figure = Figure(figsize=(9, 4), layout="constrained")
 left, right = figure.subplots(1, 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, IntArray
+from marey.base import FloatArray, IntArray
 from marey.motion import Contacts, Motion, contact_positions, detect_contacts, find_runs
 from marey.picture.raycast.scene import CapsuleBatch, GroundMarks, linear_from_srgb
 from marey.skeleton import Capsules, Skeleton, capsules, contact_points, joint_frames, role_map
@@ -28,27 +27,12 @@ class Palette:
     contact: FloatArray = field(default_factory=lambda: linear_from_srgb("#c8452f"))
 
 
-PALETTES: Final = (
-    Palette(),
-    Palette(
-        linear_from_srgb("#b5c9b4"),
-        linear_from_srgb("#5fa58d"),
-        linear_from_srgb("#a9b85c"),
-        linear_from_srgb("#c8452f"),
-    ),
-    Palette(
-        linear_from_srgb("#cbb9cc"),
-        linear_from_srgb("#8f7fc4"),
-        linear_from_srgb("#d288ae"),
-        linear_from_srgb("#c8452f"),
-    ),
-    Palette(
-        linear_from_srgb("#d3c7ae"),
-        linear_from_srgb("#b98d4a"),
-        linear_from_srgb("#d9b84f"),
-        linear_from_srgb("#c8452f"),
-    ),
+OTHER_COLOURS: Final = (  # trunk, left and right of the second figure and on
+    ("#b5c9b4", "#5fa58d", "#a9b85c"),
+    ("#cbb9cc", "#8f7fc4", "#d288ae"),
+    ("#d3c7ae", "#b98d4a", "#d9b84f"),
 )
+PALETTES: Final = (Palette(), *(Palette(*map(linear_from_srgb, colours)) for colours in OTHER_COLOURS))
 
 
 def place_capsules(motion: Motion, frames: IntArray) -> tuple[Capsules, FloatArray, FloatArray]:
@@ -95,7 +79,13 @@ def body_solids(
     moves = np.broadcast_to(np.asarray(offsets, dtype=np.float64), (len(frames), 3))[:, None, :]
     sides = joint_sides(motion.skeleton)[body.joints]
     plain = np.stack([palette.trunk, palette.left, palette.right])[sides]
-    touching = _find_contact_capsules(motion.skeleton, body, contacts, frames)
+    # Capsules (n, S) that are carried by a joint whose contact point touches.
+    touching = np.zeros((len(frames), len(body)), dtype=np.bool_)
+    points = contact_points(motion.skeleton)
+    for name, joint in zip(points.names, points.joints, strict=True):
+        if contacts is not None and name in contacts.names:
+            touching |= contacts.track(name)[frames][:, None] & (body.joints == joint)
+    # Touching parts take the colour of contacts; older bodies fade to paper.
     colours = np.where(touching[..., None], palette.contact, plain)
     colours = colours + fades[:, None, None] * (PAPER_COLOUR - colours)
     starts, ends = starts + moves, ends + moves
@@ -116,20 +106,6 @@ def joint_sides(skeleton: Skeleton) -> IntArray:
     return sides
 
 
-def _find_contact_capsules(
-    skeleton: Skeleton, body: Capsules, contacts: Contacts | None, frames: IntArray
-) -> BoolArray:
-    """Which capsules ``(n, S)`` are carried by a joint whose contact point touches."""
-    touching = np.zeros((len(frames), len(body)), dtype=np.bool_)
-    if contacts is None:
-        return touching
-    points = contact_points(skeleton)
-    for name, joint in zip(points.names, points.joints, strict=True):
-        if name in contacts.names:
-            touching |= contacts.track(name)[frames][:, None] & (body.joints == joint)
-    return touching
-
-
 HEEL_RADIUS_M: Final = 0.034
 TOE_RADIUS_M: Final = 0.046
 HAND_RADIUS_M: Final = 0.055
@@ -147,45 +123,30 @@ def foot_prints(motion: Motion, contacts: Contacts, palette: Palette) -> GroundM
     """A print for each time a foot or a hand stood on the ground, at its mean place while it stood."""
     names = contact_points(motion.skeleton).names
     places = dict(zip(names, np.moveaxis(contact_positions(motion), 1, 0), strict=True))
-    prints: list[GroundMarks] = []
-    for side, colour in (("left", palette.left), ("right", palette.right)):
+    limbs = [
+        (points, radii, colour)
+        for side, colour in (("left", palette.left), ("right", palette.right))
         for points, radii in (
             ((f"{side}_heel", f"{side}_toe"), (HEEL_RADIUS_M, TOE_RADIUS_M)),
-            ((f"{side}_hand", f"{side}_hand"), (HAND_RADIUS_M, HAND_RADIUS_M)),
-        ):
-            prints += _limb_prints(places, contacts, points, radii, colour)
+            ((f"{side}_hand",), (HAND_RADIUS_M, HAND_RADIUS_M)),
+        )
+    ]
+    prints: list[GroundMarks] = []
+    for points, radii, colour in limbs:
+        known = [name for name in points if name in contacts.names and name in places]
+        if not known:
+            continue
+        tracks = [contacts.track(name) for name in known]
+        for first, last in find_runs(np.any(tracks, axis=0)):
+            # Frames with the whole foot in contact, or all of the interval if there are none.
+            flat = np.all(tracks, axis=0)
+            flat[:first] = flat[last:] = False
+            when = np.flatnonzero(flat) if flat.any() else np.arange(first, last)
+            start, end = (places[name][when].mean(axis=0)[[0, 2]] for name in (known[0], known[-1]))
+            opacity = np.array([PRINT_OPACITY])
+            ends = start[None], end[None], np.array(radii[:1]), np.array(radii[1:])
+            prints.append(GroundMarks(*ends, colour[None], opacity))
     return GroundMarks.join(prints)
-
-
-def _limb_prints(
-    places: Mapping[str, FloatArray],
-    contacts: Contacts,
-    points: tuple[str, str],
-    radii: tuple[float, float],
-    colour: FloatArray,
-) -> list[GroundMarks]:
-    known = [name for name in points if name in contacts.names and name in places]
-    if not known:
-        return []
-    down = np.any([contacts.track(name) for name in known], axis=0)
-    flat = np.all([contacts.track(name) for name in known], axis=0)
-    ends = (places[known[0]], places[known[-1]])
-    return [_make_print(ends, _flat_frames(flat, span), radii, colour) for span in find_runs(down)]
-
-
-def _flat_frames(flat: BoolArray, span: tuple[int, int]) -> BoolArray:
-    """Frames of an interval with the whole foot in contact, or the whole interval if there are none."""
-    inside = np.zeros(len(flat), dtype=np.bool_)
-    inside[span[0] : span[1]] = True
-    return inside & flat if (inside & flat).any() else inside
-
-
-def _make_print(
-    ends: tuple[FloatArray, FloatArray], when: BoolArray, radii: tuple[float, float], colour: FloatArray
-) -> GroundMarks:
-    start, end = (places[when].mean(axis=0)[[0, 2]] for places in ends)
-    opacity = np.array([PRINT_OPACITY])
-    return GroundMarks(start[None], end[None], np.array(radii[:1]), np.array(radii[1:]), colour[None], opacity)
 
 
 def root_path(motion: Motion, colour: FloatArray) -> GroundMarks:

@@ -129,7 +129,10 @@ def save_film(
     frames, colours = film_frames(motion, fps), palette or PALETTES[0]
 
     def drawn(few: NDArray[np.int64], report: Progress | None) -> Iterator[Image]:
-        return _render_scenes(_film_scenes(motion, few, size, view, camera, colours), len(few), size, threads, report)
+        for done, scene in enumerate(_film_scenes(motion, few, size, view, camera, colours), 1):
+            yield render(scene, size, threads=threads)
+            if report is not None:
+                report(done, len(few))
 
     return _write_film(drawn, frames, target, fps, colours, progress)
 
@@ -173,7 +176,7 @@ def _write_film(
     if target.suffix.lower() == ".gif":
         colours = common_colours(drawn(frames[:: max(1, len(frames) // COLOUR_SAMPLES)], None), palette)
         with atomic_file(target) as draft:
-            # Write pictures with one table of colours `(256, 3)`: no flicker, small files
+            # All pictures share one table of colours (256, 3): no flicker, small files.
             from PIL import Image as Pillow
 
             table = nearest_colour_table(colours)
@@ -183,6 +186,7 @@ def _write_film(
                 frame = Pillow.fromarray(table[(red << (2 * BITS)) | (green << BITS) | blue])
                 frame.putpalette(colours.tobytes())
                 indexed.append(frame)
+            # A GIF counts in hundredths of a second: ends are rounded, so that the length stays right.
             ends = np.floor(np.arange(len(indexed) + 1) / fps / TICK_S + 0.5)
             durations = (np.diff(ends) * 1000.0 * TICK_S).astype(int).tolist()
             first, rest = indexed[0], indexed[1:]
@@ -224,6 +228,7 @@ def _film_scenes(
     direction, contacts = named_view_direction(motion, view), contacts_or_detect(motion)
     marks, level = GroundMarks.join(make_traces(motion, palette)), ground_level(motion, contacts)
     few = np.unique(np.linspace(0, motion.num_frames - 1, FRAME_SAMPLES).round().astype(np.int64))
+    # A camera that goes along holds all bodies as if they were at one place.
     samples = body_solids(motion, few, palette)
     way = smooth_camera_path(motion)
     still = camera if isinstance(camera, PinholeCamera) else None
@@ -239,21 +244,11 @@ def _film_scenes(
         yield RenderScene(seen, body, marks, GroundPattern(level, focus=focus, fade_m=FADE_M), lamp)
 
 
-def _render_scenes(
-    scenes: Iterator[RenderScene], count: int, size: tuple[int, int], threads: int, progress: Progress | None
-) -> Iterator[Image]:
-    for done, scene in enumerate(scenes, 1):
-        yield render(scene, size, threads=threads)
-        if progress is not None:
-            progress(done, count)
-
-
 def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:
     """Pipe pictures into ffmpeg as H.264 that every player shows; one thread, so that bytes repeat.
 
     (imageio's own writer leaves pipes open, which shows as warnings in the programs that use us.)
     """
-    # Path of the ffmpeg that imageio-ffmpeg brings
     if find_spec("imageio_ffmpeg") is None:
         raise MissingExtraError("writing MP4 films", "video")
     program, first = str(cast(Any, import_module("imageio_ffmpeg")).get_ffmpeg_exe()), next(pictures)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError
 from marey.motion import Contacts, Motion, headings
 from marey.picture.bodies import (
     PALETTES,
@@ -49,20 +49,16 @@ def ground_level(motion: Motion, contacts: Contacts | None = None) -> float:
     This is where the ground must be drawn so that the soles of this body, with its own radii, touch it. Hands do not
     count, since they also hold bars. For a clip whose feet never touch it is the lowest point of all.
     """
-    standing = _standing_frames(contacts, motion.num_frames)
+    # Frames (F,) in which something other than a hand touches.
+    standing = np.zeros(motion.num_frames, dtype=np.bool_)
+    if contacts is not None:
+        feet = [k for k, name in enumerate(contacts.names) if "hand" not in name]
+        standing = np.any(contacts.active[:, feet], axis=1)
     touching = np.flatnonzero(standing) if standing.any() else np.arange(motion.num_frames)
     frames = touching[np.unique(np.linspace(0, len(touching) - 1, MAX_SAMPLES).round().astype(np.int64))]
     body, starts, ends = place_capsules(motion, frames)
     lowest = np.minimum(starts[..., 1] - body.start_radii, ends[..., 1] - body.end_radii).min(axis=1)
     return float(np.percentile(lowest, SOLE_PERCENT if standing.any() else 0.0))
-
-
-def _standing_frames(contacts: Contacts | None, num_frames: int) -> BoolArray:
-    """Frames ``(F,)`` in which something other than a hand touches."""
-    if contacts is None:
-        return np.zeros(num_frames, dtype=np.bool_)
-    feet = [k for k, name in enumerate(contacts.names) if "hand" not in name]
-    return np.any(contacts.active[:, feet], axis=1)
 
 
 def main_heading(motion: Motion) -> float:
@@ -75,6 +71,7 @@ def main_heading(motion: Motion) -> float:
     if extent < TRAVEL_M:
         facing = headings(motion)
         return float(np.arctan2(np.sin(facing).mean(), np.cos(facing).mean()))
+    # The axis has no sense of its own: it points from the first place to the last.
     forwards = axis if axis @ (path[-1] - path[0]) >= 0.0 else -axis
     return float(np.arctan2(forwards[0], forwards[1]))
 
@@ -105,10 +102,9 @@ def is_travelling(motion: Motion, frames: IntArray) -> bool:
     if path_bend(motion) < BENT_PATH_FRACTION:
         places = places @ _principal_axis(motion.root_positions[:, [0, 2]])[0][:, None]
     gaps = np.linalg.norm(places[:, None] - places[None], axis=-1)[np.triu_indices(len(places), 1)]
-    # Height [m] of the rest pose of the body, as a scale for distances
-    return bool(
-        gaps.min() >= MIN_BODY_SPACING * max(float(np.ptp(motion.skeleton.rest_positions(), axis=0).max()), 1e-3)
-    )
+    # The size of the rest pose [m] is the scale for distances.
+    size = max(float(np.ptp(motion.skeleton.rest_positions(), axis=0).max()), 1e-3)
+    return bool(gaps.min() >= MIN_BODY_SPACING * size)
 
 
 def strip_frames(motion: Motion, count: int, *, by_movement: bool) -> IntArray:
@@ -122,6 +118,7 @@ def strip_frames(motion: Motion, count: int, *, by_movement: bool) -> IntArray:
         moved = np.linalg.norm(np.diff(motion.joint_positions(), axis=0), axis=-1).mean(axis=1)
         if moved.sum() > 0.0:
             steps = EVEN_SHARE * steps + (1.0 - EVEN_SHARE) * moved / moved.sum()
+    # Frames at equal shares of what has gone by.
     gone = np.concatenate([[0.0], np.cumsum(steps)])
     wanted = np.linspace(0.0, float(gone[-1]), count)
     return np.unique(np.interp(wanted, gone, np.arange(motion.num_frames)).round().astype(np.int64))
@@ -136,6 +133,7 @@ def smooth_camera_path(motion: Motion) -> FloatArray:
     half = round(0.5 * SWAY_S * motion.rate_hz)
     if half < 1 or motion.num_frames < 3:
         return level
+    # A mean by differences of sums, over a way continued by point reflection at both ends.
     half = min(half, motion.num_frames - 1)
     longer = np.pad(level, ((half, half), (0, 0)), mode="reflect", reflect_type="odd")
     sums = np.cumsum(np.concatenate([np.zeros((1, 3)), longer]), axis=0)
@@ -220,15 +218,14 @@ def motion_scene(
     heading = main_heading(motions[0])
     aside = (1.2 if spacing_m is None else spacing_m) * np.array([np.cos(heading), 0.0, -np.sin(heading)])
     bodies: list[CapsuleBatch] = []
-    marks: list[GroundMarks] = []
+    marks, levels = list[GroundMarks](), list[float]()
     for i, clip in enumerate(motions):
         palette, move = palettes[i % len(palettes)], aside * i
-        shown = np.minimum(np.atleast_1d(np.asarray(frames, dtype=np.int64)), clip.num_frames - 1)
-        # Frame numbers as an array; negative ones count from the end
-        chosen = np.atleast_1d(np.asarray(shown, dtype=np.int64))
+        # Frame numbers as an array; negative ones count from the end, a shorter clip shows its last.
+        chosen = np.minimum(np.atleast_1d(np.asarray(frames, dtype=np.int64)), clip.num_frames - 1)
         if chosen.ndim != 1 or not len(chosen):
             raise InputError("no frame to draw", "Give at least one frame number")
-        outside = (chosen < -clip.num_frames) | (chosen >= clip.num_frames)
+        outside = chosen < -clip.num_frames
         if outside.any():
             raise InputError(
                 f"frame {chosen[outside][0]} of a motion of {clip.num_frames} frames",
@@ -236,15 +233,13 @@ def motion_scene(
             )
         chosen = np.where(chosen < 0, chosen + clip.num_frames, chosen)
         fades = np.linspace(OLDEST_FADE, 0.0, len(chosen)) if len(chosen) > 1 else 0.0
-        bodies += [
-            b.moved(move) for b in body_solids(clip, chosen, palette, contacts=contacts_or_detect(clip), fades=fades)
-        ]
-        marks += [m.moved(move[[0, 2]]) for m in ([*make_traces(clip, palette)] if prints else [])]
+        contacts = contacts_or_detect(clip)
+        bodies += [b.moved(move) for b in body_solids(clip, chosen, palette, contacts=contacts, fades=fades)]
+        marks += [m.moved(move[[0, 2]]) for m in (make_traces(clip, palette) if prints else ())]
+        levels.append(ground_level(clip, contacts))
     solids = CapsuleBatch.join(bodies)
     seen = camera or fit_camera(solids, direction, size)
-    ground = GroundPattern(
-        min(ground_level(clip, contacts_or_detect(clip)) for clip in motions), focus=ground_focus(solids), fade_m=FADE_M
-    )
+    ground = GroundPattern(min(levels), focus=ground_focus(solids), fade_m=FADE_M)
     return RenderScene(seen, solids, GroundMarks.join(marks), ground, make_light(direction))
 
 

@@ -45,7 +45,17 @@ def plot_angles(
     Raises:
         UnknownNameError: the skeleton has no such joint or role.
     """
-    panels = _choose_panels(motion) if joints is None else {"": [(name, _find_joint(motion, name)) for name in joints]}
+    roles, skeleton = role_map(motion.skeleton), motion.skeleton
+    if joints is None:
+        # Left and right of each limb joint that the skeleton has; all joints if it has none of them.
+        pairs = {limb: [(r, roles[r]) for r in (f"left_{limb}", f"right_{limb}") if r in roles] for limb in LIMBS}
+        found = {limb: pair for limb, pair in pairs.items() if pair}
+        panels = found or {"": [(name, j) for j, name in enumerate(skeleton.names)]}
+    else:
+        # Numbers of joints, by their own names or by their roles.
+        by_role = [name not in skeleton.names and name in ROLES for name in joints]
+        numbers = [roles[n] if role else skeleton.index(n) for n, role in zip(joints, by_role, strict=True)]
+        panels = {"": list(zip(joints, numbers, strict=True))}
     if not any(panels.values()):
         raise InputError("no joint to plot", "Name at least one")
     figure, axes = _make_panels(len(panels), 1.5)
@@ -65,24 +75,25 @@ def plot_contacts(motion: Motion, path: str | os.PathLike[str] | None = None) ->
     """
     contacts = contacts_or_detect(motion)
     figure, axes = _make_panels(3, 1.7)
-    # One row a contact point, a bar from the first to after the last frame of each contact
-    axis_bars = axes[0]
-    rate_hz = motion.rate_hz
+    # One row a contact point, a bar from the first to after the last frame of each contact.
+    bar_axis, rate_hz, times = axes[0], motion.rate_hz, motion.times()
     for k, name in enumerate(contacts.names):
         bars = [(first / rate_hz, (last - first) / rate_hz) for first, last in find_runs(contacts.active[:, k])]
-        axis_bars.broken_barh(bars, (k - 0.36, 0.72), facecolors=_side_colour(name), label=name)
-    axis_bars.set_yticks(range(len(contacts.names)), [name.replace("_", " ") for name in contacts.names], fontsize=8)
-    axis_bars.set_ylim(len(contacts.names) - 0.4, -0.6)
-    heights = 100.0 * (contact_positions(motion)[..., 1] - ground_level(motion, contacts))
-    for axis, values, unit in ((axes[1], heights, "height [cm]"), (axes[2], point_speeds(motion), "speed [m/s]")):
+        bar_axis.broken_barh(bars, (k - 0.36, 0.72), facecolors=_side_colour(name), label=name)
+    bar_axis.set_yticks(range(len(contacts.names)), [name.replace("_", " ") for name in contacts.names], fontsize=8)
+    bar_axis.set_ylim(len(contacts.names) - 0.4, -0.6)
+    # Heights, and speeds by central differences, of the points (F, K); a line is thick while its point touches.
+    places = contact_positions(motion)
+    heights, speeds = 100.0 * (places[..., 1] - ground_level(motion, contacts)), np.zeros(places.shape[:2])
+    if motion.num_frames > 1:
+        speeds = np.linalg.norm(np.gradient(places, axis=0), axis=-1) * motion.rate_hz
+    for axis, values, unit in ((axes[1], heights, "height [cm]"), (axes[2], speeds, "speed [m/s]")):
         for k, name in enumerate(contact_points(motion.skeleton).names):
             if not name.endswith("_hand"):
-                times = motion.times()
-                values_track = values[:, k]
                 style = "-" if name.endswith("_heel") else "--"
-                _draw_curve(axis, times, values_track, name, _side_colour(name), style=style, width=0.8)
+                _draw_curve(axis, times, values[:, k], name, _side_colour(name), style=style, width=0.8)
                 if name in contacts.names:
-                    touching = np.where(contacts.track(name), values_track, np.nan)
+                    touching = np.where(contacts.track(name), values[:, k], np.nan)
                     _draw_curve(axis, times, touching, "", _side_colour(name), style=style, width=2.2)
         _label_axis(axis, unit)
     return _finish_figure(figure, axes[-1], motion, path)
@@ -96,28 +107,6 @@ def plot_speed(motion: Motion, path: str | os.PathLike[str] | None = None) -> Fi
     _label_axis(axes[0], "speed [m/s]")
     _label_axis(axes[1], "height [m]")
     return _finish_figure(figure, axes[-1], motion, path)
-
-
-def point_speeds(motion: Motion) -> FloatArray:
-    """Speed ``(F, K)`` [m/s] of the contact points, by central differences."""
-    if motion.num_frames < 2:
-        return np.zeros((motion.num_frames, len(contact_points(motion.skeleton))))
-    return np.linalg.norm(np.gradient(contact_positions(motion), axis=0), axis=-1) * motion.rate_hz
-
-
-def _choose_panels(motion: Motion) -> dict[str, list[tuple[str, int]]]:
-    """Left and right of each limb joint that the skeleton has; all joints if it has none of them."""
-    roles = role_map(motion.skeleton)
-    pairs = {limb: [(r, roles[r]) for r in (f"left_{limb}", f"right_{limb}") if r in roles] for limb in LIMBS}
-    found = {limb: pair for limb, pair in pairs.items() if pair}
-    return found or {"": [(name, j) for j, name in enumerate(motion.skeleton.names)]}
-
-
-def _find_joint(motion: Motion, name: str) -> int:
-    """Number of a joint, by its own name or by its role."""
-    if name not in motion.skeleton.names and name in ROLES:
-        return role_map(motion.skeleton)[name]
-    return motion.skeleton.index(name)
 
 
 def _side_colour(name: str) -> str:
@@ -170,8 +159,6 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     cast(Any, figure).savefig(path)
 
 
-_Axes = Any  # matplotlib.axes.Axes, most of whose methods take untyped options
-
 SPAN_COLOURS: Final = {"green": "#4f9d69", "amber": "#e3a83b", "red": "#c8453c"}
 MEASURED: Final = "#1c2126"
 LABEL_SHARE: Final = 0.07  # [-] of the clip; shorter intervals get no label
@@ -210,38 +197,32 @@ def plot_physics(curves: PhysicsCurves, path: str | os.PathLike[str] | None = No
     figure: Any = Figure(figsize=(9.0, 1.2 + sum(HEIGHTS)), dpi=DPI, layout="constrained")
     axes = list(figure.subplots(5, 1, sharex=True, gridspec_kw={"height_ratios": HEIGHTS}))
     draw_validity_bar(axes[0], curves)
-    axis_vertical = axes[1]
-    axis_vertical.axhline(1.0, color="#b6bcc4", linewidth=0.7, linestyle=":")
-    axis_vertical.plot(curves.times, curves.forces[:, 1], color=MIDDLE, linewidth=2.6, alpha=0.55, label="needed")
-    axis_vertical.plot(curves.times, curves.left, color=LEFT, linewidth=1.0, label="left foot")
-    axis_vertical.plot(curves.times, curves.right, color=RIGHT, linewidth=1.0, label="right foot")
+    up = axes[1]
+    up.axhline(1.0, color="#b6bcc4", linewidth=0.7, linestyle=":")
+    up.plot(curves.times, curves.forces[:, 1], color=MIDDLE, linewidth=2.6, alpha=0.55, label="needed")
+    up.plot(curves.times, curves.left, color=LEFT, linewidth=1.0, label="left foot")
+    up.plot(curves.times, curves.right, color=RIGHT, linewidth=1.0, label="right foot")
     if curves.measured is not None:
-        axis_vertical.plot(
-            curves.times, _mask_curve(curves, 1), color=MEASURED, linewidth=1.2, linestyle="--", label="measured"
-        )
-    axis_vertical.set_ylabel("up [body weights]", fontsize=8)
-    axis_horizontal = axes[2]
+        up.plot(curves.times, _mask_curve(curves, 1), color=MEASURED, linewidth=1.2, linestyle="--", label="measured")
+    up.set_ylabel("up [body weights]", fontsize=8)
+    level = axes[2]
     for k, colour, name in ((0, "#7a5ea8", "along x"), (2, "#3f9b8f", "along z")):
-        axis_horizontal.plot(curves.times, curves.forces[:, k], color=colour, linewidth=1.2, label=name)
+        level.plot(curves.times, curves.forces[:, k], color=colour, linewidth=1.2, label=name)
         if curves.measured is not None:
-            axis_horizontal.plot(curves.times, _mask_curve(curves, k), color=colour, linewidth=1.0, linestyle="--")
-    axis_horizontal.set_ylabel("level [bw]", fontsize=8)
-    axis_margins = axes[3]
-    axis_margins.axhline(0.0, color="#9aa2ab", linewidth=0.8)
-    axis_margins.plot(curves.times, curves.friction_margin, color="#a2603c", linewidth=1.2, label="friction left [bw]")
-    axis_margins.plot(curves.times, 10.0 * curves.balance_margin, color="#2f6f8f", linewidth=1.2, label="balance [dm]")
-    axis_margins.set_ylim(-1.5, 1.5)
-    axis_margins.set_ylabel("margins", fontsize=8)
-    axis_violation = axes[4]
-    axis_violation.axhspan(0.0, curves.tolerance, color=SPAN_COLOURS["green"], alpha=0.15, linewidth=0.0)
-    axis_violation.fill_between(
-        curves.times, 0.0, curves.violation, color=SPAN_COLOURS["red"], alpha=0.45, linewidth=0.0
-    )
-    axis_violation.plot(
-        curves.times, curves.violation, color=SPAN_COLOURS["red"], linewidth=1.1, label="counted as missing"
-    )
-    axis_violation.set_ylim(0.0, max(3.0 * curves.tolerance, 1.05 * float(np.percentile(curves.violation, 99.0))))
-    axis_violation.set_ylabel("missing [bw]", fontsize=8)
+            level.plot(curves.times, _mask_curve(curves, k), color=colour, linewidth=1.0, linestyle="--")
+    level.set_ylabel("level [bw]", fontsize=8)
+    margins = axes[3]
+    margins.axhline(0.0, color="#9aa2ab", linewidth=0.8)
+    margins.plot(curves.times, curves.friction_margin, color="#a2603c", linewidth=1.2, label="friction left [bw]")
+    margins.plot(curves.times, 10.0 * curves.balance_margin, color="#2f6f8f", linewidth=1.2, label="balance [dm]")
+    margins.set_ylim(-1.5, 1.5)
+    margins.set_ylabel("margins", fontsize=8)
+    missing = axes[4]
+    missing.axhspan(0.0, curves.tolerance, color=SPAN_COLOURS["green"], alpha=0.15, linewidth=0.0)
+    missing.fill_between(curves.times, 0.0, curves.violation, color=SPAN_COLOURS["red"], alpha=0.45, linewidth=0.0)
+    missing.plot(curves.times, curves.violation, color=SPAN_COLOURS["red"], linewidth=1.1, label="counted as missing")
+    missing.set_ylim(0.0, max(3.0 * curves.tolerance, 1.05 * float(np.percentile(curves.violation, 99.0))))
+    missing.set_ylabel("missing [bw]", fontsize=8)
     for axis in axes[1:]:
         # Grid, legend and a grey ground where nothing touches
         axis.grid(visible=True, color="#e6e8eb", linewidth=0.6)
@@ -262,7 +243,7 @@ def plot_physics(curves: PhysicsCurves, path: str | os.PathLike[str] | None = No
     return cast("Figure", figure)
 
 
-def draw_validity_bar(axis: _Axes, curves: PhysicsCurves) -> None:
+def draw_validity_bar(axis: Axes, curves: PhysicsCurves) -> None:
     """The timeline: one coloured stretch a span, with its cause where there is room."""
     total = max(float(curves.times[-1] - curves.times[0]), 1e-9)
     for start, stop, colour, word in curves.spans:

@@ -181,7 +181,7 @@ def test_momentum_of_a_wild_floating_body_is_kept_to_rounding():
 
 def test_each_loose_part_keeps_its_own_momentum():
     one = TetMesh.box((0.1, 0.1, 0.1), (2, 2, 2))
-    nodes = np.concatenate([one.nodes, one.moved((0.5, 0, 0)).nodes])
+    nodes = np.concatenate([one.nodes, one.nodes + np.array((0.5, 0, 0))])
     body = SoftBody.from_mesh((nodes, np.concatenate([one.cells, one.cells + len(one.nodes)])), gravity=STILL)
     push = np.zeros_like(nodes)
     push[: len(one.nodes)] = (0.0, 0.4, 0.0)

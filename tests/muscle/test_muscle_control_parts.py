@@ -20,8 +20,7 @@ from marey.muscle import (
 from marey.muscle.body.bones import Bone, Bones
 from marey.muscle.elastic.lattice import Lattice
 from marey.muscle.optimal_control.adjoint import compute_total_cost
-from marey.muscle.optimal_control.bone_coordinates import make_bordered_solver
-from marey.muscle.optimal_control.coordinates import FreeNodeMatrix, StepPattern, factorise
+from marey.muscle.optimal_control.coordinates import FreeNodeMatrix, StepPattern, factorise, make_bordered_solver
 from marey.muscle.optimal_control.segments import (
     WeightedSegments,
     add_segment_forces,
@@ -255,7 +254,7 @@ def test_the_chart_of_bones_has_the_derivatives_of_its_positions():
     assert f @ chart.lift(z, d) == pytest.approx(chart.drop(z, f) @ d, rel=1e-12)
     bend = (chart.drop(z + h * d, f) - chart.drop(z - h * d, f)) / (2 * h)
     last = chart.size - chart.num_angles
-    curve = chart._curvature(z, f.reshape(-1, 3)[chart.carried])
+    curve = chart.curvature(z, f.reshape(-1, 3)[chart.carried])
     np.testing.assert_allclose(curve @ d[last:], bend[last:], atol=1e-7)
 
 

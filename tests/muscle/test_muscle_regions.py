@@ -11,7 +11,7 @@ from marey.base import InputError, UnknownNameError
 from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
 from marey.muscle.elastic.lattice import Lattice
 from marey.muscle.muscles.embedding import Embedding
-from marey.muscle.muscles.setup import HostGeometry, compute_node_distances, find_regions, make_edge_graph
+from marey.muscle.muscles.setup import compute_node_distances, find_regions, make_edge_graph
 
 
 def fork() -> Lattice:
@@ -25,7 +25,7 @@ def fork() -> Lattice:
 def regions(mesh, spline: ActivationSpline, samples: int = 6):
     """Regions of one spline, and where it lies."""
     bound = Embedding.from_points(spline.sample(samples), mesh.nodes, mesh.cells)
-    return find_regions([spline], [bound], HostGeometry(mesh.nodes, make_edge_graph(mesh.nodes, mesh.cells))), bound
+    return find_regions([spline], [bound], mesh.nodes, make_edge_graph(mesh.nodes, mesh.cells)), bound
 
 
 def test_voronoi_regions_share_all_nodes_among_the_points():

@@ -46,12 +46,14 @@ def test_every_body_a_ray_meets_is_in_its_tile(seed):
     rng = np.random.default_rng(seed)
     hits = 0
     for u, v in rng.uniform([0, 0], SIZE, (1500, 2)):
-        d = np.array(pixel_ray(packed.eye, u, v))
+        d = np.array(pixel_ray(packed.view.eye, u, v))
         d /= np.linalg.norm(d)
         met = {
-            i for i in range(len(packed.cones)) if np.isfinite(hit_cone(packed.cones, i, packed.eye.position, tuple(d)))
+            i
+            for i in range(len(packed.cones))
+            if np.isfinite(hit_cone(packed.cones, i, packed.view.eye.position, tuple(d)))
         }
-        begin, end = cell_span(packed.grids.on_screen, packed.starts, np.floor(u), np.floor(v))
+        begin, end = cell_span(packed.view.grids.on_screen, packed.starts, np.floor(u), np.floor(v))
         assert met <= set(packed.items[begin:end].tolist())
         hits += len(met)
     assert hits > 100

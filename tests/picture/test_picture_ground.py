@@ -26,7 +26,9 @@ widths = st.floats(0.002, 1.7)
 
 def floor_of(**options) -> PackedGround:
     options = {"colour": np.full(3, 0.8), "line_colour": np.full(3, 0.2)} | options
-    return pack_scene(RenderScene(PinholeCamera([0, 1, 4], [0, 1, 0]), ground=GroundPattern(**options)), SIZE).floor
+    return pack_scene(
+        RenderScene(PinholeCamera([0, 1, 4], [0, 1, 0]), ground=GroundPattern(**options)), SIZE
+    ).view.floor
 
 
 def middles(x, width, count=400):
@@ -55,7 +57,7 @@ def test_lines_cover_their_share_of_a_pixel(x, z, wx, wz):
 @given(u=st.floats(0.0, 200.0), v=st.floats(70.0, 120.0), height=st.floats(0.5, 5.0), turn=st.floats(-3.0, 3.0))
 def test_a_pixel_on_the_ground_is_as_large_as_the_step_to_its_neighbours(u, v, height, turn):
     camera = PinholeCamera([4 * np.sin(turn), height, 4 * np.cos(turn)], [0, 0.2, 0])
-    eye = pack_scene(RenderScene(camera), SIZE).eye
+    eye = pack_scene(RenderScene(camera), SIZE).view.eye
 
     def hit(a, b):
         d = np.array(pixel_ray(eye, a, b))
@@ -73,7 +75,7 @@ def test_a_pixel_on_the_ground_is_as_large_as_the_step_to_its_neighbours(u, v, h
 
 def test_rays_go_through_the_pixels_that_the_camera_projects_to():
     camera = PinholeCamera([2, 1.5, 4], [0, 0.8, 0], fov_rad=0.7)
-    eye = pack_scene(RenderScene(camera), SIZE).eye
+    eye = pack_scene(RenderScene(camera), SIZE).view.eye
     rng = np.random.default_rng(3)
     for p in rng.normal(size=(40, 3)):
         u, v, depth = camera.project(p, SIZE)

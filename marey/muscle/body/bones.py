@@ -137,54 +137,17 @@ ROD_RADIUS: Final = 0.1  # [-] of the length: how thick the rod is whose inertia
 MIN_INERTIA: Final = 1e-9  # [kg m^2] of a rate that moves nothing, so that its row can be solved
 
 
-class NoBones:
-    """A body without bones."""
-
-    num_rows = 0
-    names: tuple[str, ...] = ()
-
-    def __init__(self) -> None:
-        index, points, twists = np.zeros(0, dtype=np.int32), np.zeros((0, 3)), np.zeros((0, 6))
-        moves, inertia = np.zeros((0, 0), dtype=np.int32), np.zeros((0, 0))
-        self.arrays = BoneArrays(index, index, points, twists, moves, inertia, twists)
-
-    def start(self, velocities: FloatArray) -> FloatArray:
-        """Unknowns (V, 3) that a solve starts from."""
-        return velocities.copy()
-
-    def weigh(self, h: float) -> None:
-        """Nothing to weigh."""
-
-    def join(self, coarse: CoarseSpace) -> None:
-        """The matrix of regions is whole."""
-        coarse.inverse[:] = coarse.raw
-
-    def push(self, rhs: FloatArray, right: FloatArray) -> None:
-        """Nothing pushes."""
-
-    def carry(self, h: float, unknowns: FloatArray, positions: FloatArray, velocities: FloatArray) -> FloatArray:
-        """Positions (V, 3) after a step."""
-        return positions + h * velocities
-
-    def snapshot(self) -> tuple[FloatArray, ...]:
-        """Nothing to keep."""
-        return ()
-
-    def restore(self, kept: tuple[FloatArray, ...]) -> None:
-        """Nothing to bring back."""
-
-
 class AttachedBones:
-    """Bones of one body. World axes; ``rotations`` are from rest, identity at the start."""
+    """Bones of one body, which may be none. World axes; ``rotations`` are from rest, identity at the start."""
 
     def __init__(self, given: Bones, body: SoftBody) -> None:
         self.given = given
         self.names: tuple[str, ...] = tuple(bone.name for bone in given.bones)
         self.parents = [-1 if b.parent is None else self.names.index(b.parent) for b in given.bones]
         self._gravity = body.gravity
-        self._rest = np.array([bone.origin for bone in given.bones])
-        self._tips = np.array([bone.end for bone in given.bones])
-        self._centres = np.array([bone.centre for bone in given.bones])
+        self._rest = np.array([bone.origin for bone in given.bones]).reshape(-1, 3)
+        self._tips = np.array([bone.end for bone in given.bones]).reshape(-1, 3)
+        self._centres = np.array([bone.centre for bone in given.bones]).reshape(-1, 3)
         counts = [FREEDOMS[bone.kind] for bone in given.bones]
         self._first = [sum(counts[:k]) for k in range(len(counts) + 1)]
         self._rates = np.zeros(self._first[-1])
@@ -213,6 +176,9 @@ class AttachedBones:
         self._inertias = np.array([compute_rod_inertia(bone) for bone in given.bones])
         self._momenta = np.zeros((b, 6))  # (angular about the origin, linear), at the end of the last step
         self._torques = np.zeros(d)
+        # All that a step changes.
+        places = (self.rotations, self.origins, self.arrays.arms)
+        self._moving = (self._rates, self._turns, self._hinges, *places, self._momenta)
         self._update_screws()
 
     @property
@@ -236,13 +202,11 @@ class AttachedBones:
 
     def snapshot(self) -> tuple[FloatArray, ...]:
         """All that moves, to come back to."""
-        moving = (self._rates, self._turns, self._hinges, self.rotations, self.origins, self.arrays.arms, self._momenta)
-        return tuple(array.copy() for array in moving)
+        return tuple(array.copy() for array in self._moving)
 
     def restore(self, kept: tuple[FloatArray, ...]) -> None:
         """Back to a snapshot."""
-        moving = (self._rates, self._turns, self._hinges, self.rotations, self.origins, self.arrays.arms, self._momenta)
-        for array, old in zip(moving, kept, strict=True):
+        for array, old in zip(self._moving, kept, strict=True):
             array[:] = old
         self._update_screws()
 
@@ -272,19 +236,34 @@ class AttachedBones:
 
     def weigh(self, h: float) -> None:
         """What the rates weigh beside their nodes, and what pushes them: own masses, limits, damping."""
-        arrays = self.arrays
-        arrays.inertia[:] = 0.0
+        inertia = self.arrays.inertia
+        inertia[:] = 0.0
         self._torques[:] = 0.0
         centres = self._transform_points(self._centres)
         for k, bone in enumerate(self.given.bones):
-            moved = np.flatnonzero(arrays.moves[k])
-            screws = arrays.screws[moved]
+            moved = np.flatnonzero(self.arrays.moves[k])
+            screws = self.arrays.screws[moved]
             wrench = h * bone.mass_kg * np.concatenate([np.cross(centres[k], self._gravity), self._gravity])
-            arrays.inertia[np.ix_(moved, moved)] += screws @ self._spatial_inertia(k, centres[k]) @ screws.T
+            inertia[np.ix_(moved, moved)] += screws @ self._spatial_inertia(k, centres[k]) @ screws.T
             self._torques[moved] += screws @ (wrench + self._momenta[k])
-            self._add_limit_spring(k, bone, h)
-        damped = h * self.given.joint_damping + MIN_INERTIA
-        arrays.inertia[np.diag_indices(len(self._rates))] += damped
+            if bone.limits is None or bone.kind not in ("hinge", "ball"):
+                continue
+            # A stiff spring beyond the limit of a joint, implicit.
+            rows = np.arange(self._first[k], self._first[k + 1])
+            if bone.kind == "hinge":
+                angle, direction = float(self._hinges[k]), np.ones(1)
+            else:
+                turn = SO3.from_matrix(self._turns[k]).log()
+                angle = float(np.linalg.norm(turn))
+                direction = self._parent_rotation(k) @ turn / angle if angle > 0 else np.zeros(3)
+            ahead = angle + h * float(direction @ self._rates[rows])
+            low, high = bone.limits
+            if max(angle, ahead) > high or (bone.kind == "hinge" and min(angle, ahead) < low):
+                stop = high if max(angle, ahead) > high else low
+                stiffness = self.given.limit_stiffness
+                inertia[np.ix_(rows, rows)] += (h * h + h * 0.1) * stiffness * np.outer(direction, direction)
+                self._torques[rows] -= h * stiffness * (angle - stop) * direction
+        inertia[np.diag_indices(len(self._rates))] += h * self.given.joint_damping + MIN_INERTIA
 
     def _spatial_inertia(self, k: int, centre: FloatArray) -> FloatArray:
         """Inertia (6, 6) of a bone's own mass about the world's origin, for (angular, linear)."""
@@ -295,37 +274,17 @@ class AttachedBones:
         out[:3, 3:], out[3:, :3], out[3:, 3:] = mass * cross, -mass * cross, mass * np.eye(3)
         return out
 
-    def _add_limit_spring(self, k: int, bone: Bone, h: float) -> None:
-        """A stiff spring beyond the limit of a joint, implicit."""
-        if bone.limits is None or bone.kind not in ("hinge", "ball"):
-            return
-        rows = np.arange(self._first[k], self._first[k + 1])
-        if bone.kind == "hinge":
-            angle, direction = float(self._hinges[k]), np.ones(1)
-        else:
-            turn = SO3.from_matrix(self._turns[k]).log()
-            angle = float(np.linalg.norm(turn))
-            parent = self._parent_rotation(k)
-            direction = parent @ turn / angle if angle > 0 else np.zeros(3)
-        ahead = angle + h * float(direction @ self._rates[rows])
-        low, high = bone.limits
-        beyond = max(angle, ahead) > high or (bone.kind == "hinge" and min(angle, ahead) < low)
-        if beyond:
-            stop = high if max(angle, ahead) > high else low
-            stiffness = self.given.limit_stiffness
-            outer = np.outer(direction, direction)
-            self.arrays.inertia[np.ix_(rows, rows)] += (h * h + h * 0.1) * stiffness * outer
-            self._torques[rows] -= h * stiffness * (angle - stop) * direction
-
-    def push(self, rhs: FloatArray, right: FloatArray) -> None:
-        """Add what pushes the rates to the right side; momenta of carried nodes are in those of their bones."""
-        count = len(rhs)
-        right[count:].ravel()[: len(self._rates)] += self._torques
+    def push(self, right: FloatArray) -> None:
+        """Add what pushes the rates to the right side (V + R, 3); momenta of carried nodes are in those of bones."""
+        right[len(right) - self.num_rows :].ravel()[: len(self._rates)] += self._torques
 
     def join(self, coarse: CoarseSpace) -> None:
         """Write the matrix of regions and rates from that of regions and bones."""
         # What regions and rates (6 A + D) do to regions and bones (6 A + 6 B).
         bones, rates = self.arrays.moves.shape
+        if not rates:
+            coarse.inverse[:] = coarse.raw[: len(coarse.inverse), : len(coarse.inverse)]
+            return
         first = 6 * coarse.regions
         whole = np.zeros((first + 6 * bones, first + rates))
         whole[:first, :first] = np.eye(first)

@@ -135,10 +135,12 @@ def add_implicit_contact(
     for j in range(state.active.shape[0]):
         if state.active[j] == 0:
             continue
+        # The penalty -k d - c n^T u along the normal; all that goes with velocity is in the blocks.
         d, un = _normal_motion(start.positions, start.velocities, j, ground)
         hard = _normal_damping(j, d, h, ground)
         push = -ground.stiffness[j] * d
         stopping = max(0.0, (push - hard * un) / (1.0 + h * hard / start.masses[j]))
+        # Friction goes with the load that was found last, or with what stops the node alone.
         load = state.loads[j] if state.loads[j] > 0.0 else stopping
         _friction_block(start.positions, j, guess[j], load, ground, drag)
         for r in range(3):
@@ -165,6 +167,7 @@ def update_contacts(start: StepStart, solved: FloatArray, ground: ContactPlaneAr
         d, un = _normal_motion(start.positions, solved, j, ground)
         was = state.active[j] == 1
         load = -ground.stiffness[j] * d - _normal_damping(j, d, h, ground) * un if was else 0.0
+        # A node that is pulled is let go, one that went through the plane is caught.
         touches = load >= 0.0 if was else d + h * un < -SLACK_M
         state.loads[j] = max(0.0, load)
         changed += 1 if touches != was else 0
@@ -253,10 +256,6 @@ class ContactPlane:
     def frictions(self) -> FloatArray:
         """Forwards, backwards, sideways ``(3,)``."""
         return np.array(np.broadcast_to(np.asarray(self.friction, dtype=np.float64), 3))
-
-    def heights(self, x: FloatArray) -> FloatArray:
-        """Heights of points ``(..., 3)`` over the plane [m]."""
-        return (frozen(x, name="x") - self.point) @ self.normal
 
     def compile(self, nodes: ArrayLike, masses: ArrayLike, cells: NDArray[np.integer]) -> ContactPlaneArrays:
         """Arrays for the kernels.

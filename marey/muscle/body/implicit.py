@@ -8,14 +8,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.muscle.body.conjugate_gradients import (
-    contract_forces,
-    expand_unknowns,
-    invert_diagonal,
-    multiply_blocks,
-    solve_conjugate_gradients,
-    solve_direct,
-)
 from marey.muscle.body.contact import (
     ContactState,
     StepStart,
@@ -27,18 +19,26 @@ from marey.muscle.body.linear_system import (
     FREE,
     LinearSystem,
     assemble_coarse_matrix,
+    contract_forces,
+    expand_unknowns,
     invert_coarse_matrix,
+    invert_diagonal,
     make_coarse_space,
+    multiply_blocks,
+    solve_conjugate_gradients,
     update_region_arms,
 )
 from marey.muscle.mesh.tet_mesh import IndexArray
-from marey.muscle.muscles.transfer import MuscleArrays, evaluate_segments, scatter_forces
+from marey.muscle.muscles.transfer import (
+    MIN_INERTIA_DETERMINANT,
+    MuscleArrays,
+    evaluate_segments,
+    scatter_forces,
+    symmetric_cofactors,
+)
 
 if TYPE_CHECKING:
     from marey.muscle.body.soft_body import SoftBody
-
-
-MIN_INERTIA_DETERMINANT = 1e-12  # [-] of an inertia, over its trace cubed: below, the part is a line, keeps its turn
 
 
 @kernel
@@ -90,18 +90,13 @@ def restore_momentum(
     for k in range(count):
         if loose[k]:
             A, b = inertia[k], angular[k]
-            c00 = A[1, 1] * A[2, 2] - A[1, 2] * A[1, 2]
-            c01 = A[0, 2] * A[1, 2] - A[0, 1] * A[2, 2]
-            c02 = A[0, 1] * A[1, 2] - A[0, 2] * A[1, 1]
-            c11 = A[0, 0] * A[2, 2] - A[0, 2] * A[0, 2]
-            c12 = A[0, 1] * A[0, 2] - A[0, 0] * A[1, 2]
-            c22 = A[0, 0] * A[1, 1] - A[0, 1] * A[0, 1]
-            det = A[0, 0] * c00 + A[0, 1] * c01 + A[0, 2] * c02
+            c00, c01, c02, c11, c12, c22, det = symmetric_cofactors(A)
             trace = A[0, 0] + A[1, 1] + A[2, 2]
             if det > MIN_INERTIA_DETERMINANT * trace * trace * trace:
                 turn[k, 0] = (c00 * b[0] + c01 * b[1] + c02 * b[2]) / det
                 turn[k, 1] = (c01 * b[0] + c11 * b[1] + c12 * b[2]) / det
                 turn[k, 2] = (c02 * b[0] + c12 * b[1] + c22 * b[2]) / det
+    # The rigid change of velocities: v += p / m + omega x arm.
     for n in range(m.shape[0]):
         k = parts[n]
         if loose[k]:
@@ -134,7 +129,7 @@ class ImplicitScheme:
     def __init__(self, body: SoftBody) -> None:
         blocks = body.elastic.blocks
         count, rows = len(body.masses), len(body.masses) + body.bones.num_rows
-        muscles = MuscleArrays.empty() if body.muscles is None else body.muscles.arrays
+        muscles = MuscleArrays() if body.muscles is None else body.muscles.arrays
         points, segments = len(muscles.points), len(muscles.rest)
         # Where the diagonal blocks lie.
         own = np.arange(count, dtype=np.int32)[:, None]
@@ -159,7 +154,7 @@ class ImplicitScheme:
         self.push = np.zeros((count, 3))
         self.prepared = False  # whether the preconditioner is that of this step
         self.is_rough = False  # whether a second solve will follow, so that the first need not be good
-        self.tolerance = body.tolerance
+        self.tolerance = body.settings.tolerance
 
     def solve(
         self, body: SoftBody, h: float, load: FloatArray, alphas: FloatArray, near: ImplicitSolution | None = None
@@ -169,7 +164,7 @@ class ImplicitScheme:
         Elastic forces are linear about the start of the step, or about a solution ``near`` its end. Bones are moved,
         the body is not.
         """
-        x, v, elastic = body.positions, body.velocities, body.elastic
+        x, v, elastic, s = body.positions, body.velocities, body.elastic, self.system
         # Elastic forces where the body is, as the tangent there, or near the end of the step, sees them.
         here = x if near is None else near.positions
         forces = elastic.assemble(here, exact=False)
@@ -177,11 +172,15 @@ class ImplicitScheme:
             back = np.empty_like(forces)
             multiply_blocks(elastic.blocks, elastic.rises, elastic.rise_stiffness, here - x, back)
             forces += back
-        self.tolerance = body.tolerance * (ROUGH_FACTOR if self.is_rough and near is None else 1.0)
+        self.tolerance = body.settings.tolerance * (ROUGH_FACTOR if self.is_rough and near is None else 1.0)
         self.prepared = near is not None  # what preconditioned the first solve does for the second
         self._assemble_matrix(body, h)
+        # Impulse of the splines; what is implicit of it is in their blocks.
+        muscle = np.zeros_like(x)
+        if len(s.blocks):
+            evaluate_segments(s.muscles, x, v, alphas, h, self.point_forces, s.blocks)
+            scatter_forces(s.muscles, h * self.point_forces, muscle)
         # Momenta and impulses; bones keep the momenta of the nodes they carry.
-        muscle = self._spline_impulse(x, v, alphas, h)
         momenta = body.masses[:, None] * v
         momenta[body.bones.arrays.nodes] = 0.0
         unknowns = body.bones.start(v)
@@ -195,8 +194,9 @@ class ImplicitScheme:
             stuck = stuck | (self.contact.active != 0)
         loose = np.bincount(body.parts, weights=stuck) == 0
         if loose.any():
-            decay = 1.0 / (1.0 + h * body.damping[0])
+            decay = 1.0 / (1.0 + h * body.settings.damping[0])
             restore_momentum(body.parts, loose, start, drive, decay, new)
+        # Work of all that drives the body; that of bones is not known.
         work = np.inf
         if not len(body.bones.names):
             ground = 0.0 if body.ground is None else max(0.0, float(np.sum(self.push * new)))
@@ -205,7 +205,7 @@ class ImplicitScheme:
 
     def _assemble_matrix(self, body: SoftBody, h: float) -> None:
         """M + h C + h^2 K with Rayleigh damping, from the stiffness that was assembled last."""
-        mass_rate, stiffness_time = body.damping
+        mass_rate, stiffness_time = body.settings.damping
         factor = h * h + h * stiffness_time
         values = self.system.matrix.values
         values *= factor
@@ -214,86 +214,47 @@ class ImplicitScheme:
         np.multiply(factor, body.elastic.rise_stiffness, out=self.system.weights)
         body.bones.weigh(h)
 
-    def _spline_impulse(self, x: FloatArray, v: FloatArray, alphas: FloatArray, h: float) -> FloatArray:
-        """Impulse of the splines (V, 3) [N s] on the right of a system for new velocities; fills their blocks."""
-        out = np.zeros_like(x)
-        s = self.system
-        if len(s.blocks):
-            evaluate_segments(s.muscles, x, v, alphas, h, self.point_forces, s.blocks)
-            scatter_forces(s.muscles, h * self.point_forces, out)
-        return out
-
-    def spline_forces(self, x: FloatArray, v: FloatArray, alphas: FloatArray) -> FloatArray:
-        """Forces of the splines (V, 3) [N], damping included."""
-        out = np.zeros_like(x)
-        s = self.system
-        if len(s.blocks):
-            evaluate_segments(s.muscles, x, v, alphas, 0.0, self.point_forces, s.blocks)
-            scatter_forces(s.muscles, self.point_forces, out)
-        return out
-
     def _solve_with_contact(
         self, body: SoftBody, start: StepStart, rhs: FloatArray, unknowns: FloatArray, drive: FloatArray
     ) -> tuple[FloatArray, int, float]:
-        """Solve, then let go of nodes that the ground pulls and catch those that fell through, and solve again."""
-        ground, values = body.ground, self.system.matrix.values
-        if ground is None:
-            return self._solve_linear(body, rhs, unknowns, drive)
+        """Velocities (V, 3) for an impulse on nodes; writes the unknowns (V + R, 3).
+
+        Nodes that the ground pulls are let go and those that fell through are caught; then it is solved again.
+        """
+        s, ground, values = self.system, body.ground, self.system.matrix.values
         base = values[self.places]
-        predict_contacts(start, ground, self.contact.active)
-        new, total, residual = start.velocities, 0, 0.0
+        if ground is not None:
+            predict_contacts(start, ground, self.contact.active)
+        right, driving = np.empty_like(unknowns), np.empty_like(unknowns)
+        contract_forces(s.carriers, s.bones, drive, driving)
+        new, total, residual, most = start.velocities, 0, 0.0, 50 + 10 * len(unknowns)
         for _ in range(MAX_CONTACT_PASSES):
             # The contact adds to the diagonal, and its impulse to the right side.
-            forces, blocks = np.zeros_like(start.positions), self.contact_blocks
-            blocks[:] = 0.0
-            add_implicit_contact(start, ground, self.contact, new, forces, blocks)
-            values[self.places] = base + blocks
-            self.push = start.step_s * forces
-            new, count, residual = self._solve_linear(body, rhs + self.push, unknowns, drive)
+            impulse = rhs
+            if ground is not None:
+                forces, blocks = np.zeros_like(start.positions), self.contact_blocks
+                blocks[:] = 0.0
+                add_implicit_contact(start, ground, self.contact, new, forces, blocks)
+                values[self.places] = base + blocks
+                self.push = start.step_s * forces
+                impulse = rhs + self.push
+            contract_forces(s.carriers, s.bones, impulse, right)
+            body.bones.push(right)
+            if not self.prepared:
+                self.prepare(body)
+            count, residual = solve_conjugate_gradients(s, right, driving, unknowns, self.scratch, self.tolerance, most)
+            new = np.empty_like(rhs)
+            expand_unknowns(s.bones, unknowns, new)
             total += count
-            if update_contacts(start, new, ground, self.contact) == 0:
+            if ground is None or update_contacts(start, new, ground, self.contact) == 0:
                 break
         return new, total, residual
 
-    def _solve_linear(
-        self, body: SoftBody, rhs: FloatArray, unknowns: FloatArray, drive: FloatArray
-    ) -> tuple[FloatArray, int, float]:
-        """Velocities (V, 3) for an impulse on nodes; writes the unknowns (V + R, 3)."""
-        s = self.system
-        right, driving = np.empty_like(unknowns), np.empty_like(unknowns)
-        contract_forces(s.carriers, s.bones, rhs, right)
-        body.bones.push(rhs, right)
-        if body.settings.solver == "direct":
-            count, residual = solve_direct(s, right, unknowns)
-        else:
-            contract_forces(s.carriers, s.bones, drive, driving)
-            count, residual = self._solve_gradients(body, right, unknowns, driving, self.tolerance)
-        new = np.empty_like(rhs)
-        expand_unknowns(s.bones, unknowns, new)
-        return new, count, residual
-
-    def _solve_gradients(
-        self, body: SoftBody, right: FloatArray, unknowns: FloatArray, drive: FloatArray, tolerance: float
-    ) -> tuple[int, float]:
-        s = self.system
-        if not self.prepared:
-            invert_diagonal(s, self.places)
-            update_region_arms(s.coarse, body.positions)
-            assemble_coarse_matrix(s)
-            body.bones.join(s.coarse)
-            invert_coarse_matrix(s.coarse.inverse)
-        return solve_conjugate_gradients(s, right, drive, unknowns, self.scratch, tolerance, 50 + 10 * len(unknowns))
-
-    def linearise(self, body: SoftBody, x: FloatArray, v: FloatArray, h: float, alphas: FloatArray) -> None:
-        """Fill the system at positions x and velocities v."""
-        self.prepared = False
-        body.elastic.assemble(x, exact=False)
-        self._assemble_matrix(body, h)
-        self._spline_impulse(x, v, alphas, h)
-
-    def correction(self, body: SoftBody, rhs: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
-        """Change of velocities (V, 3) for an impulse (V, 3), the residual cut to a share of it; iterations."""
-        out = np.zeros_like(rhs)
-        if body.settings.solver == "direct":
-            return out, solve_direct(self.system, rhs, out)[0]
-        return out, self._solve_gradients(body, rhs, out, rhs, tolerance)[0]
+    def prepare(self, body: SoftBody) -> None:
+        """Fill the preconditioner: inverses of diagonal blocks, and of the matrix of regions and rates."""
+        coarse = self.system.coarse
+        invert_diagonal(self.system, self.places)
+        update_region_arms(coarse, body.positions)
+        assemble_coarse_matrix(self.system)
+        body.bones.join(coarse)
+        invert_coarse_matrix(coarse.inverse)

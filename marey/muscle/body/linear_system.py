@@ -1,4 +1,4 @@
-"""The linear system of a step, and its two-level preconditioner.
+"""The linear system of a step, its two-level preconditioner, and conjugate gradients over blocks of three.
 
 With Z the rigid motions of the regions and the rates of bones, :math:`B = D^{-1} + Z (Z^T A Z)^{-1} Z^T`. Diagonal
 blocks pass forces from node to node; long, slow bending of a limb takes them as many iterations as the limb has nodes.
@@ -7,14 +7,21 @@ The regions, which move as if rigid, need one.
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, kernel
+from marey.base import FloatArray, inline_kernel, kernel
+from marey.lie.kernels import Vector, cross, row3
 from marey.muscle.elastic.assembly import BlockMatrix
 from marey.muscle.mesh.tet_mesh import IndexArray
-from marey.muscle.muscles.transfer import MuscleArrays
+from marey.muscle.muscles.transfer import (
+    MuscleArrays,
+    add_muscle_diagonal,
+    add_muscle_product,
+    symmetric_cofactors,
+)
 
 FREE: Final = -1  # carrier of a node: itself;
 HELD: Final = -2  # fixed node; bones are 0 and above
@@ -67,6 +74,15 @@ class LinearSystem(NamedTuple):
 MIN_PIVOT = 1e-11  # [-] pivot over its diagonal; smaller ones mark dependent motions
 
 
+@inline_kernel
+def _add_wrench(out: FloatArray, first: int, arm: Vector, force: Vector) -> None:
+    """Add (torque, force) of a force at an arm to six entries of a row."""
+    torque = cross(arm, force)
+    for i in range(3):
+        out[first + i] += torque[i]
+        out[first + 3 + i] += force[i]
+
+
 @kernel
 def update_region_arms(c: CoarseSpace, x: FloatArray) -> None:
     """Arms of nodes from the centre of their region, or from the world's origin for those of bones."""
@@ -109,15 +125,9 @@ def assemble_coarse_matrix(s: LinearSystem) -> None:
             b = c.labels[m.columns[k]]
             if b >= 0:
                 touched = _mark_touched(c, b, touched)
-                row, block, arm = c.row[b], m.values[k], c.arms[m.columns[k]]
+                arm = row3(c.arms, m.columns[k])
                 for i in range(3):
-                    b0, b1, b2 = block[i, 0], block[i, 1], block[i, 2]
-                    row[i, 0] += arm[1] * b2 - arm[2] * b1
-                    row[i, 1] += arm[2] * b0 - arm[0] * b2
-                    row[i, 2] += arm[0] * b1 - arm[1] * b0
-                    row[i, 3] += b0
-                    row[i, 4] += b1
-                    row[i, 5] += b2
+                    _add_wrench(c.row[b, i], 0, arm, row3(m.values[k], i))
         # Z^T of it: the rigid motion of the region of n; the rows are cleared for the next node.
         arm, i = c.arms[n], 6 * a
         for t in range(touched):
@@ -131,15 +141,8 @@ def assemble_coarse_matrix(s: LinearSystem) -> None:
                 c.raw[i + 4, j + e] += r1
                 c.raw[i + 5, j + e] += r2
                 row[0, e], row[1, e], row[2, e] = 0.0, 0.0, 0.0
-    if s.rises.shape[0] > 0:
-        _add_volume_terms(s)
-
-
-@kernel
-def _add_volume_terms(s: LinearSystem) -> None:
-    r"""Add :math:`Z^T G^T \mathrm{diag}(w) G Z`: a product of rank one for each node."""
-    c, m = s.coarse, s.matrix
-    for n in range(s.carriers.shape[0]):
+    # Z^T G^T diag(w) G Z: a product of rank one for each node.
+    for n in range(s.carriers.shape[0] if s.rises.shape[0] > 0 else 0):
         weight = s.weights[n]
         if weight == 0.0:
             continue
@@ -149,13 +152,7 @@ def _add_volume_terms(s: LinearSystem) -> None:
             b = c.labels[m.columns[k]]
             if b >= 0:
                 touched = _mark_touched(c, b, touched)
-                g, arm, row = s.rises[k], c.arms[m.columns[k]], c.row[b, 0]
-                row[0] += arm[1] * g[2] - arm[2] * g[1]
-                row[1] += arm[2] * g[0] - arm[0] * g[2]
-                row[2] += arm[0] * g[1] - arm[1] * g[0]
-                row[3] += g[0]
-                row[4] += g[1]
-                row[5] += g[2]
+                _add_wrench(c.row[b, 0], 0, row3(c.arms, m.columns[k]), row3(s.rises, k))
         for t in range(touched):
             for u in range(touched):
                 a, b = c.touched[t], c.touched[u]
@@ -212,13 +209,7 @@ def apply_preconditioner(s: LinearSystem, r: FloatArray, z: FloatArray) -> None:
         z[n, 2] = d[n, 2, 0] * r0 + d[n, 2, 1] * r1 + d[n, 2, 2] * r2
         a = c.labels[n]
         if 0 <= a < c.regions:
-            x = c.arms[n]
-            given[6 * a] += x[1] * r2 - x[2] * r1
-            given[6 * a + 1] += x[2] * r0 - x[0] * r2
-            given[6 * a + 2] += x[0] * r1 - x[1] * r0
-            given[6 * a + 3] += r0
-            given[6 * a + 4] += r1
-            given[6 * a + 5] += r2
+            _add_wrench(given, 6 * a, row3(c.arms, n), (r0, r1, r2))
     rates = s.bones.screws.shape[0]
     for k in range(rates):
         given[6 * c.regions + k] = r[count + k // 3, k % 3]
@@ -240,6 +231,198 @@ def apply_preconditioner(s: LinearSystem, r: FloatArray, z: FloatArray) -> None:
             z[n, i] = 0.0
     for k in range(rates):
         z[count + k // 3, k % 3] = found[6 * c.regions + k]
+
+
+@kernel
+def multiply_blocks(
+    blocks: BlockMatrix, rises: FloatArray, weights: FloatArray, velocities: FloatArray, out: FloatArray
+) -> None:
+    r"""Write :math:`(A + G^T\,\mathrm{diag}(w)\,G)\,v` (V, 3); G: rises of node volumes, w (V,): their weights."""
+    starts, columns, a = blocks.starts, blocks.columns, blocks.values.ravel()
+    g, v, y = rises.ravel(), velocities.ravel(), out.ravel()
+    y[:] = 0.0
+    if rises.shape[0] == 0:
+        for n in range(starts.shape[0] - 1):
+            y0, y1, y2 = 0.0, 0.0, 0.0
+            for k in range(starts[n], starts[n + 1]):
+                j, q = 3 * np.uint32(columns[k]), 9 * np.uint32(k)
+                v0, v1, v2 = v[j], v[j + 1], v[j + 2]
+                y0 += a[q] * v0 + a[q + 1] * v1 + a[q + 2] * v2
+                y1 += a[q + 3] * v0 + a[q + 4] * v1 + a[q + 5] * v2
+                y2 += a[q + 6] * v0 + a[q + 7] * v1 + a[q + 8] * v2
+            y[3 * n], y[3 * n + 1], y[3 * n + 2] = y0, y1, y2
+        return
+    for n in range(starts.shape[0] - 1):
+        # Row n of A v and of G v in one pass over its blocks;
+        y0, y1, y2, rise = 0.0, 0.0, 0.0, 0.0
+        for k in range(starts[n], starts[n + 1]):
+            j, q, p = 3 * np.uint32(columns[k]), 9 * np.uint32(k), 3 * np.uint32(k)
+            v0, v1, v2 = v[j], v[j + 1], v[j + 2]
+            y0 += a[q] * v0 + a[q + 1] * v1 + a[q + 2] * v2
+            y1 += a[q + 3] * v0 + a[q + 4] * v1 + a[q + 5] * v2
+            y2 += a[q + 6] * v0 + a[q + 7] * v1 + a[q + 8] * v2
+            rise += g[p] * v0 + g[p + 1] * v1 + g[p + 2] * v2
+        y[3 * n] += y0
+        y[3 * n + 1] += y1
+        y[3 * n + 2] += y2
+        # then G^T of it, weighted.
+        rise *= weights[n]
+        for k in range(starts[n], starts[n + 1]):
+            j, p = 3 * np.uint32(columns[k]), 3 * np.uint32(k)
+            y[j] += g[p] * rise
+            y[j + 1] += g[p + 1] * rise
+            y[j + 2] += g[p + 2] * rise
+
+
+@kernel
+def expand_unknowns(bones: BoneArrays, u: FloatArray, v: FloatArray) -> None:
+    """Write velocities (V, 3) of all nodes from unknowns (V + R, 3)."""
+    count = v.shape[0]
+    for n in range(count):
+        for i in range(3):
+            v[n, i] = u[n, i]
+    # Twists of bones: the sum of the screws of all rates that move them.
+    twists = bones.twists
+    twists[:] = 0.0
+    for d in range(bones.screws.shape[0]):
+        rate = u[count + d // 3, d % 3]
+        for b in range(twists.shape[0]):
+            if bones.moves[b, d] != 0:
+                for i in range(6):
+                    twists[b, i] += rate * bones.screws[d, i]
+    # Carried nodes: v + omega x arm.
+    for c in range(bones.nodes.shape[0]):
+        n, t, x = bones.nodes[c], twists[bones.owners[c]], bones.arms[c]
+        v[n, 0] = t[3] + t[1] * x[2] - t[2] * x[1]
+        v[n, 1] = t[4] + t[2] * x[0] - t[0] * x[2]
+        v[n, 2] = t[5] + t[0] * x[1] - t[1] * x[0]
+
+
+@kernel
+def contract_forces(carriers: IndexArray, bones: BoneArrays, f: FloatArray, out: FloatArray) -> None:
+    """Write what forces (V, 3) do to the unknowns (V + R, 3): the transpose of :func:`expand_unknowns`."""
+    count = f.shape[0]
+    for n in range(count):
+        free = carriers[n] == FREE
+        for i in range(3):
+            out[n, i] = f[n, i] if free else 0.0
+    for n in range(count, out.shape[0]):
+        for i in range(3):
+            out[n, i] = 0.0
+    # Wrenches on bones of the forces on their nodes, then along the screw of each rate.
+    wrenches = bones.twists
+    wrenches[:] = 0.0
+    for c in range(bones.nodes.shape[0]):
+        _add_wrench(wrenches[bones.owners[c]], 0, row3(bones.arms, c), row3(f, bones.nodes[c]))
+    for d in range(bones.screws.shape[0]):
+        total = 0.0
+        for b in range(wrenches.shape[0]):
+            if bones.moves[b, d] != 0:
+                for i in range(6):
+                    total += wrenches[b, i] * bones.screws[d, i]
+        out[count + d // 3, d % 3] = total
+
+
+@kernel
+def apply_system(s: LinearSystem, u: FloatArray, out: FloatArray) -> None:
+    """Write the matrix times the unknowns, both (V + R, 3)."""
+    count = s.carriers.shape[0]
+    v, f = s.nodal[0], s.nodal[1]
+    expand_unknowns(s.bones, u, v)
+    multiply_blocks(s.matrix, s.rises, s.weights, v, f)
+    if s.blocks.shape[0] > 0:
+        add_muscle_product(s.muscles, s.blocks, v, f, s.work)
+    contract_forces(s.carriers, s.bones, f, out)
+    for d in range(s.bones.inertia.shape[0]):
+        for e in range(s.bones.inertia.shape[0]):
+            out[count + d // 3, d % 3] += s.bones.inertia[d, e] * u[count + e // 3, e % 3]
+
+
+@kernel
+def invert_diagonal(s: LinearSystem, places: IndexArray) -> None:
+    """Write the inverses of the diagonal blocks; volumes and muscles included. ``places`` (V,) of the diagonal."""
+    out, count = s.diagonal, places.shape[0]
+    for n in range(count):
+        for i in range(3):
+            for j in range(3):
+                out[n, i, j] = s.matrix.values[places[n], i, j]
+    # The volume of node n adds w_n g g^T to each node around it.
+    if s.rises.shape[0] > 0:
+        for n in range(count):
+            for k in range(s.matrix.starts[n], s.matrix.starts[n + 1]):
+                for i in range(3):
+                    for j in range(3):
+                        out[s.matrix.columns[k], i, j] += s.weights[n] * s.rises[k, i] * s.rises[k, j]
+    if s.blocks.shape[0] > 0:
+        add_muscle_diagonal(s.muscles, s.blocks, out)
+    # Each block is symmetric: its inverse by cofactors.
+    for n in range(count):
+        b = out[n]
+        c00, c01, c02, c11, c12, c22, det = symmetric_cofactors(b)
+        scale = 1.0 / det
+        b[0, 0], b[1, 1], b[2, 2] = c00 * scale, c11 * scale, c22 * scale
+        b[0, 1] = b[1, 0] = c01 * scale
+        b[0, 2] = b[2, 0] = c02 * scale
+        b[1, 2] = b[2, 1] = c12 * scale
+
+
+@kernel
+def dot_rows(a: FloatArray, b: FloatArray) -> float:
+    """Sum of products of (N, 3)."""
+    t0, t1, t2 = 0.0, 0.0, 0.0
+    for n in range(a.shape[0]):
+        t0 += a[n, 0] * b[n, 0]
+        t1 += a[n, 1] * b[n, 1]
+        t2 += a[n, 2] * b[n, 2]
+    return t0 + t1 + t2
+
+
+@kernel
+def solve_conjugate_gradients(
+    s: LinearSystem, rhs: FloatArray, drive: FloatArray, u: FloatArray, scratch: FloatArray, tolerance: float, most: int
+) -> tuple[int, float]:
+    """Solve for u (V + R, 3) in place, from what it holds; iterations and the share of the residual that is left.
+
+    It is held against the residual at the start, or against ``drive``, what moves the body without its own elastic
+    forces, if that is larger: they may cancel it, and nothing is then left to solve. Norms are those of the
+    preconditioner, about that of the energy of the error; ``scratch`` is (4, V + R, 3).
+    """
+    r, z, p, q = scratch[0], scratch[1], scratch[2], scratch[3]
+    # How large a residual counts as solved.
+    apply_preconditioner(s, drive, z)
+    scale = max(dot_rows(drive, z), 0.0)
+    # The residual of what u holds, and the first direction.
+    apply_system(s, u, q)
+    for n in range(r.shape[0]):
+        for i in range(3):
+            r[n, i] = rhs[n, i] - q[n, i]
+    apply_preconditioner(s, r, z)
+    for n in range(r.shape[0]):
+        for i in range(3):
+            p[n, i] = z[n, i]
+    rz = dot_rows(r, z)
+    scale = sqrt(max(scale, rz))
+    count = 0
+    while count < most and rz > (tolerance * scale) ** 2:
+        apply_system(s, p, q)
+        curvature = dot_rows(p, q)
+        if not curvature > 0.0:
+            break
+        # Go to the minimum along p, then take the next conjugate direction.
+        step = rz / curvature
+        for n in range(r.shape[0]):
+            for i in range(3):
+                u[n, i] += step * p[n, i]
+                r[n, i] -= step * q[n, i]
+        apply_preconditioner(s, r, z)
+        new = dot_rows(r, z)
+        turn = new / rz
+        for n in range(r.shape[0]):
+            for i in range(3):
+                p[n, i] = z[n, i] + turn * p[n, i]
+        rz = new
+        count += 1
+    return count, (sqrt(rz) / scale if scale > 0.0 else 0.0)
 
 
 NODES_PER_REGION: Final = 60

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import ConvergenceError, FloatArray, InputError, UnknownNameError, frozen
-from marey.muscle.body.baselines import ExplicitScheme, NewtonScheme
-from marey.muscle.body.bones import AttachedBones, NoBones
+from marey.muscle.body.baselines import ExplicitScheme
+from marey.muscle.body.bones import AttachedBones, Bones
 from marey.muscle.body.implicit import ImplicitScheme, ImplicitSolution
 from marey.muscle.body.linear_system import FREE, HELD
-from marey.muscle.elastic.assembly import ElasticModel, to_sparse_tangent
-from marey.muscle.elastic.lattice import Lattice, make_spring_elasticity
-from marey.muscle.elastic.tetrahedra import make_tetrahedral_elasticity
+from marey.muscle.elastic.assembly import to_sparse_tangent
+from marey.muscle.elastic.lattice import Lattice, SpringElasticity, make_spring_elasticity
+from marey.muscle.elastic.tetrahedra import TetrahedralElasticity, make_tetrahedral_elasticity
 from marey.muscle.mesh.tet_mesh import (
     IndexArray,
     TetMesh,
@@ -32,7 +32,6 @@ from marey.muscle.mesh.tet_mesh import (
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from marey.muscle.body.bones import Bones
     from marey.muscle.body.contact import ContactPlane
     from marey.muscle.muscles.forces import Muscles
 
@@ -58,9 +57,8 @@ class BodyStepper:
     def __init__(self, body: SoftBody) -> None:
         self.body = body
         self.implicit = ImplicitScheme(body)
-        schemes = {"newton": NewtonScheme, "explicit": ExplicitScheme}
-        named = schemes.get(body.settings.integrator)
-        self.scheme = self.implicit if named is None else named(body, self.implicit)
+        explicit = body.settings.integrator == "explicit"
+        self.scheme = ExplicitScheme(body, self.implicit) if explicit else self.implicit
         self.alphas = np.ones(len(self.implicit.system.blocks))
         self.inverted = 0
         self.known: list[tuple[FloatArray, float]] = []
@@ -86,10 +84,19 @@ class BodyStepper:
             raise
 
     def _step_with_halving(self, h: float, load: FloatArray, level: int) -> StepReport:
+        """One step, solved again where it is not plausible; two of half the length where that does not help."""
         body = self.body
         kept = body.bones.snapshot()
-        found, inverted, calm = self._attempt_step(h, load, kept)
-        if inverted >= 0 and (level == MAX_HALVINGS or calm):
+        found = self.scheme.solve(body, h, load, self.alphas)
+        inverted, plausible = self._judge(found)
+        # After a step that was solved twice, the first solve of the next need not be good.
+        rough, self.implicit.is_rough = self.implicit.is_rough, not plausible
+        if self.scheme is self.implicit and inverted >= 0 and (rough or not plausible):
+            body.bones.restore(kept)
+            again = self.implicit.solve(body, h, load, self.alphas, found)
+            again.iterations += found.iterations
+            found, (inverted, plausible) = again, self._judge(again)
+        if inverted >= 0 and (level == MAX_HALVINGS or plausible):
             self.inverted = inverted
             body.positions, body.velocities = found.positions, found.velocities
             return StepReport(found.iterations, found.residual, inverted, found.substeps)
@@ -101,44 +108,19 @@ class BodyStepper:
         iterations, count = first.iterations + second.iterations, first.substeps + second.substeps
         return StepReport(found.iterations + iterations, second.residual, second.inverted, count)
 
-    def _attempt_step(
-        self, h: float, load: FloatArray, kept: tuple[FloatArray, ...]
-    ) -> tuple[ImplicitSolution, int, bool]:
-        """A step, how many cells it turned inside out, and whether it is calm; if not, it was solved again.
-
-        After a step that was solved twice, the first solve of the next need not be good.
-        """
-        body = self.body
-        found = self.scheme.solve(body, h, load, self.alphas)
-        inverted = self._count_inverted(found)
-        calm = inverted >= 0 and self._is_plausible(found, inverted)
-        rough, self.implicit.is_rough = self.implicit.is_rough, not calm
-        if self.scheme is not self.implicit or inverted < 0 or (calm and not rough):
-            return found, inverted, calm
-        body.bones.restore(kept)
-        again = self.implicit.solve(body, h, load, self.alphas, found)
-        again.iterations += found.iterations
-        inverted = self._count_inverted(again)
-        return again, inverted, inverted >= 0 and self._is_plausible(again, inverted)
-
-    def _count_inverted(self, found: ImplicitSolution) -> int:
-        """Number of inverted cells, or -1 where positions are not finite."""
-        if not np.isfinite(found.velocities).all():
-            return -1
-        return self.body.elastic.inverted(found.positions)
-
-    def _is_plausible(self, found: ImplicitSolution, inverted: int) -> bool:
-        """Whether no cell was turned inside out and no energy came from nowhere.
+    def _judge(self, found: ImplicitSolution) -> tuple[int, bool]:
+        """Number of inverted cells, -1 where it is not finite; whether no cell and no energy came from nowhere.
 
         One linear solve cannot follow a fast turn of a stiff body: what it stretches springs back in the next step.
         """
-        if inverted > self.inverted:
-            return False
-        if not np.isfinite(found.work):
-            return True
+        if not np.isfinite(found.velocities).all():
+            return -1, False
+        inverted = self.body.elastic.inverted(found.positions)
+        if inverted > self.inverted or not np.isfinite(found.work):
+            return inverted, inverted <= self.inverted
         before = self._energy(self.body.positions, self.body.velocities)
-        after = self._energy(found.positions, found.velocities)
-        return after - before - found.work <= MAX_ENERGY_GAIN * (before + abs(found.work)) + ENERGY_FLOOR_J
+        gain = self._energy(found.positions, found.velocities) - before - found.work
+        return inverted, gain <= MAX_ENERGY_GAIN * (before + abs(found.work)) + ENERGY_FLOOR_J
 
     def _energy(self, x: FloatArray, v: FloatArray) -> float:
         """Kinetic and elastic energy [J]; the elastic part of the last three positions is known."""
@@ -150,9 +132,9 @@ class BodyStepper:
 
 
 GRAVITY: Final = (0.0, -9.82, 0.0)  # [m/s^2] as in [Engell2012]_
-INTEGRATORS: Final = ("implicit", "newton", "explicit")
-SOLVERS: Final = ("pcg", "direct")
+INTEGRATORS: Final = ("implicit", "explicit")
 
+ElasticModel: TypeAlias = TetrahedralElasticity | SpringElasticity
 MeshSource: TypeAlias = "TetMesh | Lattice | str | PathLike[str] | tuple[ArrayLike, ArrayLike]"
 
 
@@ -161,14 +143,12 @@ class BodySettings:
     """Settings of the time step of a body."""
 
     integrator: str = "implicit"
-    solver: str = "pcg"
     tolerance: float = 1e-3  # [-] residual of a solve over what drives the step
     damping: tuple[float, float] = (0.0, 0.0)  # Rayleigh: of masses [1/s], of stiffness [s]
 
     def __post_init__(self) -> None:
-        for kind, name, known in (("integrator", self.integrator, INTEGRATORS), ("solver", self.solver, SOLVERS)):
-            if name not in known:
-                raise UnknownNameError(kind, name, "soft bodies", known)
+        if self.integrator not in INTEGRATORS:
+            raise UnknownNameError("integrator", self.integrator, "soft bodies", INTEGRATORS)
         if len(self.damping) != 2 or not all(np.isfinite(c) and c >= 0 for c in self.damping):
             raise InputError(f"damping is {self.damping}", "Give two numbers of at least zero: 1/s and s")
 
@@ -192,7 +172,7 @@ class SoftBody:
         rows = np.repeat(np.arange(len(masses)), np.diff(starts))
         self.parts: IndexArray = find_connected_parts(len(masses), rows, columns)[1].astype(np.int32)
         self.muscles = muscles
-        self._bones = bones
+        self._bones = Bones(()) if bones is None else bones
         self.ground = None if ground is None else ground.compile(solid.nodes, masses, solid.cells)
         self.reset()
 
@@ -202,7 +182,6 @@ class SoftBody:
         density_kg_m3: float = 1060.0, stiffness_scale: ArrayLike | None = None,
         damping: tuple[float, float] = (0.0, 0.0), pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY,
         ground: ContactPlane | None = None, muscles: Muscles | None = None, bones: Bones | None = None,
-        solver: str = "pcg",
         integrator: str = "implicit", tolerance: float = 1e-3,
     ) -> SoftBody:  # fmt: skip
         """A body at rest.
@@ -221,9 +200,7 @@ class SoftBody:
             ground: a plane it may lie on.
             muscles: activation splines inside it.
             bones: rigid bones that carry some of its nodes.
-            solver: ``"pcg"`` or ``"direct"`` (sparse factors; slower, to compare).
-            integrator: ``"implicit"`` one linear solve a step, ``"newton"`` backward Euler converged, ``"explicit"``
-                semi-implicit Euler in small steps.
+            integrator: ``"implicit"`` one linear solve a step, ``"explicit"`` semi-implicit Euler in small steps.
             tolerance: residual of a linear solve over what drives the step.
         """
         if isinstance(mesh, tuple):
@@ -243,7 +220,7 @@ class SoftBody:
             solid,
             elastic,
             density_kg_m3 * volumes,
-            BodySettings(integrator, solver, tolerance, damping),
+            BodySettings(integrator, tolerance, damping),
             pinned=pinned,
             gravity=gravity,
             ground=ground,
@@ -256,23 +233,13 @@ class SoftBody:
         """Node numbers of the cells, (T, 4) tetrahedra or (C, 8 | 4) of a lattice."""
         return self.mesh.cells
 
-    @property
-    def damping(self) -> tuple[float, float]:
-        """Rayleigh damping (a [1/s], b [s])."""
-        return self.settings.damping
-
-    @property
-    def tolerance(self) -> float:
-        """Residual of a linear solve over what drives the step."""
-        return self.settings.tolerance
-
     def reset(self) -> None:
         """Back to rest."""
         self.positions: FloatArray = self.mesh.nodes.copy()
         self.velocities: FloatArray = np.zeros_like(self.positions)
         self.report: StepReport = StepReport()
         self.carriers[self.carriers >= 0] = FREE
-        self.bones: NoBones | AttachedBones = NoBones() if self._bones is None else self._bones.bind(self)
+        self.bones: AttachedBones = self._bones.bind(self)
         self._stepper = BodyStepper(self)
 
     def step(

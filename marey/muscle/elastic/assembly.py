@@ -1,8 +1,8 @@
-"""What a soft body asks of its material, and the matrix of 3x3 blocks that materials are assembled into."""
+"""The matrix of 3x3 blocks that elastic materials are assembled into."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -37,30 +37,6 @@ class BlockMatrix(NamedTuple):
         keys = np.repeat(np.arange(count, dtype=np.int64), np.diff(self.starts)) * count + self.columns
         wanted = groups[:, :, None].astype(np.int64) * count + groups[:, None, :]
         return np.searchsorted(keys, wanted).astype(np.int32)
-
-
-class ElasticModel(Protocol):
-    """Interface of an elastic material."""
-
-    blocks: BlockMatrix
-    rises: FloatArray  # (nnz, 3) [m^2] derivative of the volume around each node
-    rise_stiffness: FloatArray  # (V,) [Pa / m^3]
-
-    def energy(self, x: FloatArray) -> float:
-        """Elastic energy [J]."""
-        ...
-
-    def forces(self, x: FloatArray) -> FloatArray:
-        """Elastic forces (V, 3) [N]."""
-        ...
-
-    def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
-        """Fill ``blocks`` and ``rises`` at x; the forces (V, 3) [N]."""
-        ...
-
-    def inverted(self, x: FloatArray) -> int:
-        """Number of cells turned inside out."""
-        ...
 
 
 def to_sparse_tangent(blocks: BlockMatrix, rises: FloatArray, weights: FloatArray) -> csr_array[np.float64]:

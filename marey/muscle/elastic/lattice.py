@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import sqrt
@@ -39,29 +38,26 @@ def compute_lattice_energy(springs: SpringArrays, x: FloatArray) -> float:
 
 
 @kernel
-def add_lattice_forces(springs: SpringArrays, x: FloatArray, out: FloatArray) -> None:
-    """Add the forces (V, 3) [N]."""
-    for s in range(springs.pairs.shape[0]):
-        a, b = springs.pairs[s, 0], springs.pairs[s, 1]
-        d = (x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2])
-        length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
-        if length > MIN_LENGTH_RATIO * springs.lengths[s]:
-            pull = springs.stiffness[s] * (1.0 - springs.lengths[s] / length)
-            for i in range(3):
-                out[a, i] += pull * d[i]
-                out[b, i] -= pull * d[i]
+def add_lattice_terms(
+    springs: SpringArrays, x: FloatArray, exact: bool, forces: FloatArray, values: FloatArray
+) -> None:
+    r"""Add the forces (V, 3) [N] and, unless ``values`` is empty, blocks :math:`k\,ee^T + k(1 - l_0/l)(I - ee^T)`.
 
-
-@kernel
-def add_lattice_stiffness(springs: SpringArrays, x: FloatArray, exact: bool, values: FloatArray) -> None:
-    r"""Add blocks :math:`k\,ee^T + k(1 - l_0/l)(I - ee^T)`; unless exact, a pushing spring has no second term."""
+    Unless exact, a pushing spring has no second term.
+    """
     for s in range(springs.pairs.shape[0]):
         a, b = springs.pairs[s, 0], springs.pairs[s, 1]
         d = (x[b, 0] - x[a, 0], x[b, 1] - x[a, 1], x[b, 2] - x[a, 2])
         length = sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2])
         if length <= MIN_LENGTH_RATIO * springs.lengths[s]:
             continue
+        # The pull over the length is also the stiffness across the spring.
         across = springs.stiffness[s] * (1.0 - springs.lengths[s] / length)
+        for i in range(3):
+            forces[a, i] += across * d[i]
+            forces[b, i] -= across * d[i]
+        if values.shape[0] == 0:
+            continue
         if not exact:
             across = max(across, 0.0)
         along = (springs.stiffness[s] - across) / (length * length)
@@ -119,23 +115,6 @@ class Lattice:
         springs, shares = found.astype(np.int32), sum_by_index(which, np.tile(gifts, len(numbered)), len(found))
         return Lattice(flat + frozen(origin, 3, name="origin"), numbered, springs, shares, float(spacing_m))
 
-    @staticmethod
-    def from_boxes(boxes: Iterable[tuple[ArrayLike, ArrayLike]], spacing_m: float) -> Lattice:
-        """Cells whose centre lies in one of the boxes (lowest corner, highest corner), (2,) or (3,) [m] each."""
-        pairs: FloatArray = np.array([[np.asarray(c, dtype=np.float64) for c in pair] for pair in boxes])
-        if pairs.ndim != 3 or pairs.shape[2] not in (2, 3) or not np.isfinite(pairs).all():
-            raise InputError(f"boxes have shape {pairs.shape}", "Give pairs of corners of two or three numbers")
-        if not spacing_m > 0:
-            raise InputError(f"spacing_m is {spacing_m}", "It must be positive")
-        low, high = pairs[:, 0].min(axis=0), pairs[:, 1].max(axis=0)
-        counts = [max(1, round(float(extent) / spacing_m)) for extent in high - low]
-        axes = [float(start) + (np.arange(n) + 0.5) * spacing_m for start, n in zip(low, counts, strict=True)]
-        centres = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        mask = np.zeros(centres.shape[:-1], dtype=bool)
-        for first, last in pairs:
-            mask |= ((centres > first) & (centres < last)).all(axis=-1)
-        return Lattice.from_mask(mask, spacing_m, origin=(*low, *([0.0] * (3 - len(low)))))
-
     @property
     def is_flat(self) -> bool:
         """Whether the cells are squares."""
@@ -175,14 +154,14 @@ class SpringElasticity:
     def forces(self, x: FloatArray) -> FloatArray:
         """Elastic forces (V, 3) [N]."""
         out = np.zeros_like(x)
-        add_lattice_forces(self.springs, x, out)
+        add_lattice_terms(self.springs, x, True, out, np.zeros((0, 3, 3)))
         return out
 
     def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
         """Fill ``blocks`` at x; the forces (V, 3) [N]."""
-        self.blocks.values[:] = 0.0
-        add_lattice_stiffness(self.springs, x, exact, self.blocks.values)
-        return self.forces(x)
+        out, self.blocks.values[:] = np.zeros_like(x), 0.0
+        add_lattice_terms(self.springs, x, exact, out, self.blocks.values)
+        return out
 
     def inverted(self, x: FloatArray) -> int:
         """Cells turned inside out at their first corner."""
@@ -212,6 +191,7 @@ def make_spring_elasticity(lattice: Lattice, young_pa: float, scale: ArrayLike |
         total = sum_by_index(which, np.repeat(factors, len(pairs)), len(keys))
         factor = total / np.bincount(which, minlength=len(keys))
     ends = freeze_indices(lattice.springs, 2, len(lattice.nodes), name="springs")
+    # Stiffness E h times the share of each spring, and its length at rest.
     blocks = BlockMatrix.from_groups(len(lattice.nodes), ends)
     springs = SpringArrays(
         ends,

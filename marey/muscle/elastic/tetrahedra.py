@@ -64,7 +64,7 @@ class CellSums(NamedTuple):
     """What the cells add to."""
 
     forces: FloatArray  # (V, 3) [N]
-    values: FloatArray  # (nnz, 3, 3) [N/m] blocks of the stiffness
+    values: FloatArray  # (nnz, 3, 3) [N/m] blocks of the stiffness, or (0, 3, 3)
     rises: FloatArray  # (nnz, 3) [m^2] derivative of the volume around node n by node j at block (n, j), or (0, 3)
 
 
@@ -137,57 +137,50 @@ def compute_corotational_energy(c: CellArrays, x: FloatArray, pressures: FloatAr
 
 
 @kernel
-def add_cell_forces(material: int, c: CellArrays, x: FloatArray, pressures: FloatArray, out: FloatArray) -> None:
-    """Add the elastic forces (V, 3) [N]."""
-    w = np.zeros(TABLE_SIZE)
-    for first in range(0, c.cells.shape[0], LANES):
-        many = min(LANES, c.cells.shape[0] - first)
+def add_cell_terms(
+    material: int, c: CellArrays, x: FloatArray, pressures: FloatArray, exact: bool, sums: CellSums
+) -> None:
+    r"""Add forces, and stiffness blocks :math:`-\partial f/\partial x` and rises of node volumes where there are any.
+
+    Unless ``exact``, no cell has a negative eigenvalue. The upper half of the matrix is summed, then mirrored.
+    """
+    forces_only = sums.values.shape[0] == 0
+    w, k = np.zeros(TABLE_SIZE), np.zeros(BLOCKS_SIZE)
+    scratch = np.empty((2, 3, 3))
+    floor = -inf if exact else 0.0
+    count = c.cells.shape[0]
+    for first in range(0, count, LANES):
+        # Kinematics of the cells: F = U S V^T, and the derivative of its determinant.
+        many = min(LANES, count - first)
         _load_lanes(c, x, pressures, first, many, w)
         _write_cofactors(w)
-        if material == COROTATIONAL:
-            _decompose_lanes(w)
-            _evaluate_corotational(w, -inf)
-        else:
+        if forces_only and material == NEO_HOOKEAN:
             # The stress needs the determinant of F alone: no singular values.
             for n in range(LANES):
                 f0, f1, f2 = _load_row(w, F, 0, n)
                 k0, k1, k2 = _load_row(w, COF, 0, n)
                 w[S + n] = f0 * k0 + f1 * k1 + f2 * k2
                 w[S + LANES + n], w[S + 2 * LANES + n] = 1.0, 1.0
-            _evaluate_neo_hookean(w, -inf)
-        for lane in range(many):
-            _scatter_forces(c, first + lane, lane, w, out)
-
-
-@kernel
-def add_cell_stiffness(
-    material: int, c: CellArrays, x: FloatArray, pressures: FloatArray, exact: bool, sums: CellSums
-) -> None:
-    r"""Add forces, stiffness blocks :math:`-\partial f/\partial x` and the rises of node volumes where there are any.
-
-    Unless ``exact``, no cell has a negative eigenvalue. The upper half of the matrix is summed, then mirrored.
-    """
-    w, k = np.zeros(TABLE_SIZE), np.zeros(BLOCKS_SIZE)
-    scratch = np.empty((2, 3, 3))
-    floor = -inf if exact else 0.0
-    count = c.cells.shape[0]
-    for first in range(0, count, LANES):
-        many = min(LANES, count - first)
-        _load_lanes(c, x, pressures, first, many, w)
-        _decompose_lanes(w)
-        _write_cofactors(w)
+        else:
+            _decompose_lanes(w)
+        # The law: stress, and the stiffness in the frames of U and V.
         if material == COROTATIONAL:
             _evaluate_corotational(w, floor)
         else:
             _evaluate_neo_hookean(w, floor)
+        for lane in range(many):
+            _scatter_forces(c, first + lane, lane, w, sums.forces)
+        if forces_only:
+            continue
+        # What pushes is taken from the stretches too.
         if not exact:
             for lane in range(many):
                 _clamp_eigenvalues(w, A + lane, scratch[0], scratch[1])
+        # Blocks turned to the world, and the sums over cells.
         _write_blocks(w, k)
         for lane in range(many):
             _scatter_blocks(c, first + lane, lane, w, k, sums)
-            _scatter_forces(c, first + lane, lane, w, sums.forces)
-    for m in range(c.mirrors.shape[0]):
+    for m in range(0 if forces_only else c.mirrors.shape[0]):
         up, down = c.mirrors[m, 0], c.mirrors[m, 1]
         for i in range(3):
             for j in range(3):
@@ -304,16 +297,19 @@ def _sweep_jacobi(w: FloatArray) -> None:
         v00, v01, v02 = _load_row(w, V, 0, n)
         v10, v11, v12 = _load_row(w, V, 1, n)
         v20, v21, v22 = _load_row(w, V, 2, n)
+        # The plane (0, 1);
         t, c, s = _jacobi_rotation(a00, a11, a01)
         a00, a11, a02, a12 = a00 - t * a01, a11 + t * a01, c * a02 - s * a12, s * a02 + c * a12
         v00, v01 = c * v00 - s * v01, s * v00 + c * v01
         v10, v11 = c * v10 - s * v11, s * v10 + c * v11
         v20, v21 = c * v20 - s * v21, s * v20 + c * v21
+        # the plane (0, 2), where a01 has become zero;
         t, c, s = _jacobi_rotation(a00, a22, a02)
         a00, a22, a01, a12 = a00 - t * a02, a22 + t * a02, -s * a12, c * a12
         v00, v02 = c * v00 - s * v02, s * v00 + c * v02
         v10, v12 = c * v10 - s * v12, s * v10 + c * v12
         v20, v22 = c * v20 - s * v22, s * v20 + c * v22
+        # the plane (1, 2), where a02 has become zero.
         t, c, s = _jacobi_rotation(a11, a22, a12)
         a11, a22, a01, a02 = a11 - t * a12, a22 + t * a12, c * a01, s * a01
         v01, v02 = c * v01 - s * v02, s * v01 + c * v02
@@ -348,6 +344,7 @@ def _evaluate_corotational(w: FloatArray, floor: float) -> None:
             w[A + LANES * i + n] = 2.0 * mu + lam
             w[A + LANES * (3 + i) + n] = lam
             w[SHEAR + LANES * i + n] = 2.0 * mu
+        # The twist of a plane is 2 mu + 2 c over the sum of its two stretches, which may vanish.
         g0, g1, g2 = s1 + s2, s0 + s2, s0 + s1
         t0 = 2.0 * mu + 2.0 * c / (g0 if g0 > MIN_GAP else MIN_GAP)
         t1 = 2.0 * mu + 2.0 * c / (g1 if g1 > MIN_GAP else MIN_GAP)
@@ -372,10 +369,12 @@ def _evaluate_neo_hookean(w: FloatArray, floor: float) -> None:
         mu = w[MU + n]
         bulk = w[LAM + n] + mu
         s0, s1, s2 = _load_row(w, S, 0, n)
+        # Slopes of J, and the pressure -mu + (lambda + mu)(J - 1) + p; J = s0 s1 s2.
         c0, c1, c2 = s1 * s2, s0 * s2, s0 * s1
         p = bulk * (s0 * c0 - 1.0) - mu + w[PRESSURE + n]
         _store_row(w, A, 0, n, (mu + bulk * c0 * c0, mu + bulk * c1 * c1, mu + bulk * c2 * c2))
         _store_row(w, A, 1, n, (bulk * c1 * c2 + p * s0, bulk * c0 * c2 + p * s1, bulk * c0 * c1 + p * s2))
+        # Shears mu - p s and twists mu + p s of the three planes.
         a0, a1, a2 = mu - p * s0, mu - p * s1, mu - p * s2
         b0, b1, b2 = mu + p * s0, mu + p * s1, mu + p * s2
         a0, a1, a2 = (a0 if a0 > floor else floor), (a1 if a1 > floor else floor), (a2 if a2 > floor else floor)
@@ -544,10 +543,10 @@ class TetrahedralElasticity:
 
     def forces(self, x: FloatArray) -> FloatArray:
         """Elastic forces (V, 3) [N]."""
-        out = np.zeros_like(x)
+        sums = CellSums(np.zeros_like(x), np.zeros((0, 3, 3)), np.zeros((0, 3)))
         compute_node_pressures(self.arrays, x, self.pressures)
-        add_cell_forces(self.number, self.arrays, x, self.pressures, out)
-        return out
+        add_cell_terms(self.number, self.arrays, x, self.pressures, True, sums)
+        return sums.forces
 
     def assemble(self, x: FloatArray, *, exact: bool) -> FloatArray:
         """Fill ``blocks`` and ``rises`` at x; the forces (V, 3) [N]."""
@@ -555,7 +554,7 @@ class TetrahedralElasticity:
         sums.values[:] = 0.0
         sums.rises[:] = 0.0
         compute_node_pressures(self.arrays, x, self.pressures)
-        add_cell_stiffness(self.number, self.arrays, x, self.pressures, exact, sums)
+        add_cell_terms(self.number, self.arrays, x, self.pressures, exact, sums)
         return sums.forces
 
     def inverted(self, x: FloatArray) -> int:

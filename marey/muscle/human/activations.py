@@ -28,10 +28,8 @@ from marey.skeleton import HUMAN, Skeleton
 MAX_NEWTON_STEPS = 60
 SLOPE_TOL = 1e-9  # [-] largest projected slope
 ARMIJO = 1e-4
-MIN_FIBRE_LENGTH, MAX_FIBRE_LENGTH = (
-    0.45,
-    1.55,
-)  # [-] of the best fibre length: stiff tendons would stretch fibres further than real ones
+# [-] of the best fibre length: stiff tendons would stretch fibres further than real ones
+MIN_FIBRE_LENGTH, MAX_FIBRE_LENGTH = 0.45, 1.55
 LENGTHS_PER_S = 10.0  # fastest shortening, in best fibre lengths a second
 MIN_CAPACITY = 0.05  # [-] of the largest force that is left at bad lengths and speeds
 
@@ -61,6 +59,7 @@ def share_torques(
     left = np.empty(frames)
     a = np.full(muscles, start)
     for f in range(frames):
+        # Normal equations of the torques: w B^T B and w B^T b.
         B = np.ascontiguousarray(turning[f])
         normal = weight * (B.T @ B)
         pull = weight * (B.T @ wanted[f])
@@ -72,11 +71,15 @@ def share_torques(
 @kernel
 def _minimise_frame(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) -> float:
     """Minimise in place; returns the largest projected slope."""
-    count = len(a)
-    slope = _cost_gradient(normal, pull, power, a)
-    worst = _projected_gradient_norm(slope, a)
-    for _ in range(MAX_NEWTON_STEPS):
-        if worst < SLOPE_TOL:
+    count, worst = len(a), 0.0
+    for number in range(MAX_NEWTON_STEPS + 1):
+        # Slope of the cost, and the largest way that it leads inside the bounds.
+        slope = normal @ a - pull
+        worst = 0.0
+        for m in range(count):
+            slope[m] += a[m] ** (power - 1.0)
+            worst = max(worst, abs(min(max(a[m] - slope[m], 0.0), 1.0) - a[m]))
+        if worst < SLOPE_TOL or number == MAX_NEWTON_STEPS:
             break
         # Activations that no bound holds back.
         free = np.empty(count, dtype=np.int64)
@@ -110,17 +113,7 @@ def _minimise_frame(normal: FloatArray, pull: FloatArray, power: float, a: Float
             length *= 0.5
         for m in range(count):
             a[m] = tried[m]
-        slope = _cost_gradient(normal, pull, power, a)
-        worst = _projected_gradient_norm(slope, a)
     return worst
-
-
-@kernel
-def _cost_gradient(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) -> FloatArray:
-    slope = normal @ a - pull
-    for m in range(len(a)):
-        slope[m] += a[m] ** (power - 1.0)
-    return slope
 
 
 @kernel
@@ -129,15 +122,6 @@ def _cost_value(normal: FloatArray, pull: FloatArray, power: float, a: FloatArra
     for m in range(len(a)):
         value += a[m] ** power / power
     return value
-
-
-@kernel
-def _projected_gradient_norm(slope: FloatArray, a: FloatArray) -> float:
-    worst = 0.0
-    for m in range(len(a)):
-        moved = min(max(a[m] - slope[m], 0.0), 1.0) - a[m]
-        worst = max(worst, abs(moved))
-    return worst
 
 
 @kernel

@@ -27,15 +27,24 @@ from marey.muscle.optimal_control.soft_system import SoftSystem
 from marey.muscle.optimal_control.solve import ActivationSettings, solve_control
 from marey.skeleton import HUMAN, Pose, Skeleton
 
-ARM_THICKNESS_M: Final = 0.08  # [m] of the flesh
-MUSCLE_DEPTH_M: Final = 0.034  # [m] of a muscle in front of or behind the bone
-TORSO_M: Final = 0.10  # [m] of flesh above the shoulder, which does not move
-JOINT_CLEARANCE_M: Final = 0.04  # [m] of flesh near a joint that no bone carries
-YOUNG_PA: Final = 1.5e4
-STIFFNESS_N_M: Final = 1.6e4  # of each muscle
-ALPHA_MIN: Final = 0.4
 FLEXION_AXIS: Final = (-1.0, 0.0, 0.0)  # hinge axis that lifts a hanging arm to the front
-BONE_MASSES_KG: Final = (0.3, 0.6)  # of upper arm and forearm with hand, beside their flesh
+
+
+@dataclass(frozen=True, slots=True)
+class SoftArmSettings:
+    """Flesh, bones and muscles of a soft arm."""
+
+    thickness_m: float = 0.08  # of the flesh
+    muscle_depth_m: float = 0.034  # of a muscle in front of or behind the bone
+    torso_m: float = 0.10  # of flesh above the shoulder, which does not move
+    joint_clearance_m: float = 0.04  # of flesh near a joint that no bone carries
+    young_pa: float = 1.5e4  # of the flesh
+    stiffness_n_m: float = 1.6e4  # of each muscle
+    alpha_min: float = 0.4  # [-] contraction of a fully active muscle
+    bone_masses_kg: tuple[float, float] = (0.3, 0.6)  # of upper arm and forearm with hand, beside their flesh
+
+
+ARM_BODY: Final = SoftArmSettings()
 ARM_MUSCLES: Final = ("deltoid", "latissimus", "biceps", "triceps")
 
 
@@ -51,6 +60,7 @@ def make_soft_arm(
     *,
     shoulder: str = "hinge",
     counts: tuple[int, int, int] = (2, 11, 2),
+    settings: SoftArmSettings = ARM_BODY,
 ) -> SoftBody:
     """A soft arm along -Y, shoulder at the origin, that bends forwards (+Z); bones "upper" and "fore".
 
@@ -59,41 +69,48 @@ def make_soft_arm(
         fore_m: elbow to wrist [m].
         shoulder: "hinge", or "fixed" for an arm that bends at the elbow only.
         counts: cells across, along and deep.
+        settings: flesh, bones and muscles.
     """
     usual = measure_arm()
     upper, fore = usual[0] if upper_m is None else upper_m, usual[1] if fore_m is None else fore_m
     if not (0.1 <= upper <= 1.0 and 0.1 <= fore <= 1.0):
         raise InputError(f"an arm of {upper:g} m and {fore:g} m", "Give lengths between 0.1 and 1 m")
-    block = TetMesh.box((ARM_THICKNESS_M, TORSO_M + upper + fore, ARM_THICKNESS_M), counts)
-    mesh = TetMesh(block.nodes - [ARM_THICKNESS_M / 2, upper + fore, ARM_THICKNESS_M / 2], block.cells)
+    thick, torso, clearance = settings.thickness_m, settings.torso_m, settings.joint_clearance_m
+    block = TetMesh.box((thick, torso + upper + fore, thick), counts)
+    mesh = TetMesh(block.nodes - [thick / 2, upper + fore, thick / 2], block.cells)
     # One muscle in front of and one behind each joint.
-    spans = ((0.9 * TORSO_M, -0.6 * upper), (-0.3 * upper, -upper - 0.17))
-    rows = [(high, low, side * MUSCLE_DEPTH_M) for high, low in spans for side in (1.0, -1.0)]
+    spans = ((0.9 * torso, -0.6 * upper), (-0.3 * upper, -upper - 0.17))
+    rows = [(high, low, side * settings.muscle_depth_m) for high, low in spans for side in (1.0, -1.0)]
     muscles = Muscles(
         mesh,
         [
-            ActivationSpline(np.linspace((0.0, high, z), (0.0, low, z), 4), STIFFNESS_N_M, name, alpha_min=ALPHA_MIN)
+            ActivationSpline(
+                np.linspace((0.0, high, z), (0.0, low, z), 4),
+                settings.stiffness_n_m,
+                name,
+                alpha_min=settings.alpha_min,
+            )
             for name, (high, low, z) in zip(ARM_MUSCLES, rows, strict=True)
         ],
-        young_pa=YOUNG_PA,
+        young_pa=settings.young_pa,
         transfer="virtual_work",
     )
     # Bones carry the nodes on the axis of the arm, but near the joints.
     x, y, z = mesh.nodes.T
     core = np.maximum(np.abs(x), np.abs(z)) < 0.01
-    near = np.flatnonzero(core & (y < -JOINT_CLEARANCE_M) & (y > -upper + JOINT_CLEARANCE_M))
-    far = np.flatnonzero(core & (y < -upper - JOINT_CLEARANCE_M))
+    near = np.flatnonzero(core & (y < -clearance) & (y > -upper + clearance))
+    far = np.flatnonzero(core & (y < -upper - clearance))
     elbow, wrist = (0.0, -upper, 0.0), (0.0, -upper - fore, 0.0)
-    masses, axis = BONE_MASSES_KG, FLEXION_AXIS
+    masses, axis = settings.bone_masses_kg, FLEXION_AXIS
     upper_arm = Bone("upper", (0, 0, 0), None, shoulder, axis, (-1.0, 2.6), masses[0], end=elbow, nodes=near)
     forearm = Bone("fore", elbow, "upper", "hinge", axis, (-0.05, 2.4), masses[1], end=wrist, nodes=far)
     return SoftBody.from_mesh(
         mesh,
-        young_pa=YOUNG_PA,
+        young_pa=settings.young_pa,
         muscles=muscles,
         bones=Bones([upper_arm, forearm], joint_damping=0.3),
         damping=(0.5, 0.02),
-        pinned=np.flatnonzero(mesh.nodes[:, 1] > 0.3 * TORSO_M),
+        pinned=np.flatnonzero(mesh.nodes[:, 1] > 0.3 * torso),
     )
 
 
@@ -201,7 +218,7 @@ def solve_reach(
     if not wanted:
         raise InputError("no goals", "Give at least one time and place")
     wanted = tuple(sorted(wanted, key=lambda goal: goal.time_s))
-    found = tuple((poses or _KeyPoses(skeleton, side, limits))(wanted))
+    found = tuple(poses(wanted) if poses is not None else solve_key_poses(wanted, skeleton, side, limits))
     if len(found) != len(wanted):
         raise InputError(f"{len(found)} key poses for {len(wanted)} goals", "Give one for each")
     violations = np.array([0.0 if limits is None else float(limits.violation(pose).max()) for pose in found])
@@ -218,27 +235,18 @@ def solve_reach(
     return ReachResult(wanted, found, violations, control, system, side, shoulder)
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyPoses:
+def solve_key_poses(goals: Sequence[HandGoal], skeleton: Skeleton, side: str, limits: JointLimits | None) -> list[Pose]:
     """Inverse kinematics of one arm under limits, each pose begun at the last."""
-
-    skeleton: Skeleton
-    side: str
-    limits: JointLimits | None
-
-    def __call__(self, goals: Sequence[HandGoal]) -> list[Pose]:
-        moving = {f"{self.side}_shoulder", f"{self.side}_elbow"}
-        still = [name for name in self.skeleton.names if name not in moving]
-        start, found = make_hanging_pose(self.skeleton, bent_rad=0.3), list[Pose]()
-        for goal in goals:
-            task = PointTask(f"{self.side}_wrist", goal.place)
-            result = solve_ik(
-                self.skeleton, [task], start=start, limits=self.limits, root="fixed", frozen_joints=still,
-                on_failure="return",
-            )  # fmt: skip
-            start = result.pose
-            found.append(start)
-        return found
+    still = [name for name in skeleton.names if name not in (f"{side}_shoulder", f"{side}_elbow")]
+    start, found = make_hanging_pose(skeleton, bent_rad=0.3), list[Pose]()
+    for goal in goals:
+        task = PointTask(f"{side}_wrist", goal.place)
+        result = solve_ik(
+            skeleton, [task], start=start, limits=limits, root="fixed", frozen_joints=still, on_failure="return"
+        )
+        start = result.pose
+        found.append(start)
+    return found
 
 
 def make_hanging_pose(skeleton: Skeleton = HUMAN, *, bent_rad: float = 0.0) -> Pose:

@@ -9,11 +9,9 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.muscle.body.bones import NoBones
 from marey.muscle.body.soft_body import SoftBody
 from marey.muscle.human.activations import MuscleTrack
 from marey.muscle.human.arm_reach import ReachResult, make_soft_arm
-from marey.muscle.human.muscle_paths import MusclePath
 from marey.muscle.muscles.forces import Muscles
 from marey.muscle.scene.film import BoneTrack, Film, make_paint
 from marey.muscle.scene.surface import surface_of_mesh
@@ -59,10 +57,21 @@ def make_muscle_solids(track: MuscleTrack, frame: int) -> CapsuleBatch:
         raise InputError(f"frame {frame} of {len(track.activations)}", "Give a frame of the track")
     colours = colour_activations(track.activations[frame])
     longest = track.geometry.lengths.max(axis=0)
-    lines = zip(track.muscles, track.geometry.points, colours, longest, track.geometry.lengths[frame], strict=True)
-    return CapsuleBatch.join(
-        [_make_spindle(muscle, points[frame], colour, long / now) for muscle, points, colour, long, now in lines]
-    )
+    shortened = longest / track.geometry.lengths[frame]
+    parts = list[CapsuleBatch]()
+    for muscle, points, colour, factor in zip(track.muscles, track.geometry.points, colours, shortened, strict=True):
+        # Pieces of a spindle along the line (P, 3) of the muscle.
+        line: FloatArray = points[frame]
+        s: FloatArray = np.zeros(len(line))
+        s[1:] = np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))
+        even: FloatArray = np.linspace(0.0, float(s[-1]), NUM_SPINDLE_PIECES + 1)
+        cuts = np.unique(np.concatenate([even, s]))
+        places = np.stack([np.interp(cuts, s, line[:, k]) for k in range(3)], axis=1)
+        belly = RADIUS_PER_ROOT_N * np.sqrt(muscle.largest_force_n * factor)
+        radii = belly * (0.22 + 0.78 * np.maximum(np.sin(np.pi * cuts / s[-1]), 0.0) ** 1.5)
+        own = np.tile(colour, (len(places) - 1, 1))
+        parts.append(CapsuleBatch(places[:-1], places[1:], radii[:-1], radii[1:], own))
+    return CapsuleBatch.join(parts)
 
 
 def draw_muscle_strip(
@@ -97,19 +106,6 @@ def draw_muscle_strip(
     return image
 
 
-def _make_spindle(muscle: MusclePath, line: FloatArray, colour: FloatArray, shortened: float) -> CapsuleBatch:
-    """A muscle as pieces of a spindle along its line ``(P, 3)``."""
-    steps = np.linalg.norm(np.diff(line, axis=0), axis=1)
-    s: FloatArray = np.zeros(len(line))
-    s[1:] = np.cumsum(steps)
-    even: FloatArray = np.linspace(0.0, float(s[-1]), NUM_SPINDLE_PIECES + 1)
-    cuts = np.unique(np.concatenate([even, s]))
-    places = np.stack([np.interp(cuts, s, line[:, k]) for k in range(3)], axis=1)
-    belly = RADIUS_PER_ROOT_N * np.sqrt(muscle.largest_force_n * shortened)
-    radii = belly * (0.22 + 0.78 * np.maximum(np.sin(np.pi * cuts / s[-1]), 0.0) ** 1.5)
-    return CapsuleBatch(places[:-1], places[1:], radii[:-1], radii[1:], np.tile(colour, (len(places) - 1, 1)))
-
-
 BONE_RADII_M: Final = (0.016, 0.013)  # [m] radii of a drawn bone at its two ends
 PAINT_REACH_M: Final = 0.045  # [m] how far the colour of a muscle reaches
 
@@ -128,11 +124,7 @@ def make_reach_film(found: ReachResult) -> Film:
 def make_hanging_film(shoulder: FloatArray, arm: SoftBody | None = None) -> Film:
     """One frame of a soft arm at rest that hangs from ``shoulder`` (3,) [m]."""
     body = make_soft_arm() if arm is None else arm
-    # Both ends of each bone (B, 2, 3) [m] where it is now.
-    if isinstance(body.bones, NoBones):
-        joints = np.zeros((0, 2, 3))
-    else:
-        joints = np.stack([body.bones.origins, body.bones.ends], axis=1)
+    joints = np.stack([body.bones.origins, body.bones.ends], axis=1)
     passive = np.zeros((1, _require_muscles(body).num_splines))
     return make_arm_film(body, (shoulder + body.mesh.nodes)[None], passive, (shoulder + joints)[None], 1.0)
 

@@ -157,17 +157,16 @@ SNAP_SHORT: Final = 0.41189  # [-] the same for short edges
 LONG_EDGE_FRACTION: Final = 0.93  # [-] of the longest edge; short ones have 0.87 of it
 MIN_VOLUME_FRACTION: Final = 1e-4  # [-] of the median volume; smaller cells are dropped
 MAX_CELLS: Final = 2_000_000
-PRISM_ROTATIONS: Final = (
-    np.array(  # corners of a prism, first triangle then second, turned so that any corner comes first
-        [
-            [0, 1, 2, 3, 4, 5],
-            [1, 2, 0, 4, 5, 3],
-            [2, 0, 1, 5, 3, 4],
-            [3, 5, 4, 0, 2, 1],
-            [4, 3, 5, 1, 0, 2],
-            [5, 4, 3, 2, 1, 0],
-        ]
-    )
+# Corners of a prism, first triangle then second, turned so that any corner comes first.
+PRISM_ROTATIONS: Final = np.array(
+    [
+        [0, 1, 2, 3, 4, 5],
+        [1, 2, 0, 4, 5, 3],
+        [2, 0, 1, 5, 3, 4],
+        [3, 5, 4, 0, 2, 1],
+        [4, 3, 5, 1, 0, 2],
+        [5, 4, 3, 2, 1, 0],
+    ]
 )
 
 
@@ -208,7 +207,7 @@ def tetrahedralise_shape(shape: Shape, spacing_m: float) -> tuple[FloatArray, Ce
     for count_in, count_out in ((1, 3), (1, 2), (1, 1), (2, 2), (2, 1), (3, 1)):
         here = cells[(num_in == count_in) & (num_out == count_out)]
         parts.append(cutter.pieces(here, count_in, count_out))
-    nodes = cutter.nodes()
+    nodes = np.concatenate([nodes, np.reshape(cutter.points, (-1, 3))])
     cells = np.concatenate(parts).astype(np.int32)
     if not len(cells):
         raise InputError(f"no cell of {spacing_m} m fits into the shape", "Take a smaller spacing_m")
@@ -234,24 +233,20 @@ def _make_lattice(shape: Shape, h: float) -> tuple[FloatArray, CellIndices]:
     if 12 * nx * ny * nz > MAX_CELLS:
         raise InputError(f"a lattice of {12 * nx * ny * nz} tetrahedra", "Take a larger spacing_m")
     origin = 0.5 * (low + high) - 0.5 * h * np.array([nx, ny, nz])
-    corners, centres = _grid_indices(nx + 1, ny + 1, nz + 1), _grid_indices(nx, ny, nz)
+    corners, centres = (
+        np.argwhere(np.ones((nx + k, ny + k, nz + k), dtype=np.bool_)).astype(np.float64) for k in (1, 0)
+    )
     nodes = np.concatenate([corners, centres + 0.5]) * h + origin
     corner = np.arange(len(corners)).reshape(nx + 1, ny + 1, nz + 1)
     centre = np.arange(len(centres)).reshape(nx, ny, nz) + len(corners)
-    return nodes, np.concatenate([_cells_along_axis(corner, centre, axis) for axis in range(3)]).astype(np.int32)
-
-
-def _grid_indices(nx: int, ny: int, nz: int) -> FloatArray:
-    return np.argwhere(np.ones((nx, ny, nz), dtype=np.bool_)).astype(np.float64)
-
-
-def _cells_along_axis(corner: NDArray[np.int64], centre: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
-    """Four cells around the line of each two centres that are neighbours along ``axis``."""
-    corner, centre = np.moveaxis(corner, axis, 0), np.moveaxis(centre, axis, 0)
-    a, b = centre[:-1], centre[1:]
-    ring = [corner[1:-1, i : i + a.shape[1], j : j + a.shape[2]] for i, j in ((0, 0), (0, 1), (1, 1), (1, 0))]
-    cells = [np.stack([a, b, ring[k], ring[(k + 1) % 4]], axis=-1).reshape(-1, 4) for k in range(4)]
-    return np.concatenate(cells)
+    # Four cells around the line of each two centres that are neighbours along an axis.
+    cells: list[NDArray[np.int64]] = []
+    for axis in range(3):
+        outer, inner = np.moveaxis(corner, axis, 0), np.moveaxis(centre, axis, 0)
+        a, b = inner[:-1], inner[1:]
+        ring = [outer[1:-1, i : i + a.shape[1], j : j + a.shape[2]] for i, j in ((0, 0), (0, 1), (1, 1), (1, 0))]
+        cells += [np.stack([a, b, ring[k], ring[(k + 1) % 4]], axis=-1).reshape(-1, 4) for k in range(4)]
+    return nodes, np.concatenate(cells).astype(np.int32)
 
 
 class _EdgeCutter:
@@ -260,11 +255,7 @@ class _EdgeCutter:
     def __init__(self, nodes: FloatArray, levels: FloatArray) -> None:
         self._nodes, self._levels = nodes, levels
         self._made: dict[tuple[int, int], int] = {}
-        self._points: list[FloatArray] = []
-
-    def nodes(self) -> FloatArray:
-        """All nodes, the old ones first."""
-        return np.concatenate([self._nodes, np.reshape(self._points, (-1, 3))])
+        self.points: list[FloatArray] = []
 
     def pieces(self, cells: CellIndices, num_in: int, num_out: int) -> NDArray[np.int64]:
         """Tetrahedra of the part of each cell that lies inside; corners come sorted from inside to outside."""
@@ -291,8 +282,8 @@ class _EdgeCutter:
         key = (int(i), int(o))
         if key not in self._made:
             share = self._levels[i] / (self._levels[i] - self._levels[o])
-            self._made[key] = len(self._nodes) + len(self._points)
-            self._points.append(self._nodes[i] + share * (self._nodes[o] - self._nodes[i]))
+            self._made[key] = len(self._nodes) + len(self.points)
+            self.points.append(self._nodes[i] + share * (self._nodes[o] - self._nodes[i]))
         return self._made[key]
 
 

@@ -22,9 +22,7 @@ from marey.base import FloatArray, FormatError, InputError, IntArray, MissingExt
 
 IndexArray: TypeAlias = NDArray[np.int32]
 
-CELL_FACES: Final = np.array(
-    [[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]]
-)  # of a cell; face a lies opposite to corner a
+CELL_FACES: Final = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])  # face a lies opposite to corner a
 EDGE_FRACTION: Final = 0.05  # [-] length of an edge over the diagonal of the box, if none is asked for
 
 
@@ -123,7 +121,7 @@ class TetMesh:
             raise FormatError(f"no tetrahedra, only {kinds}", str(file), 0, "Fill a surface by TetMesh.from_surface")
         nodes = frozen(points, None, 3, name=f"points of {file.name}")
         cells = freeze_indices(np.concatenate(tetrahedra), 4, len(nodes), name=f"cells of {file.name}")
-        return repair_mesh(nodes, cells)[0]
+        return TetMesh(nodes, cells).repair()[0]
 
     @staticmethod
     def from_surface(vertices: ArrayLike, faces: ArrayLike, *, edge_m: float | None = None) -> TetMesh:
@@ -148,7 +146,7 @@ class TetMesh:
         nodes, cells = np.asarray(found[0], dtype=np.float64), np.asarray(found[1], dtype=np.int32)
         if not len(cells):
             raise InputError("the surface encloses nothing", "It must be closed, and larger than its edges")
-        return repair_mesh(nodes, cells)[0]
+        return TetMesh(nodes, cells).repair()[0]
 
     @property
     def volumes(self) -> FloatArray:
@@ -168,12 +166,53 @@ class TetMesh:
         return faces[np.sort(first[counts == 1])]
 
     def repair(self) -> tuple[TetMesh, MeshReport]:
-        """A mesh that can be simulated, and what was done to get it, with cell numbers."""
-        return repair_mesh(self.nodes, self.cells)
+        """A mesh that can be simulated, and what was done to get it, with cell numbers.
 
-    def moved(self, offset: ArrayLike) -> TetMesh:
-        """The mesh shifted by ``offset`` (3,) [m]."""
-        return TetMesh(self.nodes + frozen(offset, 3, name="offset"), self.cells)
+        Nodes of one place are merged, cells turned the right way out, slivers, copies and unused nodes dropped.
+
+        Raises:
+            InputError: no cell is left.
+        """
+        from scipy.spatial import KDTree
+
+        nodes, cells = self.nodes, self.cells
+        size = float(np.linalg.norm(np.ptp(nodes, axis=0))) if len(nodes) else 0.0
+        # For each node the lowest number of a node at its place.
+        pairs = np.zeros((0, 2), dtype=np.int64)
+        if len(nodes):
+            pairs = KDTree(nodes).query_pairs(MERGE_DISTANCE * size, output_type="ndarray")
+        _, groups = find_connected_parts(len(nodes), pairs[:, 0], pairs[:, 1])
+        lowest = np.full(groups.max(initial=0) + 1, len(nodes))
+        np.minimum.at(lowest, groups, np.arange(len(nodes)))
+        first = lowest[groups]
+        # Cells without volume, and cells that were given before.
+        joined = first[cells].astype(np.int32)
+        volumes = compute_cell_volumes(nodes, joined)
+        sliver = np.abs(volumes) <= SLIVER_VOLUME * size**3
+        copy = ~sliver
+        copy[np.unique(np.sort(joined, axis=1), axis=0, return_index=True)[1]] = False
+        kept = ~sliver & ~copy
+        if not kept.any():
+            raise InputError(f"none of {len(cells)} cells has a volume", "Check the mesh and its units")
+        flipped = kept & (volumes < 0)
+        joined[flipped] = joined[flipped][:, [0, 2, 1, 3]]
+        # Nodes of no cell are left out.
+        used = np.unique(joined[kept])
+        numbers = np.full(len(nodes), -1)
+        numbers[used] = np.arange(len(used))
+        mesh = TetMesh(nodes[used], numbers[joined[kept]].astype(np.int32))
+        own = first == np.arange(len(nodes))
+        parts, _ = find_connected_parts(len(mesh.nodes), np.repeat(mesh.cells[:, 0], 3), mesh.cells[:, 1:].ravel())
+        report = MeshReport(
+            flipped=np.flatnonzero(flipped),
+            slivers=np.flatnonzero(sliver),
+            duplicates=np.flatnonzero(copy),
+            merged=np.flatnonzero(~own),
+            unreferenced=np.flatnonzero((numbers < 0) & own),
+            parts=parts,
+            node_numbers=numbers[first],
+        )
+        return mesh, report
 
 
 def freeze_indices(values: ArrayLike, width: int | None, bound: int, *, name: str) -> IndexArray:
@@ -236,53 +275,6 @@ def format_indices(numbers: IntArray) -> str:
     """The first few numbers, for a message."""
     shown = ", ".join(str(int(n)) for n in numbers[:MAX_LISTED])
     return shown + (", ..." if len(numbers) > MAX_LISTED else "")
-
-
-def repair_mesh(nodes: FloatArray, cells: IndexArray) -> tuple[TetMesh, MeshReport]:
-    """Merge nodes of one place, turn cells the right way out, drop slivers and copies, remove unused nodes.
-
-    Raises:
-        InputError: no cell is left.
-    """
-    from scipy.spatial import KDTree
-
-    size = float(np.linalg.norm(np.ptp(nodes, axis=0))) if len(nodes) else 0.0
-    # For each node the lowest number of a node at its place.
-    pairs = np.zeros((0, 2), dtype=np.int64)
-    if len(nodes):
-        pairs = KDTree(nodes).query_pairs(MERGE_DISTANCE * size, output_type="ndarray")
-    _, groups = find_connected_parts(len(nodes), pairs[:, 0], pairs[:, 1])
-    lowest = np.full(groups.max(initial=0) + 1, len(nodes))
-    np.minimum.at(lowest, groups, np.arange(len(nodes)))
-    first = lowest[groups]
-    # Cells without volume, and cells that were given before.
-    joined = first[cells].astype(np.int32)
-    volumes = compute_cell_volumes(nodes, joined)
-    sliver = np.abs(volumes) <= SLIVER_VOLUME * size**3
-    copy = ~sliver
-    copy[np.unique(np.sort(joined, axis=1), axis=0, return_index=True)[1]] = False
-    kept = ~sliver & ~copy
-    if not kept.any():
-        raise InputError(f"none of {len(cells)} cells has a volume", "Check the mesh and its units")
-    flipped = kept & (volumes < 0)
-    joined[flipped] = joined[flipped][:, [0, 2, 1, 3]]
-    # Nodes of no cell are left out.
-    used = np.unique(joined[kept])
-    numbers = np.full(len(nodes), -1)
-    numbers[used] = np.arange(len(used))
-    mesh = TetMesh(nodes[used], numbers[joined[kept]].astype(np.int32))
-    own = first == np.arange(len(nodes))
-    parts, _ = find_connected_parts(len(mesh.nodes), np.repeat(mesh.cells[:, 0], 3), mesh.cells[:, 1:].ravel())
-    report = MeshReport(
-        flipped=np.flatnonzero(flipped),
-        slivers=np.flatnonzero(sliver),
-        duplicates=np.flatnonzero(copy),
-        merged=np.flatnonzero(~own),
-        unreferenced=np.flatnonzero((numbers < 0) & own),
-        parts=parts,
-        node_numbers=numbers[first],
-    )
-    return mesh, report
 
 
 def find_connected_parts(count: int, rows: NDArray[Any], columns: NDArray[Any]) -> tuple[int, IntArray]:

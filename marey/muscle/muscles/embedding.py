@@ -51,7 +51,17 @@ class Embedding:
         held /= held.sum(axis=1, keepdims=True)
         gap = np.linalg.norm(np.einsum("nk,nkc->nc", held, corners) - p, axis=1)
         outside = np.where(weights.min(axis=1) < -INSIDE_TOL, gap, 0.0)
-        _check_outside(outside, np.linalg.norm(np.ptp(corners, axis=1), axis=1) / np.sqrt(3.0))
+        size = np.linalg.norm(np.ptp(corners, axis=1), axis=1) / np.sqrt(3.0)
+        far, near = np.flatnonzero(outside > size), np.flatnonzero(outside > 0.0)
+        if len(far):
+            i = int(far[0])
+            raise InputError(
+                f"spline point {i} lies {outside[i]:.4g} m outside the body, more than a cell ({size[i]:.4g} m)",
+                "Move the spline into the body",
+            )
+        if len(near):
+            text = f"spline points {near.tolist()} lie up to {outside.max():.3g} m outside the body"
+            warnings.warn(f"{text}; the nearest cell carries them", MareyWarning, stacklevel=2)
         return cls(chosen, cells[chosen].astype(np.int64), weights, outside, len(nodes))
 
     @property
@@ -160,21 +170,3 @@ def _locate_in_boxes(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer
         chosen[i] = tried[best]
         weights[i] = np.prod(0.5 * (1.0 + side[best] * local[best]), axis=1)
     return chosen, weights
-
-
-def _check_outside(outside: FloatArray, size: FloatArray) -> None:
-    far = np.flatnonzero(outside > size)
-    if len(far):
-        i = int(far[0])
-        raise InputError(
-            f"spline point {i} lies {outside[i]:.4g} m outside the body, more than a cell ({size[i]:.4g} m)",
-            "Move the spline into the body",
-        )
-    near = np.flatnonzero(outside > 0.0)
-    if len(near):
-        warnings.warn(
-            f"spline points {near.tolist()} lie up to {outside.max():.3g} m outside the body; the nearest cell "
-            "carries them",
-            MareyWarning,
-            stacklevel=3,
-        )

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, MareyWarning, UnknownNameError, frozen
 from marey.muscle.muscles.embedding import Embedding, check_nodes_and_cells
@@ -19,24 +19,12 @@ from marey.muscle.muscles.spline import ActivationSpline
 from marey.muscle.muscles.transfer import TRANSFERS, evaluate_segments, gather_velocities, scatter_forces, update_points
 
 if TYPE_CHECKING:
+    from marey.muscle.elastic.lattice import Lattice
+    from marey.muscle.mesh.tet_mesh import TetMesh
     from marey.muscle.muscles.transfer import MuscleArrays
 
 
 EXPLICIT_STEP_FRACTION = 0.828  # [-] of tau: critical damping taken explicitly is stable below it
-
-
-class MeshLike(Protocol):
-    """Nodes and cells of a body at rest."""
-
-    @property
-    def nodes(self) -> FloatArray:
-        """Positions ``(V, 3)`` [m]."""
-        ...
-
-    @property
-    def cells(self) -> NDArray[np.int32]:
-        """Nodes of each cell ``(T, 4)`` or ``(C, 8)``."""
-        ...
 
 
 class Muscles:
@@ -57,7 +45,7 @@ class Muscles:
 
     def __init__(
         self,
-        body: MeshLike | tuple[ArrayLike, ArrayLike],
+        body: TetMesh | Lattice | tuple[ArrayLike, ArrayLike],
         splines: Sequence[ActivationSpline],
         *,
         masses: ArrayLike | None = None,
@@ -71,9 +59,7 @@ class Muscles:
             raise UnknownNameError("transfer", transfer, "activation splines", TRANSFERS)
         if not splines:
             raise InputError("no activation splines", "Give at least one")
-        nodes, cells = (
-            check_nodes_and_cells(*body) if isinstance(body, tuple) else check_nodes_and_cells(body.nodes, body.cells)
-        )
+        nodes, cells = check_nodes_and_cells(*(body if isinstance(body, tuple) else (body.nodes, body.cells)))
         self.splines: tuple[ActivationSpline, ...] = tuple(splines)
         names = tuple(s.name or f"spline{i}" for i, s in enumerate(self.splines))
         twice = [n for n in names if names.count(n) > 1]

@@ -9,7 +9,7 @@ They are the law of ``ActivationSpline(law="hill")``.
 
 from __future__ import annotations
 
-from math import asinh, exp, sqrt
+from math import asinh, exp
 
 from marey.base import kernel
 
@@ -106,9 +106,3 @@ def compute_hill_slopes(curves: int, a: float, x: float, v: float, b: float) -> 
             else:
                 by_speed += 0.5 * force / step
     return compute_hill_force(curves, a, x, v, b), by_length, by_speed
-
-
-@kernel
-def vector_length(x: float, y: float, z: float) -> float:
-    """Euclidean length."""
-    return sqrt(x * x + y * y + z * z)

@@ -48,12 +48,6 @@ class Regions:
         matrix = sparse.csr_array((values, self.nodes, self.starts), shape=(len(self), len(masses)))
         return cast(SparseMatrix, matrix)
 
-    @classmethod
-    def join(cls, sets: list[IntArray], paint: list[FloatArray]) -> Regions:
-        """Regions of lists of nodes and their paint."""
-        starts = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
-        return cls(starts, np.concatenate(sets).astype(np.int64), np.concatenate(paint))
-
 
 def make_edge_graph(nodes: FloatArray, cells: NDArray[np.integer]) -> SparseMatrix:
     """Lengths of the edges between nodes that share a cell ``(V, V)`` [m]."""
@@ -85,33 +79,31 @@ def compute_node_distances(
     return found[:, : len(nodes)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HostGeometry:
-    """A body as regions see it."""
-
-    nodes: FloatArray  # (V, 3) [m] at rest
-    graph: SparseMatrix  # (V, V) [m] lengths of edges
-
-
 def find_regions(
-    splines: Sequence[ActivationSpline], bound: Sequence[Embedding], flesh: HostGeometry, *, overlap: bool = True
+    splines: Sequence[ActivationSpline],
+    bound: Sequence[Embedding],
+    rest: FloatArray,
+    graph: SparseMatrix,
+    *,
+    overlap: bool = True,
 ) -> Regions:
     """Regions of the points of splines; an empty one takes the nodes of its cell, a thin one its neighbours too.
 
     Args:
         splines: what has regions.
         bound: the samples of each, bound to the body.
-        flesh: the body at rest.
+        rest: nodes of the body ``(V, 3)`` [m].
+        graph: lengths of its edges ``(V, V)`` [m], of :func:`make_edge_graph`.
         overlap: each spline has regions of its own; else a node goes to the nearest of all that take nearest nodes.
     """
-    kinds = [_parse_region(spline, len(flesh.nodes)) for spline in splines]
+    kinds = [_parse_region(spline, len(rest)) for spline in splines]
     # How far nodes are from each spline's points (N, V); infinite where they are none of its business.
     reached: list[FloatArray] = []
     for spline, at, (kind, radius, colour) in zip(splines, bound, kinds, strict=True):
-        d = np.full((len(at.nodes), len(flesh.nodes)), np.inf)
+        d = np.full((len(at.nodes), len(rest)), np.inf)
         if kind != "cell":
-            p = at(flesh.nodes)
-            d = compute_node_distances(p, at, flesh.nodes, flesh.graph, metric=spline.metric, limit=radius)
+            p = at(rest)
+            d = compute_node_distances(p, at, rest, graph, metric=spline.metric, limit=radius)
         reached.append(np.where(colour > 0.0, d, np.inf))
     least = [
         d.min(axis=0) if k[0] == "voronoi" else np.full(d.shape[1], np.inf) for d, k in zip(reached, kinds, strict=True)
@@ -119,7 +111,6 @@ def find_regions(
     owners = np.argmin(np.array(least), axis=0)
     sets: list[IntArray] = []
     paint: list[FloatArray] = []
-    graph = flesh.graph
     for i, (at, d, (kind, _, colour)) in enumerate(zip(bound, reached, kinds, strict=True)):
         if kind == "voronoi":
             # Nodes whose nearest point is each; the first of equals.
@@ -130,12 +121,13 @@ def find_regions(
             members = list(at.nodes) if kind == "cell" else [np.flatnonzero(np.isfinite(row)) for row in d]
         for k, nodes in enumerate(members):
             region = nodes if len(nodes) else at.nodes[k]
-            if is_thin(flesh.nodes[region]):
+            if is_thin(rest[region]):
                 around = np.concatenate([graph.indices[graph.indptr[j] : graph.indptr[j + 1]] for j in region])
                 region = np.unique(np.concatenate([region, around])).astype(np.int64)
             sets.append(region)
             paint.append(np.where(colour[region] > 0.0, colour[region], 1.0))
-    return Regions.join(sets, paint)
+    starts = np.concatenate([[0], np.cumsum([len(s) for s in sets])]).astype(np.int64)
+    return Regions(starts, np.concatenate(sets).astype(np.int64), np.concatenate(paint))
 
 
 def _parse_region(spline: ActivationSpline, count: int) -> tuple[str, float, FloatArray]:
@@ -169,66 +161,6 @@ MIN_LEVER = 1e-8  # [-] of a region's size: rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ForceDistribution:
-    """Loads of points, one after another, or of one point."""
-
-    starts: IntArray  # (N + 1,)
-    nodes: IntArray  # (nnz,)
-    weights: FloatArray  # (nnz,) sum to one for each point
-    shares: FloatArray  # (nnz,) of the region's mass
-    arms: FloatArray  # (nnz, 3) [m] from its centre
-    offsets: FloatArray  # (N, 3) [m] part of the way to the point that turns with the region
-    turns: IntArray  # (N,)
-
-    @classmethod
-    def join(cls, loads: list[ForceDistribution]) -> ForceDistribution:
-        """Loads of several points as one."""
-        starts = np.concatenate([[0], np.cumsum([len(load.nodes) for load in loads])]).astype(np.int64)
-        names = ("nodes", "weights", "shares", "arms", "offsets", "turns")
-        return cls(starts, *(np.concatenate([getattr(load, name) for load in loads]) for name in names))
-
-
-def distribute_by_weights(nodes: IntArray, weights: FloatArray) -> ForceDistribution:
-    """A load by given weights alone."""
-    ends, count = np.array([0, len(nodes)]), len(nodes)
-    turns, nothing = np.zeros(1, dtype=np.int64), np.zeros((1, 3))
-    return ForceDistribution(
-        ends, nodes.astype(np.int64), weights, np.zeros(count), np.zeros((count, 3)), nothing, turns
-    )
-
-
-def distribute_by_region(
-    nodes: IntArray, shares: FloatArray, point: FloatArray, rest: FloatArray
-) -> ForceDistribution | None:
-    r"""The least load over a region that keeps force and all first moments, torque among them.
-
-    .. math:: \lambda_j = w_j\,\Big(1 + \sum_k \frac{q_k\,(e_k\cdot r_j)}{\sigma_k^2}\Big)
-
-    with the point's way q from the centre, and the principal axes e_k and spreads sigma_k of the region. It is the
-    solution of least :math:`\sum \|F_j\|^2/m_j`. Along axes where the way is longer than ``MAX_LEVER`` spreads the
-    point
-    turns with the region instead.
-
-    Returns:
-        The load, or None where a region is a line that would have to turn.
-    """
-    centre = shares @ rest[nodes]
-    arms = rest[nodes] - centre
-    squares, axes = np.linalg.eigh((shares[:, None] * arms).T @ arms)
-    way = axes.T @ (point - centre)
-    size = float(np.sqrt(max(squares.sum(), 0.0)))
-    near = (squares > (MIN_LEVER * size) ** 2) & (way**2 <= MAX_LEVER**2 * squares)
-    slope = np.divide(way, squares, out=np.zeros(3), where=near)
-    offset = axes @ np.where(near | (np.abs(way) <= MIN_LEVER * size), 0.0, way)
-    turns = int(offset.any())
-    if turns and is_thin(rest[nodes]):
-        return None
-    weights = shares * (1.0 + arms @ (axes @ slope))
-    ends = np.array([0, len(nodes)])
-    return ForceDistribution(ends, nodes, weights, shares, arms, offset[None], np.array([turns]))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class HostBody:
     """The body that splines are compiled for."""
 
@@ -258,6 +190,47 @@ def compute_lumped_masses(nodes: FloatArray, cells: NDArray[np.integer], density
     return np.bincount(cells.ravel(), weights=parts, minlength=len(nodes)).astype(np.float64)
 
 
+def distribute_forces(host: HostBody, bound: Embedding, regions: Regions) -> dict[str, NDArray[Any]]:
+    r"""Loads of all points, one after another, as :class:`MuscleArrays` holds them.
+
+    ``conservative`` is the least load over a region that keeps force and all first moments, torque among them:
+
+    .. math:: \lambda_j = w_j\,\Big(1 + \sum_k \frac{q_k\,(e_k\cdot r_j)}{\sigma_k^2}\Big)
+
+    with the point's way q from the centre, and the principal axes e_k and spreads sigma_k of the region. It is the
+    solution of least :math:`\sum \|F_j\|^2/m_j`. Along axes where the way is longer than ``MAX_LEVER`` spreads the
+    point turns with the region instead; where a region is a line that would have to turn, the cell carries the point.
+    ``virtual_work`` loads the nodes of the cell by their weights, all others those of the region by their masses.
+    """
+    A, points, rest = regions.matrix(host.masses), bound(host.nodes), host.nodes
+    rows: list[tuple[NDArray[Any], ...]] = []
+    for i, point in enumerate(points):
+        # A load by given weights alone.
+        nodes, weights = bound.nodes[i], bound.weights[i]
+        if host.transfer != "virtual_work":
+            nodes, weights = regions.of(i), A.data[A.indptr[i] : A.indptr[i + 1]]
+        shares, arms, offset = np.zeros(len(nodes)), np.zeros((len(nodes), 3)), np.zeros(3)
+        if host.transfer == "conservative":
+            shares = weights
+            centre = shares @ rest[nodes]
+            arms = rest[nodes] - centre
+            squares, axes = np.linalg.eigh((shares[:, None] * arms).T @ arms)
+            way = axes.T @ (point - centre)
+            size = float(np.sqrt(max(squares.sum(), 0.0)))
+            # Axes along which the region reaches the point by its own stretch; the rest of the way turns.
+            near = (squares > (MIN_LEVER * size) ** 2) & (way**2 <= MAX_LEVER**2 * squares)
+            slope = np.divide(way, squares, out=np.zeros(3), where=near)
+            offset = axes @ np.where(near | (np.abs(way) <= MIN_LEVER * size), 0.0, way)
+            weights = shares * (1.0 + arms @ (axes @ slope))
+            if offset.any() and is_thin(rest[nodes]):
+                nodes, weights, offset = bound.nodes[i], bound.weights[i], np.zeros(3)
+                shares, arms = np.zeros(len(nodes)), np.zeros((len(nodes), 3))
+        rows.append((nodes.astype(np.int64), weights, shares, arms, offset[None], np.array([int(offset.any())])))
+    names = ("nodes", "weights", "shares", "rest_arms", "offsets", "turns")
+    loads = {name: np.concatenate(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    return {"starts": np.concatenate([[0], np.cumsum([len(row[0]) for row in rows])]).astype(np.int64), **loads}
+
+
 def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tuple[MuscleArrays, Embedding, list[int]]:
     """Arrays for the kernels, where the samples lie, and how many each spline has."""
     # About one sample for each usual edge between neighbouring nodes.
@@ -267,9 +240,9 @@ def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tupl
     parts = ("cells", "nodes", "weights", "outside")
     cells, nodes, weights, outside = (np.concatenate([getattr(b, name) for b in bound]) for name in parts)
     whole = Embedding(cells, nodes, weights, outside, bound[0].num_nodes)
-    flesh = HostGeometry(host.nodes, make_edge_graph(host.nodes, host.cells))
-    regions = find_regions(splines, bound, flesh, overlap=host.overlap)
-    load = _force_distribution(host, whole, regions)
+    graph = make_edge_graph(host.nodes, host.cells)
+    regions = find_regions(splines, bound, host.nodes, graph, overlap=host.overlap)
+    loads = distribute_forces(host, whole, regions)
     # Masses that the points move; a node that several points of one spline share counts once for it.
     counts = [len(p) for p in samples]
     moved = regions.paint * host.masses[regions.nodes]
@@ -311,12 +284,8 @@ def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tupl
     pairs, rest, k, c, laws, *hill = (np.concatenate(column) for column in zip(*rows, strict=True))
     count = len(whole.nodes)
     arrays = MuscleArrays(
-        starts=load.starts,
-        nodes=load.nodes,
-        weights=load.weights,
-        shares=load.shares,
+        **loads,
         cells_carry=np.array([int(host.transfer not in ("conservative", "virtual_work"))]),
-        turns=load.turns,
         cell_starts=whole.starts,
         cell_nodes=whole.nodes.ravel(),
         cell_weights=whole.weights.ravel(),
@@ -327,34 +296,14 @@ def compile_splines(host: HostBody, splines: Sequence[ActivationSpline]) -> tupl
         laws=laws,
         hill=HillSegments(*hill),
         mix=make_mixing_matrix(host.transfer, regions.matrix(host.masses)),
-        rest_arms=load.arms,
-        offsets=load.offsets,
         points=np.zeros((count, 3)),
         velocities=np.zeros((count, 3)),
         levers=np.zeros((count, 3)),
         frames=np.tile(np.eye(3), (count, 1, 1)),
-        arms=np.zeros((len(load.nodes), 3)),
+        arms=np.zeros((len(loads["nodes"]), 3)),
         inverses=np.zeros((count, 3, 3)),
         directions=np.zeros((len(rest), 3)),
         buffer=np.zeros((2, count, 3)),
     )
     update_points(arrays, np.array(host.nodes))  # writable, as in a step: a kernel is compiled for each kind
     return arrays, whole, counts
-
-
-def _force_distribution(host: HostBody, bound: Embedding, regions: Regions) -> ForceDistribution:
-    """Transfer of point forces to nodes, by name."""
-    cells = [(bound.nodes[i], bound.weights[i]) for i in range(len(bound.nodes))]
-    if host.transfer == "virtual_work":
-        return ForceDistribution.join([distribute_by_weights(*cell) for cell in cells])
-    A = regions.matrix(host.masses)
-    shares = [(regions.of(i), A.data[A.indptr[i] : A.indptr[i + 1]]) for i in range(len(regions))]
-    if host.transfer != "conservative":
-        return ForceDistribution.join([distribute_by_weights(*share) for share in shares])
-    points = bound(host.nodes)
-    return ForceDistribution.join(
-        [
-            distribute_by_region(*share, points[i], host.nodes) or distribute_by_weights(*cells[i])
-            for i, share in enumerate(shares)
-        ]
-    )

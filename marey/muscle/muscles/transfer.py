@@ -28,9 +28,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import ConvergenceError, FloatArray, InputError, IntArray, kernel
+from marey.base import ConvergenceError, FloatArray, InputError, IntArray, inline_kernel, kernel
+from marey.lie.kernels import Vector, add3, cross, dot, norm, row3, scale3
 from marey.muscle.muscles.embedding import SparseMatrix
-from marey.muscle.muscles.hill import compute_hill_slopes, vector_length
+from marey.muscle.muscles.hill import compute_hill_slopes
 
 SPRING, HILL = 0, 1  # laws of a segment
 HILL_DAMPING = 0.1  # [-] viscous part of a Hill-type segment
@@ -50,69 +51,39 @@ class HillSegments(NamedTuple):
     curves: IntArray  # (S,) number in HILL_CURVES
 
 
+NO_NUMBERS, NO_VALUES = np.zeros(0, dtype=np.int64), np.zeros(0)
+NO_ROWS, NO_FRAMES = np.zeros((0, 3)), np.zeros((0, 3, 3))
+
+
 class MuscleArrays(NamedTuple):
-    """Splines of one body, compiled. Arrays from ``points`` on are refreshed by each step."""
+    """Splines of one body, compiled; none by default. Arrays from ``points`` on are refreshed by each step."""
 
-    starts: IntArray  # (N + 1,) region of point i: entries starts[i]:starts[i + 1] of nodes and weights
-    nodes: IntArray  # (nnz,)
-    weights: FloatArray  # (nnz,) lambda; sum to one for each point
-    shares: FloatArray  # (nnz,) of the region's mass; sum to one
-    cells_carry: IntArray  # (1,) 1 where points are W x, whatever their regions
-    turns: IntArray  # (N,) 1 where a part of the way turns
-    cell_starts: IntArray  # (N + 1,) embedding p = W x, in the same form
-    cell_nodes: IntArray
-    cell_weights: FloatArray
-    segments: IntArray  # (S, 2) points
-    rest: FloatArray  # (S,) [m]
-    stiffness: FloatArray  # (S,) [N/m]
-    damping: FloatArray  # (S,) [N s/m]
-    laws: IntArray  # (S,) SPRING or HILL
-    hill: HillSegments
-    mix: FloatArray  # (N, N), or (0, 0)
-    rest_arms: FloatArray  # (nnz, 3) [m] from the centre of the region, at rest
-    offsets: FloatArray  # (N, 3) [m] part of the way to the point that turns with the region
-    points: FloatArray  # (N, 3) [m]
-    velocities: FloatArray  # (N, 3) [m/s]
-    levers: FloatArray  # (N, 3) [m] offsets, turned
-    frames: FloatArray  # (N, 3, 3) rotations of regions; start as ones
-    arms: FloatArray  # (nnz, 3) [m] turned
-    inverses: FloatArray  # (N, 3, 3) [1/m^2]
-    directions: FloatArray  # (S, 3)
-    buffer: FloatArray  # (2, N, 3)
-
-    @staticmethod
-    def empty() -> MuscleArrays:
-        """No spline."""
-        starts, index, row = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
-        points, frames = np.zeros((0, 3)), np.zeros((0, 3, 3))
-        return MuscleArrays(
-            starts=starts,
-            nodes=index,
-            weights=row,
-            shares=row,
-            cells_carry=np.zeros(1, dtype=np.int64),
-            turns=index,
-            cell_starts=starts,
-            cell_nodes=index,
-            cell_weights=row,
-            segments=np.zeros((0, 2), dtype=np.int64),
-            rest=row,
-            stiffness=row,
-            damping=row,
-            laws=index,
-            hill=HillSegments(row, row, row, row, index),
-            mix=np.zeros((0, 0)),
-            rest_arms=points,
-            offsets=points,
-            points=points,
-            velocities=points,
-            levers=points,
-            frames=frames,
-            arms=points,
-            inverses=frames,
-            directions=points,
-            buffer=np.zeros((2, 0, 3)),
-        )
+    starts: IntArray = np.zeros(1, dtype=np.int64)  # (N + 1,) nodes, weights of point i: starts[i]:starts[i + 1]
+    nodes: IntArray = NO_NUMBERS  # (nnz,)
+    weights: FloatArray = NO_VALUES  # (nnz,) lambda; sum to one for each point
+    shares: FloatArray = NO_VALUES  # (nnz,) of the region's mass; sum to one
+    cells_carry: IntArray = np.zeros(1, dtype=np.int64)  # (1,) 1 where points are W x, whatever their regions
+    turns: IntArray = NO_NUMBERS  # (N,) 1 where a part of the way turns
+    cell_starts: IntArray = np.zeros(1, dtype=np.int64)  # (N + 1,) embedding p = W x, in the same form
+    cell_nodes: IntArray = NO_NUMBERS
+    cell_weights: FloatArray = NO_VALUES
+    segments: IntArray = np.zeros((0, 2), dtype=np.int64)  # (S, 2) points
+    rest: FloatArray = NO_VALUES  # (S,) [m]
+    stiffness: FloatArray = NO_VALUES  # (S,) [N/m]
+    damping: FloatArray = NO_VALUES  # (S,) [N s/m]
+    laws: IntArray = NO_NUMBERS  # (S,) SPRING or HILL
+    hill: HillSegments = HillSegments(NO_VALUES, NO_VALUES, NO_VALUES, NO_VALUES, NO_NUMBERS)
+    mix: FloatArray = np.zeros((0, 0))  # (N, N), or (0, 0)
+    rest_arms: FloatArray = NO_ROWS  # (nnz, 3) [m] from the centre of the region, at rest
+    offsets: FloatArray = NO_ROWS  # (N, 3) [m] part of the way to the point that turns with the region
+    points: FloatArray = NO_ROWS  # (N, 3) [m]
+    velocities: FloatArray = NO_ROWS  # (N, 3) [m/s]
+    levers: FloatArray = NO_ROWS  # (N, 3) [m] offsets, turned
+    frames: FloatArray = NO_FRAMES  # (N, 3, 3) rotations of regions; start as ones
+    arms: FloatArray = NO_ROWS  # (nnz, 3) [m] turned
+    inverses: FloatArray = NO_FRAMES  # (N, 3, 3) [1/m^2]
+    directions: FloatArray = NO_ROWS  # (S, 3)
+    buffer: FloatArray = np.zeros((2, 0, 3))  # (2, N, 3)
 
 
 @kernel
@@ -136,6 +107,18 @@ def _weighted_sums(starts: IntArray, nodes: IntArray, weights: FloatArray, x: Fl
         out[i, 0], out[i, 1], out[i, 2] = a, b, c
 
 
+@inline_kernel
+def symmetric_cofactors(a: FloatArray) -> tuple[float, float, float, float, float, float, float]:
+    """Cofactors 00, 01, 02, 11, 12, 22 of a symmetric matrix ``(3, 3)``, and its determinant."""
+    c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2]
+    c01 = a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2]
+    c02 = a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]
+    c11 = a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2]
+    c12 = a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2]
+    c22 = a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1]
+    return c00, c01, c02, c11, c12, c22, a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
+
+
 @kernel
 def _rotate_frame(R: FloatArray, d: tuple[float, float, float], angle: float, work: FloatArray) -> None:
     """Turn R by a rotation vector d of its own frame, and keep it orthonormal."""
@@ -151,11 +134,11 @@ def _rotate_frame(R: FloatArray, d: tuple[float, float, float], angle: float, wo
         R[r, 1] = a * work[0, 1] + b * work[1, 1] + c * 2.0 * (y * z + w * x)
         R[r, 2] = a * work[0, 2] + b * work[1, 2] + c * (1.0 - 2.0 * (x * x + y * y))
     # Gram-Schmidt on the columns, so that rounding does not add up.
-    n = 1.0 / vector_length(R[0, 0], R[1, 0], R[2, 0])
+    n = 1.0 / norm((R[0, 0], R[1, 0], R[2, 0]))
     ax, ay, az = n * R[0, 0], n * R[1, 0], n * R[2, 0]
     t = ax * R[0, 1] + ay * R[1, 1] + az * R[2, 1]
     bx, by, bz = R[0, 1] - t * ax, R[1, 1] - t * ay, R[2, 1] - t * az
-    n = 1.0 / vector_length(bx, by, bz)
+    n = 1.0 / norm((bx, by, bz))
     bx, by, bz = n * bx, n * by, n * bz
     R[0, 0], R[1, 0], R[2, 0], R[0, 1], R[1, 1], R[2, 1] = ax, ay, az, bx, by, bz
     R[0, 2], R[1, 2], R[2, 2] = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
@@ -176,18 +159,12 @@ def _fit_rotation(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, in
             for c in range(3):
                 M[r, c] = (trace if r == c else 0.0) - 0.5 * (S[r, c] + S[c, r])
         # Inverse of M by cofactors; zero where it is not positive.
-        c00 = M[1, 1] * M[2, 2] - M[1, 2] * M[1, 2]
-        c01 = M[0, 2] * M[1, 2] - M[0, 1] * M[2, 2]
-        c02 = M[0, 1] * M[1, 2] - M[0, 2] * M[1, 1]
-        c22 = M[0, 0] * M[1, 1] - M[0, 1] * M[0, 1]
-        det = M[0, 0] * c00 + M[0, 1] * c01 + M[0, 2] * c02
+        c00, c01, c02, c11, c12, c22, det = symmetric_cofactors(M)
         total = M[0, 0] + M[1, 1] + M[2, 2]
         good = M[0, 0] > 0.0 and c22 > 0.0 and det > MIN_INERTIA_DETERMINANT * total * total * total
         scale = 1.0 / det if good else 0.0
         inverse[0, 0], inverse[0, 1], inverse[0, 2] = scale * c00, scale * c01, scale * c02
-        inverse[1, 1] = scale * (M[0, 0] * M[2, 2] - M[0, 2] * M[0, 2])
-        inverse[1, 2] = scale * (M[0, 1] * M[0, 2] - M[0, 0] * M[1, 2])
-        inverse[2, 2] = scale * c22
+        inverse[1, 1], inverse[1, 2], inverse[2, 2] = scale * c11, scale * c12, scale * c22
         inverse[1, 0], inverse[2, 0], inverse[2, 1] = inverse[0, 1], inverse[0, 2], inverse[1, 2]
         # Newton's step M^-1 b, or a short step along b; no longer than a radian.
         if good:
@@ -199,7 +176,7 @@ def _fit_rotation(A: FloatArray, R: FloatArray, S: FloatArray, M: FloatArray, in
         else:
             size = abs(S[0, 0]) + abs(S[1, 1]) + abs(S[2, 2]) + abs(bx) + abs(by) + abs(bz) + 1e-300
             d = (bx / size, by / size, bz / size)
-        angle = vector_length(d[0], d[1], d[2])
+        angle = norm(d)
         if angle < ROTATION_TOL:
             break
         s = min(1.0, 1.0 / angle)
@@ -235,18 +212,13 @@ def update_points(arrays: MuscleArrays, x: FloatArray) -> None:
                 half[r, c] = R[r, 0] * inverse[0, c] + R[r, 1] * inverse[1, c] + R[r, 2] * inverse[2, c]
         for r in range(3):
             for c in range(3):
-                out[r, c] = _row_product(half, r, R[c])
+                out[r, c] = dot(row3(half, r), row3(R, c))
         for e in range(first, last):
             for c in range(3):
-                arrays.arms[e, c] = _row_product(R, c, arrays.rest_arms[e])
+                arrays.arms[e, c] = dot(row3(R, c), row3(arrays.rest_arms, e))
         for c in range(3):
-            arrays.levers[i, c] = _row_product(R, c, arrays.offsets[i])
+            arrays.levers[i, c] = dot(row3(R, c), row3(arrays.offsets, i))
             arrays.points[i, c] += arrays.levers[i, c]
-
-
-@kernel
-def _row_product(R: FloatArray, r: int, v: FloatArray) -> float:
-    return R[r, 0] * v[0] + R[r, 1] * v[1] + R[r, 2] * v[2]
 
 
 @kernel
@@ -267,18 +239,13 @@ def gather_velocities(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> N
     for i in range(out.shape[0]):
         if arrays.turns[i] == 0:
             continue
-        lx, ly, lz = 0.0, 0.0, 0.0
+        # The region turns by omega = inverse sum of w r x v, and the lever with it.
+        spin = (0.0, 0.0, 0.0)
         for e in range(arrays.starts[i], arrays.starts[i + 1]):
-            j, w = arrays.nodes[e], arrays.shares[e]
-            rx, ry, rz = w * arrays.arms[e, 0], w * arrays.arms[e, 1], w * arrays.arms[e, 2]
-            lx += ry * v[j, 2] - rz * v[j, 1]
-            ly += rz * v[j, 0] - rx * v[j, 2]
-            lz += rx * v[j, 1] - ry * v[j, 0]
-        ox, oy, oz = _matrix_vector(arrays.inverses[i], lx, ly, lz)
-        q = arrays.levers[i]
-        out[i, 0] += oy * q[2] - oz * q[1]
-        out[i, 1] += oz * q[0] - ox * q[2]
-        out[i, 2] += ox * q[1] - oy * q[0]
+            spin = add3(spin, cross(scale3(arrays.shares[e], row3(arrays.arms, e)), row3(v, arrays.nodes[e])))
+        moved = cross(_matrix_vector(arrays.inverses[i], spin), row3(arrays.levers, i))
+        for c in range(3):
+            out[i, c] += moved[c]
     if arrays.mix.shape[0] > 0:
         held = arrays.buffer[0]
         for i in range(out.shape[0]):
@@ -287,12 +254,8 @@ def gather_velocities(arrays: MuscleArrays, v: FloatArray, out: FloatArray) -> N
 
 
 @kernel
-def _matrix_vector(m: FloatArray, x: float, y: float, z: float) -> tuple[float, float, float]:
-    return (
-        m[0, 0] * x + m[0, 1] * y + m[0, 2] * z,
-        m[1, 0] * x + m[1, 1] * y + m[1, 2] * z,
-        m[2, 0] * x + m[2, 1] * y + m[2, 2] * z,
-    )
+def _matrix_vector(m: FloatArray, v: Vector) -> Vector:
+    return dot(row3(m, 0), v), dot(row3(m, 1), v), dot(row3(m, 2), v)
 
 
 @kernel
@@ -303,22 +266,17 @@ def scatter_forces(arrays: MuscleArrays, f: FloatArray, out: FloatArray) -> None
         _multiply_rows(arrays.mix, f, arrays.buffer[1])
         forces = arrays.buffer[1]
     for i in range(forces.shape[0]):
-        fx, fy, fz = forces[i, 0], forces[i, 1], forces[i, 2]
-        turns, q = arrays.turns[i] != 0, arrays.levers[i]
-        ox, oy, oz = _matrix_vector(
-            arrays.inverses[i], q[1] * fz - q[2] * fy, q[2] * fx - q[0] * fz, q[0] * fy - q[1] * fx
-        )
+        # F_j = lambda_j f + w_j omega x R r_j, omega = inverse (R q x f)
+        force, turns = row3(forces, i), arrays.turns[i] != 0
+        omega = _matrix_vector(arrays.inverses[i], cross(row3(arrays.levers, i), force))
         for e in range(arrays.starts[i], arrays.starts[i + 1]):
             j, w = arrays.nodes[e], arrays.weights[e]
-            out[j, 0] += w * fx
-            out[j, 1] += w * fy
-            out[j, 2] += w * fz
+            for c in range(3):
+                out[j, c] += w * force[c]
             if turns:
-                w = arrays.shares[e]
-                rx, ry, rz = w * arrays.arms[e, 0], w * arrays.arms[e, 1], w * arrays.arms[e, 2]
-                out[j, 0] += oy * rz - oz * ry
-                out[j, 1] += oz * rx - ox * rz
-                out[j, 2] += ox * ry - oy * rx
+                part = cross(omega, scale3(arrays.shares[e], row3(arrays.arms, e)))
+                for c in range(3):
+                    out[j, c] += part[c]
 
 
 @kernel
@@ -351,7 +309,7 @@ def evaluate_segments(
         dy = arrays.points[j, 1] - arrays.points[i, 1]
         dz = arrays.points[j, 2] - arrays.points[i, 2]
         # (77): direction and length of the segment; a segment without length keeps its last direction
-        length = vector_length(dx, dy, dz)
+        length = norm((dx, dy, dz))
         e = arrays.directions[s]
         if length > MIN_SEGMENT_RATIO * arrays.rest[s]:
             e[0], e[1], e[2] = dx / length, dy / length, dz / length

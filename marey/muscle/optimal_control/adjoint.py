@@ -244,7 +244,10 @@ class ControlSearch:
         return (cost if np.isfinite(cost) else np.inf), controls, states
 
     def note(self, cost: float) -> bool:
-        """Keep the cost of an iteration; whether to go on."""
+        """Keep the cost of an iteration; whether to go on. An infinite one cannot be run."""
+        if not np.isfinite(cost):
+            self.status = SolveStatus.NOT_FINITE
+            return False
         self.history = [*(self.history or []), cost]
         if self.on_iteration is not None and self.on_iteration(self.iterations, cost) is False:
             self.status = SolveStatus.STOPPED
@@ -350,9 +353,6 @@ def minimise_gauss_newton(search: ControlSearch) -> None:
         raise InputError(f"{search.unknowns.size} unknowns are too many for Gauss-Newton", "Use knots, or 'lbfgs'")
     ends, damping = search.ends(), FIRST_DAMPING
     cost, controls, states = search.run(search.unknowns)
-    if not np.isfinite(cost):
-        search.status = SolveStatus.NOT_FINITE
-        return
     if not search.note(cost):
         return
     for _ in range(search.max_iterations):

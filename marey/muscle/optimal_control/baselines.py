@@ -47,9 +47,6 @@ def minimise_ilqr(search: ControlSearch) -> None:
             "Use 'gauss-newton' or 'lbfgs'",
         )
     cost, controls, states = search.run(search.unknowns)
-    if not np.isfinite(cost):
-        search.status = SolveStatus.NOT_FINITE
-        return
     if not search.note(cost):
         return
     damping, m, s = FIRST_DAMPING, problem.system.num_states, problem.system.num_controls
@@ -159,17 +156,24 @@ def minimise_lbfgs(search: ControlSearch, checkpoints: int | None = None) -> Non
         )
 
     def cost(z: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = _cost_and_gradient(search, _join_halves(z, split), checkpoints)
+        unknowns, problem = _join_halves(z, split), search.problem
+        value, slope = INFEASIBLE_COST, np.zeros_like(unknowns)
+        search.evaluations += 1
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = compute_adjoint_gradient(problem, problem.controls(unknowns), checkpoints=checkpoints)
+            by_unknowns = np.asarray(problem.basis.T @ found.by_controls).ravel()
+            if np.isfinite(found.cost) and np.isfinite(by_unknowns).all():
+                value, slope = min(found.cost, INFEASIBLE_COST), by_unknowns
+        except ConvergenceError as error:
+            search.trouble = f" ({error})"
         if not split:
             return value, slope
-        weight = search.problem.sparse
+        weight = problem.sparse
         return value + weight * float(z.sum()), np.concatenate([slope + weight, weight - slope])
 
     first = cost(start)[0]
-    if first >= INFEASIBLE_COST:
-        search.status = SolveStatus.NOT_FINITE
-        return
-    if not search.note(first):
+    if not search.note(first if first < INFEASIBLE_COST else np.inf):
         return
 
     def each(intermediate_result: Any) -> None:
@@ -202,20 +206,3 @@ def minimise_lbfgs(search: ControlSearch, checkpoints: int | None = None) -> Non
 
 def _join_halves(z: FloatArray, split: bool) -> FloatArray:
     return z[: z.size // 2] - z[z.size // 2 :] if split else z
-
-
-def _cost_and_gradient(
-    search: ControlSearch, unknowns: FloatArray, checkpoints: int | None
-) -> tuple[float, FloatArray]:
-    search.evaluations += 1
-    problem = search.problem
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = compute_adjoint_gradient(problem, problem.controls(unknowns), checkpoints=checkpoints)
-    except ConvergenceError as error:
-        search.trouble = f" ({error})"
-        return INFEASIBLE_COST, np.zeros_like(unknowns)
-    slope = np.asarray(problem.basis.T @ found.by_controls).ravel()
-    if not np.isfinite(found.cost) or not np.isfinite(slope).all():
-        return INFEASIBLE_COST, np.zeros_like(unknowns)
-    return min(found.cost, INFEASIBLE_COST), slope

@@ -1,25 +1,26 @@
-"""Coordinates in which a soft body is solved, and one step of backward Euler in them.
+"""Coordinates in which a soft body is solved: free nodes and joint angles; bones carry the other nodes.
 
-The step is solved by Newton's method, and its derivative uses the same matrix. The positions at which blocks of the
-body and of its segments add into that matrix are found once.
+The positions at which blocks of the body and of its segments add into the matrix of a step are found once. Compiled
+functions give the points carried by a chain of hinges and their derivatives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from marey.base import ConvergenceError, FloatArray, IntArray
-from marey.muscle.optimal_control.segments import add_segment_blocks, add_volume_blocks
+from marey.base import ConvergenceError, FloatArray, InputError, IntArray, kernel
+from marey.muscle.body.linear_system import FREE
+from marey.muscle.optimal_control.segments import add_segment_blocks, add_volume_blocks, project_border_blocks
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-    from marey.muscle.elastic.assembly import ElasticModel
+    from marey.muscle.body.bones import AttachedBones
+    from marey.muscle.body.soft_body import ElasticModel
     from marey.muscle.optimal_control.segments import WeightedSegments
 
 
@@ -31,8 +32,13 @@ class StepPattern:
         starts, columns = (np.asarray(a, dtype=np.int64) for a in elastic.blocks[:2])
         own = np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * num_nodes + columns
         self._has_rises = bool(np.any(elastic.rise_stiffness))
-        rises = _pair_keys(starts, columns, num_nodes) if self._has_rises else np.zeros(0, dtype=np.int64)
-        lags = _pair_keys(segments.starts, segments.nodes, num_nodes)
+        # Numbers row * V + column of all ordered pairs of members of each group: volumes of nodes, then segments.
+        groups = [columns[a:b] for a, b in pairwise(starts)] if self._has_rises else []
+        members = [segments.nodes[a:b] for a, b in pairwise(segments.starts)]
+        rises, lags = (
+            np.concatenate([np.zeros(0, np.int64), *((part[:, None] * num_nodes + part).ravel() for part in parts)])
+            for parts in (groups, members)
+        )
         diagonal = np.arange(num_nodes) * (num_nodes + 1)
         keys = np.unique(np.concatenate([own, rises, lags, diagonal]))
         self.rows, self.columns = np.divmod(keys, num_nodes)  # of each block
@@ -54,17 +60,8 @@ class StepPattern:
         return values
 
 
-def _pair_keys(starts: IntArray, members: IntArray, num_nodes: int) -> IntArray:
-    """Numbers ``row * V + column`` of all ordered pairs of members of each group, group by group."""
-    parts = [members[a:b] for a, b in pairwise(starts)]
-    keys = [(part[:, None] * num_nodes + part[None, :]).ravel() for part in parts]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *keys])
-
-
 class FreeNodeMatrix:
-    """The part of a pattern between free nodes, ready to be factored: dense where it is small."""
-
-    DENSE = 700  # [unknowns] up to here dense factors were faster
+    """The part of a pattern between free nodes, ready to be factored."""
 
     def __init__(self, pattern: StepPattern, free: IntArray, num_nodes: int) -> None:
         place = np.full(num_nodes, -1, dtype=np.int64)
@@ -93,114 +90,8 @@ class FreeNodeMatrix:
         data = values[self._kept].ravel()[self._order]
         return csc_array((data, self._indices, self._starts), shape=(self.size, self.size))
 
-    def best(self, values: FloatArray) -> FloatArray | csc_array[np.float64]:
-        """Dense where it is small, else sparse."""
-        return self.dense(values) if self.size <= self.DENSE else self.sparse(values)
-
 
 LinearSolver = Callable[[FloatArray, bool], FloatArray]  # of one column or many, with a matrix or with its transpose
-
-
-class JointForces:
-    """Forces of joints on the coordinates, and minus their derivatives."""
-
-    def __init__(self, size: int) -> None:
-        self.values: FloatArray = np.zeros(size)
-        self.stiffness: FloatArray = np.zeros(size)  # by the coordinates, of each its own
-        self.drag: FloatArray = np.zeros(size)  # by the coordinates before the step
-
-
-class GeneralisedCoordinates(Protocol):
-    """Positions of all points as a smooth function of fewer coordinates."""
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates."""
-        ...
-
-    @property
-    def num_angles(self) -> int:
-        """Number of coordinates that are joint angles: the last ones; they end the state too."""
-        ...
-
-    def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
-        """Coordinates of points ``(V, 3)`` that the chart can reach."""
-        ...
-
-    def positions(self, z: FloatArray, x: FloatArray) -> FloatArray:
-        """Points ``(V, 3)``; those that nothing moves stay as in ``x``."""
-        ...
-
-    def ahead(self, z: FloatArray, x: FloatArray, v: FloatArray, dt: float) -> FloatArray:
-        """Coordinates after a step if all goes on from points ``x`` with velocities ``v`` ``(V, 3)``."""
-        ...
-
-    def lift(self, z: FloatArray, d: FloatArray) -> FloatArray:
-        """Changes of points ``(3V, ...)`` for changes of coordinates ``(size, ...)``."""
-        ...
-
-    def drop(self, z: FloatArray, f: FloatArray) -> FloatArray:
-        """Forces on coordinates ``(size, ...)`` of forces on points ``(3V, ...)``: the transpose of :meth:`lift`."""
-        ...
-
-    def factor(
-        self, z: FloatArray, values: FloatArray, forces: FloatArray, joints: JointForces, *, exact: bool
-    ) -> LinearSolver:
-        """Solver with the blocks of the pattern in coordinates, the joints, and the chart's curvature times forces.
-
-        Without ``exact`` the curvature has no negative eigenvalue.
-        """
-        ...
-
-    def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
-        """What limits and dampers of joints do."""
-        ...
-
-
-class NodeCoordinates:
-    """Free nodes move, held ones do not."""
-
-    num_angles = 0
-
-    def __init__(self, pattern: StepPattern, is_free: ArrayLike) -> None:
-        self.free: IntArray = np.flatnonzero(np.asarray(is_free))
-        self.size = 3 * self.free.size
-        self._shape = (len(np.asarray(is_free)), 3)
-        self._matrix = FreeNodeMatrix(pattern, self.free, self._shape[0])
-
-    def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
-        """Positions of the free nodes."""
-        return x[self.free].ravel()
-
-    def positions(self, z: FloatArray, x: FloatArray) -> FloatArray:
-        """All nodes ``(V, 3)``."""
-        found = x.copy()
-        found[self.free] = z.reshape(-1, 3)
-        return found
-
-    def ahead(self, z: FloatArray, x: FloatArray, v: FloatArray, dt: float) -> FloatArray:
-        """Free nodes go straight on."""
-        return (x + dt * v)[self.free].ravel()
-
-    def lift(self, z: FloatArray, d: FloatArray) -> FloatArray:
-        """Held nodes do not change."""
-        found = np.zeros((*self._shape, *d.shape[1:]))
-        found[self.free] = d.reshape(-1, 3, *d.shape[1:])
-        return found.reshape(-1, *d.shape[1:])
-
-    def drop(self, z: FloatArray, f: FloatArray) -> FloatArray:
-        """Forces on the free nodes."""
-        return f.reshape(*self._shape, *f.shape[1:])[self.free].reshape(-1, *f.shape[1:])
-
-    def factor(
-        self, z: FloatArray, values: FloatArray, forces: FloatArray, joints: JointForces, *, exact: bool
-    ) -> LinearSolver:
-        """Solver with the blocks between free nodes."""
-        return factorise(self._matrix.best(values))
-
-    def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
-        """There are none."""
-        return JointForces(self.size)
 
 
 def factorise(matrix: FloatArray | csc_array[np.float64]) -> LinearSolver:
@@ -218,180 +109,223 @@ def factorise(matrix: FloatArray | csc_array[np.float64]) -> LinearSolver:
     return lambda b, transposed: np.asarray(cast(Any, parts).solve(b, "T" if transposed else "N"))
 
 
-RESIDUAL_TOL = 1e-11  # [-] of the forces in play: what is left over after a step
-ACCEPTED_RESIDUAL = 1e-8  # [-] where rounding ends the descent earlier
-MAX_NEWTON = 40
-MIN_STEP_FRACTION = 2.0**-20  # [-] of a step downhill
-SUFFICIENT_DECREASE = 0.5  # [-] of what was left over before a Newton step
-REUSE_DECREASE = 0.1  # [-] of what was left over, for another step with the same matrix
-REFERENCE_ACCELERATION = (
-    1.0  # [m/s²] forces are counted as in play from this acceleration on; a body at rest has only rounding
-)
+def make_bordered_solver(solve: LinearSolver, right: FloatArray, below: FloatArray, corner: FloatArray) -> LinearSolver:
+    """Solver with a matrix that has a few more rows and columns than one that can be solved."""
+    reach, back = solve(right, False), solve(np.ascontiguousarray(below.T), True)
+    schur = np.linalg.inv(corner - below @ reach)
 
-_Iterate = tuple[FloatArray, FloatArray, float]  # coordinates, what is left over, size of the forces in play
+    def solved(b: FloatArray, transposed: bool) -> FloatArray:
+        n = right.shape[0]
+        inner = solve(b[:n], transposed)
+        if transposed:
+            outer = schur.T @ (b[n:] - right.T @ inner)
+            return np.concatenate([inner - back @ outer, outer])
+        outer = schur @ (b[n:] - below @ inner)
+        return np.concatenate([inner - reach @ outer, outer])
 
-
-class StepSlopes(NamedTuple):
-    """Derivatives of the equations of a step at its end."""
-
-    matrix: FloatArray  # (B, 3, 3) blocks of the pattern: inertia, stiffness, drag
-    drag: Callable[[FloatArray, bool], FloatArray]  # times changes of velocity (3V, n), or transposed
-    by_control: FloatArray  # (3V, s) of the forces
+    return solved
 
 
-class DynamicSystem(Protocol):
-    """Masses and forces of a controlled system in its coordinates."""
+class JointForces:
+    """Forces of joints on the coordinates, and minus their derivatives."""
 
-    @property
-    def masses(self) -> FloatArray:
-        """Mass of each component ``(3V,)`` [kg]."""
-        ...
-
-    @property
-    def chart(self) -> GeneralisedCoordinates:
-        """Coordinates."""
-        ...
-
-    @property
-    def dt(self) -> float:
-        """Step [s]."""
-        ...
-
-    def forces(self, x: FloatArray, v: FloatArray, a: FloatArray, /) -> FloatArray:
-        """Forces ``(3V,)`` [N]."""
-        ...
-
-    def matrix(self, x: FloatArray, v: FloatArray, a: FloatArray, /, *, exact: bool) -> FloatArray:
-        """Blocks of inertia, stiffness and drag; without ``exact`` they have no negative eigenvalue."""
-        ...
-
-    def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray, /) -> StepSlopes:
-        """All derivatives."""
-        ...
+    def __init__(self, size: int) -> None:
+        self.values: FloatArray = np.zeros(size)
+        self.stiffness: FloatArray = np.zeros(size)  # by the coordinates, of each its own
+        self.drag: FloatArray = np.zeros(size)  # by the coordinates before the step
 
 
-class NewtonStep:
-    r"""The equations of one step, :math:`P^T(M(v^+ - v)/\Delta t - f(x^+, v^+, a)) = 0` with :math:`x^+ = x(z)`."""
+class HingeChain(NamedTuple):
+    """Hinges, parents first, and the points that bones carry; a ball joint is three hinges."""
 
-    def __init__(self, system: DynamicSystem, x: FloatArray, v: FloatArray, angles: FloatArray, a: FloatArray) -> None:
-        self.system, self.x, self.v, self.a = system, x, v, a
-        self.before = system.chart.coordinates(x, angles)
+    bones: IntArray  # (H,) bone of each hinge
+    axes: FloatArray  # (H, 3) at rest
+    origins: FloatArray  # (H, 3) [m] at rest
+    moves: FloatArray  # (B, H) one where a hinge moves a bone
+    owners: IntArray  # (C,) bone of each point
+    points: FloatArray  # (C, 3) [m] at rest
 
-    def ends(self, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Positions and velocities ``(V, 3)`` at the end of the step."""
-        x = self.system.chart.positions(z, self.x)
-        return x, (x - self.x) / self.system.dt
 
-    def unbalanced_forces(self, z: FloatArray) -> tuple[FloatArray, float]:
-        """Forces ``(3V,)`` [N] that are still open at the points, and the size of those in play."""
-        x, v = self.ends(z)
-        masses, dt = self.system.masses, self.system.dt
-        forces = self.system.forces(x, v, self.a)
-        scale = np.linalg.norm(masses * v.ravel()) / dt + np.linalg.norm(masses * self.v.ravel()) / dt
-        return masses * (v - self.v).ravel() / dt - forces, float(scale + np.linalg.norm(forces))
+@kernel
+def pose_chain(chain: HingeChain, angles: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Carried points ``(C, 3)``, their derivative ``(C, 3, H)`` and the axes of hinges ``(H, 3)``, in the world."""
+    num, hinges, count = chain.moves.shape[0], len(chain.bones), len(chain.owners)
+    rotations, shifts, one = np.zeros((num, 3, 3)), np.zeros((num, 3)), np.empty((3, 3))
+    for k in range(num):
+        for i in range(3):
+            rotations[k, i, i] = 1.0
+    axes, origins = np.empty((hinges, 3)), np.empty((hinges, 3))
+    # Parents first: a hinge turns all bones that hang on it.
+    for h in range(hinges):
+        k = chain.bones[h]
+        axes[h] = rotations[k] @ chain.axes[h]
+        origins[h] = rotations[k] @ chain.origins[h] + shifts[k]
+        # The rotation of the hinge about its axis at rest.
+        axis, c, s = chain.axes[h], np.cos(angles[h]), np.sin(angles[h])
+        for i in range(3):
+            for j in range(3):
+                one[i, j] = (1.0 - c) * axis[i] * axis[j] + (c if i == j else 0.0)
+        one[0, 1] -= s * axis[2]
+        one[0, 2] += s * axis[1]
+        one[1, 0] += s * axis[2]
+        one[1, 2] -= s * axis[0]
+        one[2, 0] -= s * axis[1]
+        one[2, 1] += s * axis[0]
+        turned = rotations[k] @ one
+        shift = origins[h] - turned @ chain.origins[h]
+        for b in range(num):
+            if chain.moves[b, h] > 0.0:
+                rotations[b] = turned
+                shifts[b] = shift
+    # Carried points, and the cross products of axes and arms.
+    points, J = np.empty((count, 3)), np.zeros((count, 3, hinges))
+    for p in range(count):
+        b = chain.owners[p]
+        for i in range(3):
+            points[p, i] = shifts[b, i]
+            for j in range(3):
+                points[p, i] += rotations[b, i, j] * chain.points[p, j]
+        for h in range(hinges):
+            if chain.moves[b, h] > 0.0:
+                x, y, z = points[p, 0] - origins[h, 0], points[p, 1] - origins[h, 1], points[p, 2] - origins[h, 2]
+                J[p, 0, h] = axes[h, 1] * z - axes[h, 2] * y
+                J[p, 1, h] = axes[h, 2] * x - axes[h, 0] * z
+                J[p, 2, h] = axes[h, 0] * y - axes[h, 1] * x
+    return points, J, axes
 
-    def residual(self, z: FloatArray) -> tuple[FloatArray, float]:
-        """What is left over ``(size,)``, and the size of the forces in play."""
-        chart = self.system.chart
-        rest, scale = self.unbalanced_forces(z)
-        joints = chart.joints(z, self.before, self.system.dt)
-        return chart.drop(z, rest) - joints.values, scale + REFERENCE_ACCELERATION * float(
-            np.linalg.norm(self.system.masses)
+
+class GeneralisedCoordinates:
+    """Free nodes, then angles of hinges; carried points follow their bones, held ones stay."""
+
+    DENSE = 700  # [unknowns] up to here dense factors were faster
+
+    def __init__(self, pattern: StepPattern, carriers: IntArray, rest: FloatArray, bones: AttachedBones) -> None:
+        # A ball joint turns about the axes of the world in turn: three hinges.
+        owners: list[int] = []
+        axes: list[FloatArray] = []
+        ends: list[tuple[float, float]] = []
+        given = bones.given.bones
+        for k, bone in enumerate(given):
+            if bone.kind == "free":
+                raise InputError(f"bone '{bone.name}' is free", "Control knows hinges, ball joints and fixed bones")
+            own = [np.asarray(bone.axis, dtype=np.float64)] if bone.kind == "hinge" else list(np.eye(3))
+            own = [] if bone.kind == "fixed" else own
+            limits = bone.limits if bone.kind == "hinge" and bone.limits is not None else (-np.inf, np.inf)
+            owners, axes, ends = owners + [k] * len(own), axes + own, ends + [limits] * len(own)
+        moves = np.zeros((len(given), len(owners)))
+        for k, parent in enumerate(bones.parents):
+            moves[k] = moves[parent] if parent >= 0 else 0.0
+            moves[k, np.asarray(owners, dtype=np.int64) == k] = 1.0
+        origins = np.array([given[k].origin for k in owners]).reshape(-1, 3)
+        self._lower, self._upper = np.array(ends, dtype=np.float64).reshape(-1, 2).T  # (H,) [rad]
+        self.free: IntArray = np.flatnonzero(carriers == FREE)
+        self.carried: IntArray = np.flatnonzero(carriers >= 0)
+        self.owners: IntArray = carriers[self.carried]
+        self.num_angles = len(owners)
+        self.size = 3 * self.free.size + self.num_angles
+        self._shape = rest.shape
+        self._stiffness, self._damping = bones.given.limit_stiffness, bones.given.joint_damping
+        self._matrix = FreeNodeMatrix(pattern, self.free, len(rest))
+        self._pairs = (pattern.rows, pattern.columns)
+        # Place of each point among the free and among the carried ones; -1 where it is not there.
+        self._free_places, self._carried_places = np.full((2, len(rest)), -1, dtype=np.int64)
+        self._free_places[self.free] = np.arange(self.free.size)
+        self._carried_places[self.carried] = np.arange(self.carried.size)
+        self._chain = HingeChain(
+            np.array(owners, dtype=np.int64),
+            np.array(axes).reshape(-1, 3),
+            origins,
+            moves,
+            self.owners,
+            rest[self.carried],
         )
+        self._last: tuple[bytes, FloatArray, FloatArray, FloatArray] | None = None
 
-    def factor(self, z: FloatArray, blocks: FloatArray, *, exact: bool = True) -> LinearSolver:
-        """Solver with the derivative of the residual by the coordinates, or with its transpose."""
-        chart = self.system.chart
-        forces = self.unbalanced_forces(z)[0].reshape(-1, 3) if chart.num_angles else np.zeros((0, 3))
-        return chart.factor(z, blocks, forces, chart.joints(z, self.before, self.system.dt), exact=exact)
+    def coordinates(self, x: FloatArray, angles: FloatArray) -> FloatArray:
+        """Free nodes, then angles."""
+        return np.concatenate([x[self.free].ravel(), angles])
 
-    def solve(self, t: int) -> FloatArray:
-        """Coordinates at the end of the step.
+    def positions(self, z: FloatArray, x: FloatArray) -> FloatArray:
+        """All points; held ones as in ``x``."""
+        found = x.copy()
+        found[self.free] = z[: 3 * self.free.size].reshape(-1, 3)
+        found[self.carried] = self._pose(z)[0]
+        return found
 
-        Raises:
-            ConvergenceError: Newton's method did not settle: the step is too long for what happens in it.
+    def ahead(self, z: FloatArray, x: FloatArray, v: FloatArray, dt: float) -> FloatArray:
+        """Coordinates after a step in which free nodes go straight on, joints turn as fast as their points go."""
+        straight = (x + dt * v)[self.free].ravel()
+        if not self.num_angles:
+            return straight
+        J = self._pose(z)[1].reshape(-1, self.num_angles)
+        rates = np.asarray(np.linalg.lstsq(J, v[self.carried].ravel(), rcond=None)[0], dtype=np.float64)
+        return np.concatenate([straight, z[z.size - self.num_angles :] + dt * rates])
+
+    def lift(self, z: FloatArray, d: FloatArray) -> FloatArray:
+        """Changes of points ``(3V, ...)`` for changes of coordinates ``(size, ...)``."""
+        first = 3 * self.free.size
+        found = np.zeros((*self._shape, *d.shape[1:]))
+        found[self.free] = d[:first].reshape(-1, 3, *d.shape[1:])
+        if self.num_angles:
+            found[self.carried] = np.tensordot(self._pose(z)[1], d[first:], axes=1)
+        return found.reshape(-1, *d.shape[1:])
+
+    def drop(self, z: FloatArray, f: FloatArray) -> FloatArray:
+        """Forces on free nodes and torques of joints ``(size, ...)``: the transpose of :meth:`lift`."""
+        each = f.reshape(*self._shape, *f.shape[1:])
+        on_nodes = each[self.free].reshape(-1, *f.shape[1:])
+        if not self.num_angles:
+            return on_nodes
+        torques = np.tensordot(self._pose(z)[1], each[self.carried], axes=([0, 1], [0, 1]))
+        return np.concatenate([on_nodes, torques])
+
+    def factor(
+        self, z: FloatArray, values: FloatArray, forces: FloatArray, joints: JointForces, *, exact: bool
+    ) -> LinearSolver:
+        """Solver for free nodes and angles: the angles border the matrix of the free nodes.
+
+        Without ``exact`` the curvature of the carried points times ``forces`` has no negative eigenvalue.
         """
-        # Begin where all went on as before, or where it is if that is nearer.
-        ahead = self.system.chart.ahead(self.before, self.x, self.v, self.system.dt)
-        there, here = (float(np.linalg.norm(self.residual(z)[0])) for z in (ahead, self.before))
-        z = ahead if there <= here else self.before
-        rest, scale = self.residual(z)
-        for _ in range(MAX_NEWTON):
-            if float(np.linalg.norm(rest)) <= RESIDUAL_TOL * scale:
-                return z
-            moved = self._full_newton_step(z, rest) or self._descent_step(z, rest)
-            if moved is None:
-                break
-            z, rest, scale = moved
-        left = float(np.linalg.norm(rest)) / scale
-        if left <= ACCEPTED_RESIDUAL:
-            return z
-        raise ConvergenceError(f"step {t} of the soft body did not settle: {left:.2e} of the forces is left", report=z)
+        small = self._matrix.size <= self.DENSE
+        inner = factorise(self._matrix.dense(values) if small else self._matrix.sparse(values))
+        if not self.num_angles:
+            return inner
+        J, curve = self._pose(z)[1], self.curvature(z, forces[self.carried])
+        right, below, corner = project_border_blocks(values, *self._pairs, self._free_places, self._carried_places, J)
+        if not exact:
+            bends, vectors = np.linalg.eigh(curve)
+            curve = (vectors * np.maximum(bends, 0.0)) @ vectors.T
+        corner += curve + np.diag(joints.stiffness[3 * self.free.size :])
+        return make_bordered_solver(inner, right, below, corner)
 
-    def _full_newton_step(self, z: FloatArray, rest: FloatArray) -> _Iterate | None:
-        """A whole Newton step with the exact matrix, if it goes downhill and leaves much less over.
+    def curvature(self, z: FloatArray, forces: FloatArray) -> FloatArray:
+        """Second derivative of the carried points by angles, times forces ``(C, 3)``: ``(H, H)``."""
+        _, J, axes = self._pose(z)
+        found = np.zeros((self.num_angles, self.num_angles))
+        for j in range(self.num_angles):
+            turned = np.cross(axes[None, : j + 1], J[:, None, :, j])  # hinges before j turn its columns
+            above = self._chain.moves[self._chain.bones[j], : j + 1]
+            found[: j + 1, j] = above * np.einsum("chi,ci->h", turned, forces)
+        return found + np.triu(found, 1).T
 
-        The matrix is reused as long as each further step reduces the residual tenfold. Shorter steps are no
-        good: they creep where the energy is curved down (19 iterations instead of more than 40 for a beam that falls).
-        """
-        solve = self.factor(z, self.system.matrix(*self.ends(z), self.a, exact=True), exact=True)
-        d = -solve(rest, False)
-        left, scale = self.residual(z + d)
-        if float(d @ rest) >= 0.0 or not np.linalg.norm(left) <= SUFFICIENT_DECREASE * np.linalg.norm(rest):
-            return None
-        z = z + d
-        while np.linalg.norm(left) > RESIDUAL_TOL * scale:
-            further = z - solve(left, False)
-            new, new_scale = self.residual(further)
-            if not np.linalg.norm(new) <= REUSE_DECREASE * np.linalg.norm(left):
-                break
-            z, left, scale = further, new, new_scale
-        return z, left, scale
+    def joints(self, z: FloatArray, before: FloatArray, dt: float) -> JointForces:
+        """Springs beyond the limits, dampers everywhere."""
+        found = JointForces(self.size)
+        first = 3 * self.free.size
+        angles, rate = z[first:], self._damping / dt
+        over, under = angles - self._upper, angles - self._lower
+        beyond = np.maximum(over, 0.0) + np.minimum(under, 0.0)
+        found.values[first:] = -self._stiffness * beyond - rate * (angles - before[first:])
+        found.stiffness[first:] = self._stiffness * ((over > 0.0) | (under < 0.0)) + rate
+        found.drag[first:] = -rate
+        return found
 
-    def _descent_step(self, z: FloatArray, rest: FloatArray) -> _Iterate | None:
-        """A step that goes downhill for sure, not so long that it climbs again."""
-        blocks = self.system.matrix(*self.ends(z), self.a, exact=False)
-        d = -self.factor(z, blocks, exact=False)(rest, False)
-        slope, share = float(d @ rest), 1.0
-        while share >= MIN_STEP_FRACTION and slope < 0.0:
-            left, scale = self.residual(z + share * d)
-            if np.isfinite(left).all() and float(d @ left) <= -SUFFICIENT_DECREASE * slope:
-                return z + share * d, left, scale
-            share *= 0.5
-        return None
-
-
-class StepDerivative:
-    """Derivative of a solved step, forwards and transposed, by one factorisation."""
-
-    def __init__(self, step: NewtonStep, z: FloatArray) -> None:
-        self.system, self.z = step.system, z
-        self.slopes = step.system.slopes(*step.ends(z), step.a)
-        self.joints = step.system.chart.joints(z, step.before, step.system.dt)
-        self.solve = step.factor(z, self.slopes.matrix)
-
-    def transposed_products(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Transposed products: by state ``(m,)`` and by control ``(s,)``."""
-        chart, masses, h = self.system.chart, self.system.masses, self.system.dt
-        n, angles = masses.size, chart.num_angles
-        ends = chart.drop(self.z, r[:n] + r[n : 2 * n] / h)
-        ends[ends.size - angles :] += r[2 * n :]
-        w = self.solve(ends, True)
-        on_points = chart.lift(self.z, w)
-        drag = self.slopes.drag(on_points[:, None], True)[:, 0]
-        by_x = masses / h**2 * on_points + drag / h - r[n : 2 * n] / h
-        by_angles = -(self.joints.drag * w)[w.size - angles :]
-        return np.concatenate([by_x, masses / h * on_points, by_angles]), self.slopes.by_control.T @ on_points
-
-    def products(self, dq: FloatArray, da: FloatArray) -> FloatArray:
-        """Changes of the next state ``(m, k)`` for changes of state ``(m, k)`` and of control ``(s, k)``."""
-        chart, masses, h = self.system.chart, self.system.masses, self.system.dt
-        n, angles = masses.size, chart.num_angles
-        dx, dv = dq[:n], dq[n : 2 * n]
-        push = (masses / h)[:, None] * (dx / h + dv) + self.slopes.drag(dx, False) / h + self.slopes.by_control @ da
-        right = chart.drop(self.z, push)
-        first = right.shape[0] - angles
-        right[first:] -= self.joints.drag[first:, None] * dq[2 * n :]
-        dz = self.solve(right, False)
-        ahead = chart.lift(self.z, dz)
-        return np.concatenate([ahead, (ahead - dx) / h, dz[first:]])
+    def _pose(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Carried points ``(C, 3)``, their derivative ``(C, 3, H)`` and axes of hinges ``(H, 3)``, now."""
+        if not self.num_angles:
+            return self._chain.points, np.zeros((len(self.carried), 3, 0)), self._chain.axes
+        angles = np.ascontiguousarray(z[z.size - self.num_angles :])
+        key = angles.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = (key, *pose_chain(self._chain, angles))
+        return self._last[1:]

@@ -3,102 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
+from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
+from marey.muscle.optimal_control.segments import (
+    add_segment_forces,
+    differentiate_segments,
+    make_pair_segments,
+    multiply_segment_blocks,
+)
 
-MIN_LENGTH_M = 1e-9  # [m] a shorter spring has no direction and no force
-
-
-class ParticleSprings(NamedTuple):
-    """Damped springs between particles."""
-
-    pairs: IntArray  # (S, 2)
-    rest: FloatArray  # (S,) [m]
-    stiffness: FloatArray  # (S,) [N/m]
-    damping: FloatArray  # (S,) [N s/m]
-
-
-@kernel
-def compute_spring_forces(springs: ParticleSprings, x: FloatArray, v: FloatArray) -> FloatArray:
-    """Forces of springs and their dampers on particles ``(V, D)`` at positions and velocities."""
-    forces = np.zeros_like(x)
-    dim = x.shape[1]
-    for s in range(springs.pairs.shape[0]):
-        a, b = springs.pairs[s]
-        square, dot = 0.0, 0.0
-        for i in range(dim):
-            e = x[a, i] - x[b, i]
-            square += e * e
-            dot += e * (v[a, i] - v[b, i])
-        length = np.sqrt(square)
-        if length < MIN_LENGTH_M:
-            continue
-        stretch = length - springs.rest[s]
-        pull = -(springs.stiffness[s] * stretch + springs.damping[s] * dot / length) / length
-        for i in range(dim):
-            f = pull * (x[a, i] - x[b, i])
-            forces[a, i] += f
-            forces[b, i] -= f
-    return forces
-
-
-@kernel
-def compute_spring_tangents(springs: ParticleSprings, x: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""Blocks :math:`\partial f_a/\partial x_a` and :math:`\partial f_a/\partial v_a` per spring, ``(S, D, D)``.
-
-    With unit vector h, :math:`H = (I - hh^T)/l` and T the tension, the blocks of [Engell2012]_ §27 are
-    :math:`-h(kh^T + c\,\Delta v^T H) - TH` and :math:`-c\,hh^T`. The force on b and the columns of b have the opposite
-    sign.
-    """
-    num, dim = springs.pairs.shape[0], x.shape[1]
-    in_x, in_v = np.zeros((num, dim, dim)), np.zeros((num, dim, dim))
-    h, across = np.zeros(dim), np.zeros(dim)
-    for s in range(num):
-        a, b = springs.pairs[s]
-        k, c = springs.stiffness[s], springs.damping[s]
-        length = 0.0
-        for i in range(dim):
-            h[i] = x[a, i] - x[b, i]
-            length += h[i] * h[i]
-        length = np.sqrt(length)
-        if length < MIN_LENGTH_M:
-            continue
-        # The rate of the length, and H times the difference of velocities.
-        rate = 0.0
-        for i in range(dim):
-            h[i] /= length
-            rate += h[i] * (v[a, i] - v[b, i])
-        for i in range(dim):
-            across[i] = (v[a, i] - v[b, i] - rate * h[i]) / length
-        tension = k * (length - springs.rest[s]) + c * rate
-        for i in range(dim):
-            for j in range(dim):
-                side = ((1.0 if i == j else 0.0) - h[i] * h[j]) / length
-                in_x[s, i, j] = -h[i] * (k * h[j] + c * across[j]) - tension * side
-                in_v[s, i, j] = -c * h[i] * h[j]
-    return in_x, in_v
-
-
-@kernel
-def multiply_spring_blocks(pairs: IntArray, blocks: FloatArray, d: FloatArray, transposed: bool) -> FloatArray:
-    """Blocks of springs, or their transposes, times n changes of particles at once ``(V, D, n)``."""
-    out = np.zeros_like(d)
-    dim, num = d.shape[1], d.shape[2]
-    for s in range(pairs.shape[0]):
-        a, b = pairs[s]
-        for i in range(dim):
-            for j in range(dim):
-                entry = blocks[s, j, i] if transposed else blocks[s, i, j]
-                for n in range(num):
-                    change = entry * (d[a, j, n] - d[b, j, n])
-                    out[a, i, n] += change
-                    out[b, i, n] -= change
-    return out
-
+if TYPE_CHECKING:
+    from marey.muscle.optimal_control.segments import WeightedSegments
 
 GRAVITY = 9.82  # [m/s²] of [Engell2012]_ §26
 THESIS_STEP_S = 0.02  # [s] with which the examples were calibrated
@@ -170,40 +89,55 @@ class MassSpringSystem:
     def step(self, q: FloatArray, a: FloatArray, t: int) -> FloatArray:
         """State after one step from ``q`` with control forces ``a`` [N]."""
         x, v = self.split(q)
-        forces = compute_spring_forces(self._springs(), x, v) + self.masses[:, None] * self.gravity
+        in_space = np.zeros((len(x), 3))
+        add_segment_forces(self._segments, _pad(x), _pad(v), np.ones(len(self.springs)), in_space)
+        forces = in_space[:, : self.gravity.size] + self.masses[:, None] * self.gravity
         forces[self.actuated] += a.reshape(-1, self.gravity.size)
         v_next = v + self.dt * forces / self.masses[:, None]
         return np.concatenate([(x + self.dt * v_next).ravel(), v_next.ravel()])
 
     def vjp(self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, r: FloatArray) -> tuple[FloatArray, ...]:
         """Products of the transposed derivatives of the step by state and by control with ``r``."""
-        x, v = self.split(q)
         r_x, r_v = self.split(r)
         s = r_v + self.dt * r_x
         w = self.dt * s / self.masses[:, None]
-        by_x, by_v = compute_spring_tangents(self._springs(), x, v)
         # As printed, the change of the new positions with the forces is missing.
         w_x = self.dt * r_v / self.masses[:, None] if self.printed else w
-        in_x = multiply_spring_blocks(self.springs, by_x, w_x[:, :, None], True)
-        in_v = multiply_spring_blocks(self.springs, by_v, w[:, :, None], True)
+        in_x, in_v = self._multiply_tangents(q, w_x[:, :, None], w[:, :, None], True)
         return np.concatenate([r_x.ravel() + in_x.ravel(), s.ravel() + in_v.ravel()]), w[self.actuated].ravel()
 
     def jvp(
         self, q: FloatArray, a: FloatArray, t: int, q_next: FloatArray, dq: FloatArray, da: FloatArray
     ) -> FloatArray:
         """Change of the next state ``(m, n)`` for n changes of state ``(m, n)`` and of control ``(s, n)``."""
-        x, v = self.split(q)
         dim, num = self.gravity.size, dq.shape[1]
         dx, dv = np.ascontiguousarray(dq).reshape(2, -1, dim, num)
-        by_x, by_v = compute_spring_tangents(self._springs(), x, v)
-        change = multiply_spring_blocks(self.springs, by_x, dx, False)
-        change += multiply_spring_blocks(self.springs, by_v, dv, False)
+        in_x, in_v = self._multiply_tangents(q, dx, dv, False)
+        change = in_x + in_v
         change[self.actuated] += da.reshape(-1, dim, num)
         dv_next = dv + self.dt * change / self.masses[:, None, None]
         return np.concatenate([dx + self.dt * dv_next, dv_next]).reshape(-1, num)
 
-    def _springs(self) -> ParticleSprings:
-        return ParticleSprings(self.springs, self.rest_lengths, self.stiffness, self.damping)
+    def _multiply_tangents(
+        self, q: FloatArray, dx: FloatArray, dv: FloatArray, transposed: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Changes of forces ``(V, D, n)`` with positions and with velocities, for changes of particles."""
+        x, v = self.split(q)
+        by_x, by_v, _ = differentiate_segments(self._segments, _pad(x), _pad(v), np.ones(len(self.springs)), True)
+        in_x = multiply_segment_blocks(self._segments, by_x, _pad(dx), transposed)
+        in_v = multiply_segment_blocks(self._segments, by_v, _pad(dv), transposed)
+        return in_x[:, : self.gravity.size], in_v[:, : self.gravity.size]
+
+    @property
+    def _segments(self) -> WeightedSegments:
+        return make_pair_segments(self.springs, self.rest_lengths, self.stiffness, self.damping)
+
+
+def _pad(values: FloatArray) -> FloatArray:
+    """The same rows ``(V, 3, ...)`` in space: particles of a plane have no third component."""
+    found = np.zeros((values.shape[0], 3, *values.shape[2:]))
+    found[:, : values.shape[1]] = values
+    return found
 
 
 def make_network(

@@ -183,9 +183,11 @@ class OptimalControlProblem:
         put(self, "system", system)
         put(self, "start", frozen(start, system.num_states, name="start"))
         put(self, "steps", _check_count("steps", steps))
-        for name, value in (("effort", effort), ("sparse", sparse), ("rate", rate), ("smooth", smooth)):
-            put(self, name, _check_weight(name, value))
-        put(self, "goal_weight", _check_weight("goal_weight", goal_weight))
+        weights = {"effort": effort, "sparse": sparse, "rate": rate, "smooth": smooth, "goal_weight": goal_weight}
+        for name, value in weights.items():
+            if check_number(name, value) < 0.0:
+                raise InputError(f"{name} is {value}", "Give a weight of zero or more")
+            put(self, name, float(value))
         listed = tuple(goals) if all(isinstance(goal, StateGoal) for goal in goals) else _goals_at_times(goals, system)
         found = cast(tuple[StateGoal, ...], listed)
         if not found:
@@ -198,7 +200,13 @@ class OptimalControlProblem:
         if given.shape not in ((), (count,)):
             raise InputError(f"rest has shape {given.shape}", f"Give one number, or one for each of {count} controls")
         put(self, "rest", frozen(np.array(np.broadcast_to(given, (count,))), count, name="rest"))
-        put(self, "bounds", _check_bounds(bounds, system.num_controls))
+        ends = None
+        if bounds is not None:
+            low, high = (np.array(np.broadcast_to(np.asarray(end, dtype=np.float64), (count,))) for end in bounds)
+            if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
+                raise InputError(f"bounds are {low} and {high}", "Give lower ends that are not above the upper ends")
+            ends = (low, high)
+        put(self, "bounds", ends)
         put(self, "knots", None if knots is None else _check_count("knots", knots))
         put(self, "basis", make_time_basis(self.steps, self.knots))
 
@@ -262,13 +270,6 @@ def _check_count(name: str, value: int) -> int:
     return int(number)
 
 
-def _check_weight(name: str, value: float) -> float:
-    number = check_number(name, value)
-    if number < 0.0:
-        raise InputError(f"{name} is {value}", "Give a weight of zero or more")
-    return number
-
-
 def check_number(name: str, value: object) -> float:
     """A finite number, or an error that names the argument."""
     if isinstance(value, bool) or not isinstance(value, SupportsFloat) or isinstance(value, np.ndarray):
@@ -277,12 +278,3 @@ def check_number(name: str, value: object) -> float:
     if not np.isfinite(number):
         raise InputError(f"{name} is {number}", "Give a finite number")
     return number
-
-
-def _check_bounds(bounds: tuple[ArrayLike, ArrayLike] | None, count: int) -> tuple[FloatArray, FloatArray] | None:
-    if bounds is None:
-        return None
-    lower, upper = (np.array(np.broadcast_to(np.asarray(end, dtype=np.float64), (count,))) for end in bounds)
-    if np.isnan(lower).any() or np.isnan(upper).any() or (lower > upper).any():
-        raise InputError(f"bounds are {lower} and {upper}", "Give lower ends that are not above the upper ends")
-    return lower, upper

@@ -75,7 +75,7 @@ def differentiate_segments(
         length = np.sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2])
         if length < MIN_LENGTH_M:
             continue
-        # Blocks of §27: -h (k h^T + c u^T H) - T H by the vector, -c h h^T by its rate
+        # Blocks of [Engell2012]_ §27, H = (I - h h^T)/l: -h (k h^T + c u^T H) - T H by the vector, -c h h^T by its rate
         k, c = segments.stiffness[s], segments.damping[s]
         h /= length
         rate = h[0] * u[0] + h[1] * u[1] + h[2] * u[2]
@@ -244,13 +244,15 @@ def make_edge_dampers(nodes: FloatArray, cells: IntArray, strengths: FloatArray)
     edges, owner = np.unique(pairs, axis=0, return_inverse=True)
     share = np.bincount(owner.ravel(), weights=np.repeat(strengths / len(corners), len(corners)))
     lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)
-    return make_pair_dampers(edges.astype(np.int64), lengths, share / lengths**2)
+    return make_pair_segments(edges.astype(np.int64), lengths, np.zeros(len(edges)), share / lengths**2)
 
 
-def make_pair_dampers(pairs: IntArray, lengths: FloatArray, damping: FloatArray) -> WeightedSegments:
-    """Dampers ``(S,)`` [N s/m] between pairs of nodes ``(S, 2)`` at distances [m]."""
+def make_pair_segments(
+    pairs: IntArray, lengths: FloatArray, stiffness: FloatArray, damping: FloatArray
+) -> WeightedSegments:
+    """Damped springs ``(S,)`` [N/m], [N s/m] between pairs of nodes ``(S, 2)`` with rest lengths [m]."""
     starts, signs = np.arange(0, 2 * len(pairs) + 1, 2), np.tile([1.0, -1.0], len(pairs))
-    return WeightedSegments(starts, pairs.ravel(), signs, lengths, np.zeros(len(pairs)), damping)
+    return WeightedSegments(starts, pairs.ravel(), signs, lengths, stiffness, damping)
 
 
 def join_segments(parts: list[WeightedSegments]) -> WeightedSegments:

@@ -17,25 +17,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints, kernel
-from marey.muscle.body.bones import AttachedBones, compute_rod_inertia
+from marey.muscle.body.bones import compute_rod_inertia
 from marey.muscle.body.linear_system import FREE
 from marey.muscle.elastic.lattice import SpringElasticity
-from marey.muscle.optimal_control.bone_coordinates import BoneCoordinates
-from marey.muscle.optimal_control.coordinates import (
-    GeneralisedCoordinates,
-    NewtonStep,
-    NodeCoordinates,
-    StepDerivative,
-    StepPattern,
-    StepSlopes,
-)
+from marey.muscle.optimal_control.backward_euler import NewtonStep, StepDerivative, StepSlopes
+from marey.muscle.optimal_control.coordinates import GeneralisedCoordinates, StepPattern
 from marey.muscle.optimal_control.segments import (
     NodeSelection,
     add_segment_forces,
     differentiate_segments,
     join_segments,
     make_edge_dampers,
-    make_pair_dampers,
+    make_pair_segments,
     make_spline_segments,
     multiply_segment_blocks,
     sum_segment_columns,
@@ -78,6 +71,7 @@ def add_ground_forces(ground: SmoothContactPlane, x: FloatArray, v: FloatArray, 
             un += n[i] * v[j, i]
         if d >= ground.rounding:
             continue
+        # t = -mu N u_T / sqrt(|u_T|^2 + v_s^2)
         push, _ = _normal_force(d, ground.stiffness[j], ground.rounding)
         square = ground.smoothing**2
         for i in range(3):
@@ -111,6 +105,7 @@ def differentiate_ground_forces(
             u[i] = v[j, i] - un * n[i]
             square += u[i] * u[i]
         speed = np.sqrt(square)
+        # Derivatives of t by u_T and of N n + t by the height.
         turn = 1.0 if exact else 0.0
         for a in range(3):
             for b in range(3):
@@ -123,48 +118,25 @@ def differentiate_ground_forces(
 CONTROLS: Final = ("activation", "alpha", "segments", "nodes")
 
 
-class BodyPoints(NamedTuple):
-    """Nodes of a body, then points with the masses of its bones."""
-
-    rest: FloatArray  # (V + E, 3) [m]
-    masses: FloatArray  # (V + E,) [kg]
-    carriers: IntArray  # (V + E,)
-    bones: AttachedBones | None
-
-    @staticmethod
-    def from_body(body: SoftBody) -> BodyPoints:
-        """Points of a body."""
-        carriers = np.asarray(body.carriers, dtype=np.int64)
-        if not isinstance(body.bones, AttachedBones):
-            return BodyPoints(body.mesh.nodes, body.masses, carriers, None)
-        # Points that weigh as the bones' own masses; then their ends, which weigh nothing.
-        points: list[FloatArray] = []
-        weights: list[float] = []
-        owners: list[int] = []
-        for k, bone in enumerate(body.bones.given.bones):
-            if bone.mass_kg > 0.0:
-                # Six equal masses with the centre and inertia of the bone, on its main axes.
-                inertia = compute_rod_inertia(bone)
-                spread, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
-                arms = np.sqrt(np.maximum(3.0 * spread / bone.mass_kg, 0.0))
-                centre = np.asarray(bone.centre, dtype=np.float64)
-                points += [centre + sign * arms[i] * axes[:, i] for i in range(3) for sign in (1.0, -1.0)]
-                weights += [bone.mass_kg / 6] * 6
-                owners += [k] * 6
-        for k, bone in enumerate(body.bones.given.bones):
-            points, weights, owners = [*points, np.asarray(bone.end)], [*weights, 0.0], [*owners, k]
-        return BodyPoints(
-            np.vstack([body.mesh.nodes, np.array(points).reshape(-1, 3)]),
-            np.concatenate([body.masses, np.array(weights)]),
-            np.concatenate([carriers, np.array(owners, dtype=np.int64)]),
-            body.bones,
-        )
-
-    def chart(self, pattern: StepPattern) -> GeneralisedCoordinates:
-        """Coordinates in which the points move."""
-        if self.bones is None:
-            return NodeCoordinates(pattern, self.carriers == FREE)
-        return BoneCoordinates(pattern, self.carriers, self.rest, self.bones)
+def make_body_points(body: SoftBody) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Places at rest (V + E, 3) [m], masses [kg] and carriers (V + E,): nodes, mass points of bones, ends of bones."""
+    points, weights, owners = list[FloatArray](), list[float](), list[int]()
+    for k, bone in enumerate(body.bones.given.bones):
+        if bone.mass_kg > 0.0:
+            # Six equal masses with the centre and inertia of the bone, on its main axes.
+            inertia = compute_rod_inertia(bone)
+            spread, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+            arms = np.sqrt(np.maximum(3.0 * spread / bone.mass_kg, 0.0))
+            centre = np.asarray(bone.centre, dtype=np.float64)
+            points += [centre + sign * arms[i] * axes[:, i] for i in range(3) for sign in (1.0, -1.0)]
+            weights += [bone.mass_kg / 6] * 6
+            owners += [k] * 6
+    # The ends of the bones weigh nothing.
+    ends = [np.asarray(bone.end, dtype=np.float64) for bone in body.bones.given.bones]
+    rest = np.vstack([body.mesh.nodes, np.array([*points, *ends]).reshape(-1, 3)])
+    masses = np.concatenate([body.masses, np.array([*weights, *np.zeros(len(ends))])])
+    carriers = [body.carriers, np.array(owners, dtype=np.int64), np.arange(len(ends))]
+    return rest, masses, np.concatenate(carriers).astype(np.int64)
 
 
 def make_smooth_ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> SmoothContactPlane | None:
@@ -254,25 +226,25 @@ class SoftSystem:
             if strange.size:
                 fix = "Name free nodes only"
                 raise InputError(f"actuated names node {strange[0]}, which is held or not there", fix)
-        points = BodyPoints.from_body(body)
-        self.rest: FloatArray = points.rest  # (V + E, 3) nodes, then mass points of bones
-        self.point_masses: FloatArray = points.masses  # (V + E,)
-        self.masses: FloatArray = np.repeat(points.masses, 3)
+        # (V + E, 3) nodes, then mass points and ends of bones, and their masses (V + E,)
+        self.rest, self.point_masses, carriers = make_body_points(body)
+        self.masses: FloatArray = np.repeat(self.point_masses, 3)
         # Segments of splines, then dampers along the edges of cells if there is a time for them.
-        time_s = body.damping[1] if damping_s is None else damping_s
+        time_s = body.settings.damping[1] if damping_s is None else damping_s
         parts = [] if body.muscles is None else [make_spline_segments(body.muscles, spread)]
         elastic = body.elastic
         if time_s > 0.0 and isinstance(elastic, SpringElasticity):
             springs = elastic.springs
             pairs = np.asarray(springs.pairs, dtype=np.int64)
-            parts.append(make_pair_dampers(pairs, springs.lengths, time_s * springs.stiffness))
+            drags = time_s * springs.stiffness
+            parts.append(make_pair_segments(pairs, springs.lengths, np.zeros(len(pairs)), drags))
         elif time_s > 0.0:
             arrays = cast("TetrahedralElasticity", elastic).arrays
             strengths = 3.0 * time_s * arrays.mu * arrays.volumes  # Young's modulus is about three times mu
             parts.append(make_edge_dampers(body.mesh.nodes, np.asarray(body.cells, dtype=np.int64), strengths))
         self.segments: WeightedSegments = join_segments(parts)
-        self.pattern = StepPattern(body.elastic, self.segments, len(points.masses))
-        self.chart: GeneralisedCoordinates = points.chart(self.pattern)
+        self.pattern = StepPattern(body.elastic, self.segments, len(self.rest))
+        self.chart = GeneralisedCoordinates(self.pattern, carriers, self.rest, body.bones)
         self.ground: SmoothContactPlane | None = make_smooth_ground(body, rounding_m, smoothing_m_s)
         self._base, self._owners = make_alpha_map(self.control, body.muscles, len(self.segments.rest), fades)
 
@@ -326,7 +298,7 @@ class SoftSystem:
 
     def end_components(self, bone: str) -> IntArray:
         """Numbers of the position components ``(3,)`` of the end of a bone in a state, for a goal."""
-        names: tuple[str, ...] = self.body.bones.names
+        names = self.body.bones.names
         if bone not in names:
             raise UnknownNameError("bone", bone, "the body", names)
         return self.components(self.num_points - len(names) + names.index(bone))
@@ -337,7 +309,7 @@ class SoftSystem:
 
     def forces(self, x: FloatArray, v: FloatArray, a: FloatArray) -> FloatArray:
         """All forces on the points ``(3 (V + E),)`` [N] but inertia."""
-        found = self.point_masses[:, None] * (self.body.gravity - self.body.damping[0] * v)
+        found = self.point_masses[:, None] * (self.body.gravity - self.body.settings.damping[0] * v)
         found[: self.num_nodes] += self.body.forces(x[: self.num_nodes])
         add_segment_forces(self.segments, x, v, self.alphas(a), found)
         if self.ground is not None:
@@ -347,38 +319,35 @@ class SoftSystem:
         return found.ravel()
 
     def matrix(self, x: FloatArray, v: FloatArray, a: FloatArray, *, exact: bool) -> FloatArray:
-        """Blocks of inertia, stiffness and drag for :class:`NewtonStep`."""
-        by_x, by_v, _ = differentiate_segments(self.segments, x, v, self.alphas(a), exact)
-        return self._blocks(x, by_x + by_v / self.dt, self._contact(x, v, exact), exact)
+        """Blocks of inertia, stiffness and drag; without ``exact`` they have no negative eigenvalue."""
+        return self._differentiate(x, v, a, exact)[0]
 
-    def _contact(self, x: FloatArray, v: FloatArray, exact: bool) -> tuple[FloatArray, FloatArray] | None:
-
-        return None if self.ground is None else differentiate_ground_forces(self.ground, x, v, exact)
-
-    def _blocks(
-        self, x: FloatArray, segments: FloatArray, contact: tuple[FloatArray, FloatArray] | None, exact: bool
-    ) -> FloatArray:
-        inertia = self.point_masses * (1.0 / self.dt**2 + self.body.damping[0] / self.dt)
-        nodes = inertia[:, None, None] * np.eye(3)
-        if contact is not None:
-            nodes[: self.num_nodes] -= contact[0] + contact[1] / self.dt
-        return self.pattern.assemble(x[: self.num_nodes], segments, nodes, exact=exact)
+    def _differentiate(
+        self, x: FloatArray, v: FloatArray, a: FloatArray, exact: bool
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None]:
+        """Blocks of the step, of segments by their rates and their alpha, of the ground by velocities of nodes."""
+        by_x, by_v, by_alpha = differentiate_segments(self.segments, x, v, self.alphas(a), exact)
+        inertia = self.point_masses * (1.0 / self.dt**2 + self.body.settings.damping[0] / self.dt)
+        nodes, sliding = inertia[:, None, None] * np.eye(3), None
+        if self.ground is not None:
+            pressing, sliding = differentiate_ground_forces(self.ground, x, v, exact)
+            nodes[: self.num_nodes] -= pressing + sliding / self.dt
+        blocks = self.pattern.assemble(x[: self.num_nodes], by_x + by_v / self.dt, nodes, exact=exact)
+        return blocks, by_v, by_alpha, sliding
 
     def slopes(self, x: FloatArray, v: FloatArray, a: FloatArray) -> StepSlopes:
         """Derivatives of the equations of a step at its end."""
-        by_x, by_v, by_alpha = differentiate_segments(self.segments, x, v, self.alphas(a), True)
-        contact = self._contact(x, v, True)
-        rate = self.body.damping[0] * self.masses[:, None]
+        blocks, by_v, by_alpha, sliding = self._differentiate(x, v, a, True)
+        rate = self.body.settings.damping[0] * self.masses[:, None]
 
         def drag(u: FloatArray, transposed: bool) -> FloatArray:
             each = np.ascontiguousarray(u).reshape(self.num_points, 3, -1)
             found = multiply_segment_blocks(self.segments, by_v, each, transposed)
-            if contact is not None:
-                turned = contact[1].transpose(0, 2, 1) if transposed else contact[1]
+            if sliding is not None:
+                turned = sliding.transpose(0, 2, 1) if transposed else sliding
                 found[: self.num_nodes] += turned @ each[: self.num_nodes]
             return rate * u - found.reshape(u.shape)
 
-        blocks = self._blocks(x, by_x + by_v / self.dt, contact, True)
         # Derivative of the forces by the controls (3 (V + E), s).
         if self.control == "nodes":
             by_control = np.zeros((3 * self.num_points, self.num_controls))
@@ -394,7 +363,7 @@ class SoftSystem:
         Raises:
             ConvergenceError: Newton's method did not settle: the step is too long for what happens in it.
         """
-        job = self._newton_step(q, a)
+        job = NewtonStep(self, *self._points(q), self.angles(q), a)
         z = job.solve(t)
         x, v = job.ends(z)
         return np.concatenate([x.ravel(), v.ravel(), z[z.size - self.chart.num_angles :]])
@@ -411,9 +380,6 @@ class SoftSystem:
         """Changes of the next state ``(m, n)`` for n changes of state ``(m, n)`` and of control ``(s, n)``."""
         return self._derivative(q, a, q_next).products(dq, da)
 
-    def _newton_step(self, q: FloatArray, a: FloatArray) -> NewtonStep:
-        return NewtonStep(self, *self._points(q), self.angles(q), a)
-
     def _derivative(self, q: FloatArray, a: FloatArray, q_next: FloatArray) -> StepDerivative:
         z = self.chart.coordinates(self._points(q_next)[0], self.angles(q_next))
-        return StepDerivative(self._newton_step(q, a), z)
+        return StepDerivative(NewtonStep(self, *self._points(q), self.angles(q), a), z)

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.muscle.optimal_control.adjoint import ControlResult, ControlSearch, OnIteration, minimise_gauss_newton
 from marey.muscle.optimal_control.baselines import minimise_ilqr, minimise_lbfgs
 from marey.muscle.optimal_control.problem import OptimalControlProblem, StateGoal, check_number
@@ -245,14 +245,21 @@ def solve_scene(
         raise InputError("there is no goal", "Give at least one")
     stage = build_coarse_scene(scene, max_cells)
     system = SoftSystem(stage.body, dt=dt, fades=stage.fades)
-    steps = max(int(np.rint(goal.time_s / dt)) for goal in given)
-    targets = [
-        StateGoal(
-            max(1, int(np.rint(goal.time_s / dt))), np.asarray(goal.place), components=_goal_components(goal, system)
-        )
-        for goal in given
-    ]
-    steps = max(steps, 1)
+    targets, nodes = list[StateGoal](), stage.body.mesh.nodes
+    for goal in given:
+        if isinstance(goal.point, str):
+            components = system.end_components(goal.point)
+        else:
+            # The node nearest to the point that is named.
+            away = np.linalg.norm(nodes - np.asarray(goal.point), axis=1)
+            cell = float(np.max(np.ptp(nodes[stage.body.cells[0]], axis=0)))
+            if away.min() > MAX_POINT_DISTANCE * cell:
+                distance = f"the point {goal.point} is {away.min():.3g} m away from the body"
+                raise InputError(distance, "Name a place inside it")
+            components = system.components(int(away.argmin()))
+        step = max(1, int(np.rint(goal.time_s / dt)))
+        targets.append(StateGoal(step, np.asarray(goal.place), components=components))
+    steps = max(target.step for target in targets)
     knots = min(steps, max(4, int(np.ceil(settings.knots_per_s * steps * dt))))
     result = solve_control(
         settings.make_problem(system, steps, targets, knots),
@@ -263,17 +270,6 @@ def solve_scene(
         on_iteration=on_iteration,
     )
     return SceneControl(scene, system, result)
-
-
-def _goal_components(goal: PositionGoal, system: SoftSystem) -> IntArray:
-    if isinstance(goal.point, str):
-        return system.end_components(goal.point)
-    nodes = system.body.mesh.nodes
-    away = np.linalg.norm(nodes - np.asarray(goal.point), axis=1)
-    cell = float(np.max(np.ptp(nodes[system.body.cells[0]], axis=0)))
-    if away.min() > MAX_POINT_DISTANCE * cell:
-        raise InputError(f"the point {goal.point} is {away.min():.3g} m away from the body", "Name a place inside it")
-    return system.components(int(away.argmin()))
 
 
 def build_coarse_scene(scene: SoftBodyScene, max_cells: int) -> SceneModel:

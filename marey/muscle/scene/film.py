@@ -27,6 +27,7 @@ from marey.picture import (
     PinholeCamera,
     RenderScene,
     TriangleMesh,
+    encode_srgb,
     fit_height,
     frame_balls,
     linear_from_srgb,
@@ -122,8 +123,6 @@ class Film:
 
     def mesh(self, frame: int) -> TriangleMesh:
         """The body and its bones at one frame, to be drawn."""
-        from marey.picture import TriangleMesh
-
         skin = TriangleMesh(self.surface(frame), self.skin.faces.astype(np.int64), self.colours(frame))
         bones = [
             TriangleMesh.capsule(a, b, (float(r[0]), float(r[1])), BONE)
@@ -144,7 +143,35 @@ class Film:
         """
         if not self.num_frames:
             raise InputError("a film without frames", "Run the scene first")
-        return save_film_file(self, Path(path), fps, width)
+        target, suffix = Path(path), Path(path).suffix.lower()
+        if suffix not in FILM_FILE_SUFFIXES:
+            raise InputError(
+                f"'{target.name}' has no suffix that can be written", f"Use {', '.join(FILM_FILE_SUFFIXES)}"
+            )
+        if not target.resolve().parent.is_dir():
+            raise MissingFileError(str(target.parent), "Make the folder first.")
+        if fps is not None and not 0.0 < fps <= 1000.0:
+            raise InputError(f"a film of {fps} frames a second", "Ask for more than 0 and at most 1000")
+        if suffix == ".png":
+            return save_strip(self, target, width)
+        if suffix in (".gif", ".mp4"):
+            return save_video(self, target, fps or FILM_FPS, width)
+        if suffix == ".npz":
+            save_arrays(self, target)
+            return target
+        frames = select_frames(self, fps or FILM_FPS)
+        if suffix == ".glb":
+            write_atomically(target, encode_film_glb(self, frames))
+            return target
+        # One numbered file a frame in a folder named like the film.
+        folder, encode = target.with_suffix(""), _encode_ply if suffix == ".ply" else _encode_obj
+        if folder.exists() and any(folder.iterdir()):
+            raise InputError(f"the folder '{folder}' is not empty", "Choose another name, or empty it")
+        folder.mkdir(exist_ok=True)
+        for number, frame in enumerate(frames.tolist()):
+            mesh = self.mesh(frame)
+            (folder / f"{number:04d}{suffix}").write_bytes(encode(mesh.vertices, mesh.faces, mesh.colours))
+        return folder
 
 
 def make_paint(points: FloatArray, segments: FloatArray, owners: NDArray[np.int64], reach_m: FloatArray) -> Paint:
@@ -173,38 +200,7 @@ def make_paint(points: FloatArray, segments: FloatArray, owners: NDArray[np.int6
 
 
 FILM_FPS: Final = 30.0  # frames a second of what is written, if nothing is said
-SEQUENCE_SUFFIXES: Final = (".ply", ".obj")
-FILM_FILE_SUFFIXES: Final = (".glb", ".npz", *SEQUENCE_SUFFIXES, ".png", ".gif", ".mp4")
-
-
-def save_film_file(film: Film, path: Path, fps: float | None, width: int | None) -> Path:
-    """Write a film as its suffix says."""
-    suffix = path.suffix.lower()
-    if suffix not in FILM_FILE_SUFFIXES:
-        raise InputError(f"'{path.name}' has no suffix that can be written", f"Use {', '.join(FILM_FILE_SUFFIXES)}")
-    if not path.resolve().parent.is_dir():
-        raise MissingFileError(str(path.parent), "Make the folder first.")
-    if fps is not None and not 0.0 < fps <= 1000.0:
-        raise InputError(f"a film of {fps} frames a second", "Ask for more than 0 and at most 1000")
-    if suffix == ".npz":
-        with atomic_file(path) as draft:
-            _write_arrays(film, draft)
-        return path
-    if suffix in SEQUENCE_SUFFIXES:
-        # One numbered file a frame in a folder named like the film.
-        folder, encode = path.with_suffix(""), _encode_ply if suffix == ".ply" else _encode_obj
-        if folder.exists() and any(folder.iterdir()):
-            raise InputError(f"the folder '{folder}' is not empty", "Choose another name, or empty it")
-        folder.mkdir(exist_ok=True)
-        for number, frame in enumerate(select_frames(film, fps or FILM_FPS).tolist()):
-            mesh = film.mesh(frame)
-            (folder / f"{number:04d}{suffix}").write_bytes(encode(mesh.vertices, mesh.faces, mesh.colours))
-        return folder
-    if suffix == ".glb":
-        write_atomically(path, encode_film_glb(film, select_frames(film, fps or FILM_FPS)))
-        return path
-
-    return save_strip(film, path, width) if suffix == ".png" else save_video(film, path, fps or FILM_FPS, width)
+FILM_FILE_SUFFIXES: Final = (".glb", ".npz", ".ply", ".obj", ".png", ".gif", ".mp4")
 
 
 def select_frames(film: Film, fps: float) -> NDArray[np.int64]:
@@ -213,13 +209,14 @@ def select_frames(film: Film, fps: float) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, film.num_frames - 1, count).round().astype(np.int64))
 
 
-def _write_arrays(film: Film, draft: Path) -> None:
+def save_arrays(film: Film, path: Path) -> None:
+    """Write all arrays of a film as ``.npz``."""
     bones = {"bone_ends": film.bones.ends, "bone_radii": film.bones.radii, "bone_angles": film.bones.angles}
     skin = {"skin_nodes": film.skin.nodes, "skin_weights": film.skin.weights, "skin_faces": film.skin.faces}
     arrays: dict[str, Any] = bones | skin
     arrays["metric_names"] = np.array(list(film.metrics), dtype=np.str_)
     arrays["metrics"] = np.array(list(film.metrics.values()), dtype=np.float64)
-    with draft.open("wb") as file:
+    with atomic_file(path) as draft, draft.open("wb") as file:
         np.savez_compressed(
             file,
             times=film.times,
@@ -232,8 +229,6 @@ def _write_arrays(film: Film, draft: Path) -> None:
 
 def _encode_ply(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArray[np.float64]) -> bytes:
     """Binary PLY with a colour at each corner."""
-    from marey.picture import encode_srgb
-
     corner = np.dtype([("p", "<f4", 3), ("c", "u1", 3)])
     rows = np.zeros(len(vertices), dtype=corner)
     rows["p"], rows["c"] = vertices, encode_srgb(colours)
@@ -297,7 +292,14 @@ def save_strip(film: Film, path: Path, width: int | None = None) -> Path:
             for m, f in zip(meshes, fades, strict=True)
         ]
     else:
-        meshes = _arrange_side_by_side(meshes, right)
+        # Bodies are set along the picture's width, all at one depth.
+        placed, edge = list[TriangleMesh](), 0.0
+        for mesh in meshes:
+            level = mesh.vertices.mean(axis=0) * [1.0, 0.0, 1.0]
+            low, high = np.min((mesh.vertices - level) @ right), np.max((mesh.vertices - level) @ right)
+            placed.append(mesh.moved(-level + (edge - low) * right))
+            edge += (1.0 + GAP_FRACTION) * (high - low)
+        meshes = placed
     points = np.concatenate([mesh.vertices for mesh in meshes])
     points = np.concatenate([points, _project_to_floor(points, film)])
     letter = max(9, round(LETTER_FRACTION * width))
@@ -349,18 +351,6 @@ def save_video(film: Film, path: Path, fps: float, width: int | None = None) -> 
 def _view_direction(film: Film) -> FloatArray:
     turn, elevation = np.deg2rad(film.view.turn_deg), np.deg2rad(film.view.elevation_deg)
     return view_direction(np.deg2rad(film.view.heading_deg), turn_rad=turn, elevation_rad=elevation)
-
-
-def _arrange_side_by_side(meshes: list[TriangleMesh], right: FloatArray) -> list[TriangleMesh]:
-    """Set bodies along the picture's width, all at one depth."""
-    placed: list[TriangleMesh] = []
-    edge = 0.0
-    for mesh in meshes:
-        level = mesh.vertices.mean(axis=0) * [1.0, 0.0, 1.0]
-        low, high = np.min((mesh.vertices - level) @ right), np.max((mesh.vertices - level) @ right)
-        placed.append(mesh.moved(-level + (edge - low) * right))
-        edge += (1.0 + GAP_FRACTION) * (high - low)
-    return placed
 
 
 def _project_to_floor(points: FloatArray, film: Film) -> FloatArray:

@@ -45,7 +45,31 @@ def encode_film_glb(film: Film, frames: NDArray[np.int64]) -> bytes:
     """Content of a `.glb` file that plays the given frames."""
     meshes = [film.mesh(frame) for frame in frames.tolist()]
     shapes = fit_morph_targets(np.stack([m.vertices for m in meshes]), np.stack([m.colours for m in meshes]))
-    pack = GltfPack()
+    pack, faces = GltfPack(), meshes[0].faces
+    # The mean shape with its normals and colours, then the change of each with every weight.
+    attributes = {
+        "POSITION": pack.add(_to_float32(shapes.mean), target=VERTICES, bounds=True),
+        "NORMAL": pack.add(_to_float32(_normals(shapes.mean, faces)), target=VERTICES),
+        "COLOR_0": pack.add(_to_float32(np.clip(shapes.colour_mean, 0.0, 1.0)), target=VERTICES),
+    }
+    targets: list[dict[str, int]] = []
+    for k, shape in enumerate(shapes.targets):
+        place = pack.add(_to_float32(shape), target=VERTICES, bounds=True)
+        # Change of the normals with one weight, by a difference over its usual size.
+        step = max(float(np.abs(shapes.weights[:, k]).max()), 1e-12)
+        ahead, back = (_normals(shapes.mean + s * step * shape, faces) for s in (0.5, -0.5))
+        normal = pack.add(_to_float32((ahead - back) / step), target=VERTICES)
+        colour = pack.add(_to_float32(shapes.colour_targets[k]), target=VERTICES)
+        targets.append({"POSITION": place, "NORMAL": normal, "COLOR_0": colour})
+    corners = pack.add(np.ascontiguousarray(faces, dtype=np.uint32).reshape(-1), target=INDICES)
+    primitive = {"attributes": attributes, "indices": corners, "material": 0, "targets": targets}
+    mesh = {"name": film.name, "primitives": [primitive], "weights": [float(w) for w in shapes.weights[0]]}
+    # The motion of the whole, and the weights, over time.
+    when = pack.add(_to_float32(film.times[frames] - film.times[frames[0]]), bounds=True)
+    xyzw = np.roll(shapes.turns, -1, axis=1)
+    tracks = {"translation": shapes.places, "rotation": xyzw, "weights": shapes.weights.reshape(-1)}
+    samplers = [{"input": when, "output": pack.add(_to_float32(v)), "interpolation": "LINEAR"} for v in tracks.values()]
+    channels = [{"sampler": i, "target": {"node": 0, "path": path}} for i, path in enumerate(tracks)]
     root: dict[str, Any] = {
         "asset": {"version": "2.0", "generator": "marey"},
         "scene": 0,
@@ -59,8 +83,8 @@ def encode_film_glb(film: Film, frames: NDArray[np.int64]) -> bytes:
             }
         ],
         "materials": [{"name": "flesh", "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 0.6}}],
-        "meshes": [_mesh_table(pack, film.name, shapes, meshes[0].faces)],
-        "animations": [_animation_table(pack, film.name, shapes, film.times[frames] - film.times[frames[0]])],
+        "meshes": [mesh],
+        "animations": [{"name": film.name, "samplers": samplers, "channels": channels}],
     }
     root |= {"bufferViews": pack.views, "accessors": pack.accessors}
     return to_glb(root, pack.data())
@@ -104,38 +128,9 @@ def fit_morph_targets(points: FloatArray, colours: FloatArray) -> MorphTargets:
     )
 
 
-def _mesh_table(pack: GltfPack, name: str, shapes: MorphTargets, faces: NDArray[np.int64]) -> dict[str, Any]:
-    attributes = {
-        "POSITION": pack.add(_to_float32(shapes.mean), target=VERTICES, bounds=True),
-        "NORMAL": pack.add(_to_float32(_normals(shapes.mean, faces)), target=VERTICES),
-        "COLOR_0": pack.add(_to_float32(np.clip(shapes.colour_mean, 0.0, 1.0)), target=VERTICES),
-    }
-    targets: list[dict[str, int]] = []
-    for k, shape in enumerate(shapes.targets):
-        place = pack.add(_to_float32(shape), target=VERTICES, bounds=True)
-        # Change of the normals with one weight, by a difference over its usual size.
-        step = max(float(np.abs(shapes.weights[:, k]).max()), 1e-12)
-        ahead, back = (_normals(shapes.mean + s * step * shape, faces) for s in (0.5, -0.5))
-        normal = pack.add(_to_float32((ahead - back) / step), target=VERTICES)
-        colour = pack.add(_to_float32(shapes.colour_targets[k]), target=VERTICES)
-        targets.append({"POSITION": place, "NORMAL": normal, "COLOR_0": colour})
-    corners = pack.add(np.ascontiguousarray(faces, dtype=np.uint32).reshape(-1), target=INDICES)
-    primitive = {"attributes": attributes, "indices": corners, "material": 0, "targets": targets}
-    return {"name": name, "primitives": [primitive], "weights": [float(w) for w in shapes.weights[0]]}
-
-
 def _normals(points: FloatArray, faces: NDArray[np.int64]) -> FloatArray:
     normals = TriangleMesh(points, faces, np.zeros(points.shape)).normals()
     return np.where(np.linalg.norm(normals, axis=1, keepdims=True) > 0.5, normals, [0.0, 1.0, 0.0])
-
-
-def _animation_table(pack: GltfPack, name: str, shapes: MorphTargets, times: FloatArray) -> dict[str, Any]:
-    when = pack.add(_to_float32(times), bounds=True)
-    xyzw = np.roll(shapes.turns, -1, axis=1)
-    tracks = {"translation": shapes.places, "rotation": xyzw, "weights": shapes.weights.reshape(-1)}
-    samplers = [{"input": when, "output": pack.add(_to_float32(v)), "interpolation": "LINEAR"} for v in tracks.values()]
-    channels = [{"sampler": i, "target": {"node": 0, "path": path}} for i, path in enumerate(tracks)]
-    return {"name": name, "samplers": samplers, "channels": channels}
 
 
 def _to_float32(values: FloatArray) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from marey.base import FloatArray, InputError, UnknownNameError, frozen, read_toml_text
 from marey.muscle.body.bones import Bone, Bones
 from marey.muscle.body.contact import ContactPlane
-from marey.muscle.body.soft_body import SoftBody
+from marey.muscle.body.soft_body import SoftBody, StepReport
 from marey.muscle.elastic.lattice import Lattice
 from marey.muscle.mesh.shapes import Shape, Solid, tetrahedralise_shape, voxelise
 from marey.muscle.mesh.tet_mesh import TetMesh
@@ -28,9 +28,6 @@ from marey.muscle.scene.film import BoneTrack, Film, Paint, make_paint
 from marey.muscle.scene.metrics import find_failed_checks, measure_film
 from marey.muscle.scene.surface import EmbeddedSurface, embed_surface, surface_of_mesh, surface_of_plate
 from marey.muscle.scene.tables import BonePart, SceneParts, parse_scene
-
-if TYPE_CHECKING:
-    from marey.muscle.body.bones import AttachedBones
 
 JOINT_DAMPING: Final = 0.05  # [N m s/rad] of a hinge: cartilage, ligaments, skin
 
@@ -46,13 +43,11 @@ class SceneBones:
 
     def ends(self, body: SoftBody) -> FloatArray:
         """Both ends of each bone ``(B, 2, 3)`` [m] where it stands."""
-        bound = cast("AttachedBones", body.bones)
-        return np.stack([bound.origins, bound.ends], axis=1)
+        return np.stack([body.bones.origins, body.bones.ends], axis=1)
 
     def angles(self, body: SoftBody) -> FloatArray:
         """Angles of the hinges ``(D,)`` [rad]."""
-        angles = cast("AttachedBones", body.bones).angles
-        return np.array([angles[name] for name in self.hinges], dtype=np.float64)
+        return np.array([body.bones.angles[name] for name in self.hinges], dtype=np.float64)
 
 
 def make_scene_bones(parts: tuple[BonePart, ...], nodes: FloatArray) -> SceneBones:
@@ -289,25 +284,37 @@ class SoftBodyScene:
         if count > MAX_FRAMES or 3 * count * nodes > MAX_NUMBERS:
             raise InputError(f"a film of {count} frames with {nodes} nodes", "Take fewer seconds or longer steps")
         drive = _make_drive(stage, activations, np.arange(count, dtype=np.float64) * h)
-        stage.body.reset()
-        record = _SceneRecorder(stage, count)
-        record.keep(0, drive(0, 0.0))
-        for frame in range(1, count):
-            alphas = drive(frame - 1, (frame - 1) * h)
-            stage.body.step(h, activations=alphas)
-            record.keep(frame, alphas)
-            if on_frame is not None:
+        body, bones = stage.body, stage.bones
+        body.reset()
+        positions, alphas = np.empty((count, *body.positions.shape)), np.ones((count, stage.muscles.num_segments))
+        reports, ends, angles = list[StepReport](), list[FloatArray](), list[FloatArray]()
+        for frame in range(count):
+            alphas[frame] = drive(max(frame - 1, 0), max(frame - 1, 0) * h)
+            if frame:
+                reports.append(body.step(h, activations=alphas[frame]))
+            # What is kept of each frame.
+            positions[frame] = body.positions
+            if bones is not None:
+                ends.append(bones.ends(body))
+                angles.append(bones.angles(body))
+            if frame and on_frame is not None:
                 on_frame(frame, count - 1)
-        times = np.arange(len(record.positions), dtype=np.float64) * h
+        reports = reports or [body.report]
         film = Film(
             self.name,
-            times,
-            record.positions,
-            record.alphas,
+            np.arange(count, dtype=np.float64) * h,
+            positions,
+            alphas,
             stage.skin,
             stage.paint,
-            record.bones(),
-            report=record.report(),
+            BoneTrack.empty(count)
+            if bones is None
+            else BoneTrack(bones.names, np.stack(ends), bones.radii, np.stack(angles)),
+            report={
+                "iterations_mean": float(np.mean([report.iterations for report in reports])),
+                "inverted_max": float(max(report.inverted for report in reports)),
+                "substeps_max": float(max(report.substeps for report in reports)),
+            },
             view=self.parts.view,
             shown=tuple(check.metric for check in self.parts.checks),
             ground_m=None if self.parts.ground is None else self.parts.ground.height_m,
@@ -315,41 +322,6 @@ class SoftBodyScene:
         object.__setattr__(film, "metrics", measure_film(film, stage, self.parts))
         object.__setattr__(film, "failed", find_failed_checks(film.metrics, self.parts.checks))
         return film
-
-
-class _SceneRecorder:
-    """What is kept of each frame."""
-
-    def __init__(self, stage: SceneModel, count: int) -> None:
-        self._stage = stage
-        self.positions = np.empty((count, *stage.body.positions.shape))
-        self.alphas = np.ones((count, stage.muscles.num_segments))
-        self._steps = np.zeros((count, 3))
-        self._ends: list[FloatArray] = []
-        self._angles: list[FloatArray] = []
-
-    def keep(self, frame: int, alphas: FloatArray) -> None:
-        body = self._stage.body
-        self.positions[frame], self.alphas[frame] = body.positions, alphas
-        report = body.report
-        self._steps[frame] = report.iterations, report.inverted, report.substeps
-        if self._stage.bones is not None:
-            self._ends.append(self._stage.bones.ends(body))
-            self._angles.append(self._stage.bones.angles(body))
-
-    def bones(self) -> BoneTrack:
-        bones = self._stage.bones
-        if bones is None:
-            return BoneTrack.empty(len(self.positions))
-        return BoneTrack(bones.names, np.stack(self._ends), bones.radii, np.stack(self._angles))
-
-    def report(self) -> dict[str, float]:
-        iterations, inverted, substeps = self._steps[1:].T if len(self._steps) > 1 else self._steps.T
-        return {
-            "iterations_mean": float(iterations.mean()),
-            "inverted_max": float(inverted.max()),
-            "substeps_max": float(substeps.max()),
-        }
 
 
 def _make_drive(

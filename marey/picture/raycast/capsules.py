@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray, kernel
+from marey.lie.kernels import Vector, dot, unit
 from marey.picture.raycast.scene import CapsuleBatch, GroundPattern, Light, RenderScene
 from marey.picture.raycast.surfaces import (
     BLUE,
@@ -29,11 +30,10 @@ from marey.picture.raycast.surfaces import (
     PackedGround,
     PackedLight,
     PackedScene,
+    PackedView,
     SceneGrids,
-    Vector,
     cell_span,
     cone_normal,
-    dot,
     draw_marks,
     ground_pattern,
     ground_pixel_size,
@@ -44,7 +44,6 @@ from marey.picture.raycast.surfaces import (
     pixel_ray,
     point_on_ray,
     shade_by_cone,
-    unit,
 )
 
 GROUND_REACH = 5.0  # [-] a body's contact shadow on the ground ends at so many of its radii
@@ -66,6 +65,7 @@ def fill_grid(
     x: float, y: float, per_cell: float, columns: int, rows: int, low: FloatArray, high: FloatArray
 ) -> tuple[IntArray, IntArray]:
     """Cell lists of rectangles ``(N, 2)``: count, sum up, fill; items keep their order in every cell."""
+    # How many rectangles each cell meets,
     starts = np.zeros(columns * rows + 1, dtype=np.int64)
     spans = np.empty((len(low), 4), dtype=np.int64)
     for i in range(len(low)):
@@ -76,8 +76,10 @@ def fill_grid(
         for row in range(spans[i, 2], spans[i, 3]):
             for column in range(spans[i, 0], spans[i, 1]):
                 starts[row * columns + column + 1] += 1
+    # where its list begins,
     for c in range(len(starts) - 1):
         starts[c + 1] += starts[c]
+    # and which they are.
     items = np.empty(starts[-1], dtype=np.int64)
     place = starts[:-1].copy()
     for i in range(len(low)):
@@ -87,23 +89,6 @@ def fill_grid(
                 items[place[c]] = i
                 place[c] += 1
     return starts, items
-
-
-@kernel
-def _first_hit(
-    cones: FloatArray, items: IntArray, begin: int, end: int, floor: PackedGround, o: Vector, d: Vector
-) -> tuple[int, float]:
-    """The nearest body on a ray among those of a tile, unless the ground hides it."""
-    best, which = np.inf, NOTHING
-    if floor.shown:
-        t = (floor.height - o[1]) / d[1]
-        if t > 0.0:
-            best = t
-    for k in range(begin, end):
-        t = hit_cone(cones, items[k], o, d)
-        if t < best:
-            best, which = t, items[k]
-    return which, best
 
 
 @kernel
@@ -133,25 +118,21 @@ def _sky_visibility(
 
 @kernel
 def _shade_body(
-    cones: FloatArray,
-    starts: IntArray,
-    items: IntArray,
-    grids: SceneGrids,
-    lamp: PackedLight,
-    i: int,
-    p: Vector,
-    d: Vector,
+    cones: FloatArray, starts: IntArray, items: IntArray, view: PackedView, i: int, p: Vector, d: Vector
 ) -> Vector:
     """Light from body ``i`` at p: lamp and shadow, sky and floor with creases, a highlight, darker rims."""
+    grids, lamp = view.grids, view.lamp
     n = cone_normal(cones, i, p)
     facing = dot(n, lamp.direction)
     lit = 0.0
     if facing > 0.0:
         begin, end = cell_span(grids.from_lamp, starts, dot(p, lamp.across), dot(p, lamp.along))
         lit = _lamp_visibility(cones, items, begin, end, lamp.direction, lamp.softness, i, p)
+    # Neighbours darken the creases; the sky is brighter above than the floor below.
     begin, end = starts[grids.neighbours + i], starts[grids.neighbours + i + 1]
     crease = 1.0 - CREASE * (1.0 - _sky_visibility(cones, items, begin, end, BODY_REACH, p, n))
     sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
+    # Highlight about the half vector; surfaces darken where they turn away.
     half = point_on_ray(lamp.direction, -1.0, d)
     shine = max(dot(n, half), 0.0) / np.sqrt(dot(half, half))
     away = 1.0 - min(max(-dot(n, d), 0.0), 1.0)
@@ -162,18 +143,10 @@ def _shade_body(
 
 @kernel
 def _shade_ground(
-    cones: FloatArray,
-    marks: FloatArray,
-    starts: IntArray,
-    items: IntArray,
-    grids: SceneGrids,
-    eye: PackedCamera,
-    floor: PackedGround,
-    lamp: PackedLight,
-    u: float,
-    v: float,
+    cones: FloatArray, marks: FloatArray, starts: IntArray, items: IntArray, view: PackedView, u: float, v: float
 ) -> Vector:
     """Light from the ground, or the background, that picture point (u, v) sees."""
+    eye, floor, lamp, grids = view.eye, view.floor, view.lamp, view.grids
     o, d = eye.position, pixel_ray(eye, u, v)
     t = (floor.height - o[1]) / d[1]
     if not floor.shown or not t > 0.0:
@@ -182,6 +155,7 @@ def _shade_ground(
     left = ground_visibility(floor, x, z)
     if left <= 0.0:
         return floor.background
+    # Pattern and marks, averaged over the pixel; then the shadow of the lamp, and contact shadows.
     wx, wz = ground_pixel_size(eye, t, d)
     colour = ground_pattern(floor, x, z, wx, wz)
     begin, end = cell_span(grids.marked, starts, x, z)
@@ -199,66 +173,48 @@ def _shade_ground(
 
 
 @kernel
-def _is_uniform(seen: IntArray, count: int) -> bool:
-    same = True
-    for k in range(1, count):
-        same = same and seen[k] == seen[0]
-    return same
-
-
-@kernel
-def _count_same(seen: IntArray, first: int, count: int) -> int:
-    """How many samples see what sample ``first`` sees; they are marked as done."""
-    which, same = seen[first], 0
-    for k in range(first, count):
-        if seen[k] == which:
-            same += 1
-            seen[k] = DONE
-    return same
-
-
-@kernel
-def render_rows(
-    eye: PackedCamera,
-    floor: PackedGround,
-    lamp: PackedLight,
-    grids: SceneGrids,
-    cones: FloatArray,
-    marks: FloatArray,
-    starts: IntArray,
-    items: IntArray,
-    encode: FloatArray,
-    first: int,
-    last: int,
-    image: NDArray[np.uint8],
-) -> None:
+def render_rows(scene: PackedScene, first: int, last: int, image: NDArray[np.uint8]) -> None:
     """Draw rows ``first`` to ``last`` of ``image`` ``(H, W, 3)``."""
+    view, cones, marks, starts, items, encode = scene
+    eye, floor, grids, o = view.eye, view.floor, view.grids, view.eye.position
     seen, depths = np.empty(SAMPLES, dtype=np.int64), np.empty(SAMPLES)
     for row in range(first, last):
         for column in range(eye.width):
             begin, end = cell_span(grids.on_screen, starts, column, row)
             light = (0.0, 0.0, 0.0)
-            if begin == end:
-                light = _shade_ground(cones, marks, starts, items, grids, eye, floor, lamp, column + 0.5, row + 0.5)
-            else:
-                taken = 0
-                while taken < SAMPLES and not (taken == COARSE_SAMPLES and _is_uniform(seen, COARSE_SAMPLES)):
-                    d = unit(pixel_ray(eye, column + SAMPLE_U[taken], row + SAMPLE_V[taken]))
-                    seen[taken], depths[taken] = _first_hit(cones, items, begin, end, floor, eye.position, d)
-                    taken += 1
-                for k in range(taken):
-                    which = seen[k]
-                    if which == DONE:
-                        continue
-                    share = _count_same(seen, k, taken) / taken
-                    if which == NOTHING:
-                        u, v = column + 0.5, row + 0.5  # its pattern is averaged about the middle
-                        colour = _shade_ground(cones, marks, starts, items, grids, eye, floor, lamp, u, v)
-                    else:
-                        d = unit(pixel_ray(eye, column + SAMPLE_U[k], row + SAMPLE_V[k]))
-                        p = point_on_ray(eye.position, depths[k], d)
-                        colour = _shade_body(cones, starts, items, grids, lamp, which, p, d)
-                    light = point_on_ray(light, share, colour)
+            # What each sample sees: the nearest body of the tile, unless the ground hides it.
+            taken, mixed = 0, False
+            while begin < end and taken < (SAMPLES if mixed else COARSE_SAMPLES):
+                d = unit(pixel_ray(eye, column + SAMPLE_U[taken], row + SAMPLE_V[taken]))
+                seen[taken], depths[taken] = NOTHING, np.inf
+                if floor.shown:
+                    t = (floor.height - o[1]) / d[1]
+                    if t > 0.0:
+                        depths[taken] = t
+                for k in range(begin, end):
+                    t = hit_cone(cones, items[k], o, d)
+                    if t < depths[taken]:
+                        depths[taken], seen[taken] = t, items[k]
+                mixed = mixed or seen[taken] != seen[0]
+                taken += 1
+            # Every surface is shaded once, and weighs as many samples as see it.
+            for k in range(taken):
+                which, same = seen[k], 0
+                if which == DONE:
+                    continue
+                for j in range(k, taken):
+                    if seen[j] == which:
+                        same += 1
+                        seen[j] = DONE
+                if which == NOTHING:
+                    u, v = column + 0.5, row + 0.5  # its pattern is averaged about the middle
+                    colour = _shade_ground(cones, marks, starts, items, view, u, v)
+                else:
+                    d = unit(pixel_ray(eye, column + SAMPLE_U[k], row + SAMPLE_V[k]))
+                    colour = _shade_body(cones, starts, items, view, which, point_on_ray(o, depths[k], d), d)
+                light = point_on_ray(light, same / taken, colour)
+            if taken == 0:
+                light = _shade_ground(cones, marks, starts, items, view, column + 0.5, row + 0.5)
             for c in range(3):
                 value = min(max(light[c], 0.0), 1.0)
                 image[row, column, c] = np.uint8(encode[int(value * (len(encode) - 1) + 0.5)])
@@ -286,12 +242,12 @@ def render(scene: RenderScene, size: tuple[int, int], *, threads: int = 1) -> Im
     packed = pack_scene(scene, (width, height))
     image = np.empty((height, width, 3), dtype=np.uint8)
     if threads <= 1:
-        render_rows(*packed, 0, height, image)
+        render_rows(packed, 0, height, image)
         return image
     edges: list[int] = np.linspace(0, height, 4 * threads + 1).astype(np.int64).tolist()
 
     def draw(first: int, last: int) -> None:
-        render_rows(*packed, first, last, image)
+        render_rows(packed, first, last, image)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(draw, edges[:-1], edges[1:]))
@@ -302,11 +258,11 @@ def pack_scene(scene: RenderScene, size: tuple[int, int]) -> PackedScene:
     """Prepare a scene for the kernels: tapers of the cones, and which bodies matter where."""
     eye, floor, lamp = pack_camera(scene, size), pack_ground(scene), pack_light(scene.light)
     cones = pack_solids(scene.solids)
-    # Sort cones and marks into the cells where a ray may meet them, or their shadow
-    marks_cells = scene.marks
+    # Sort cones and marks into the cells where a ray may meet them, or their shadow.
+    marks = scene.marks
     begins, ends = cones[:, 0:3], cones[:, 0:3] + cones[:, 3:6] * cones[:, LENGTH, None]
-    radii_cells = cones[:, START_RADIUS : END_RADIUS + 1]
-    largest = radii_cells.max(axis=1, initial=0.0)
+    radii = cones[:, START_RADIUS : END_RADIUS + 1]
+    largest = radii.max(axis=1, initial=0.0)
     lowest = np.minimum(begins[:, 1], ends[:, 1]) - floor.height
     drop = np.maximum(np.maximum(begins[:, 1], ends[:, 1]) - floor.height, 0.5) / lamp.direction[1]
     plane = np.array([lamp.across, lamp.along]).T
@@ -314,29 +270,19 @@ def pack_scene(scene: RenderScene, size: tuple[int, int]) -> PackedScene:
     reach = np.sqrt(np.maximum((GROUND_REACH * largest) ** 2 - np.maximum(lowest, 0.0) ** 2, 0.0))
     sorter = _CellSorter()
     grids = SceneGrids(
-        sorter.tiles(eye, begins, ends, radii_cells),
+        sorter.tiles(eye, begins, ends, radii),
         sorter.cells(begins @ plane, ends @ plane, largest + lamp.softness * drop + 0.01),
         sorter.cells(begins @ ground, ends @ ground, np.where(reach > 0.0, reach, -np.inf)),
-        sorter.cells(
-            marks_cells.starts,
-            marks_cells.ends,
-            np.maximum(marks_cells.start_radii, marks_cells.end_radii) + MARK_EDGE_M,
-        ),
+        sorter.cells(marks.starts, marks.ends, np.maximum(marks.start_radii, marks.end_radii) + MARK_EDGE_M),
         sorter.neighbours(begins, ends, largest),
     )
-    starts = np.concatenate(sorter.starts)
-    items = np.concatenate(sorter.items)
-    marks = scene.marks
-    radii = [marks.start_radii[:, None], marks.end_radii[:, None]]
+    columns = [marks.start_radii[:, None], marks.end_radii[:, None], marks.colours, marks.opacities[:, None]]
     return PackedScene(
-        eye,
-        floor,
-        lamp,
-        grids,
+        PackedView(eye, floor, lamp, grids),
         cones,
-        np.concatenate([marks.starts, marks.ends, *radii, marks.colours, marks.opacities[:, None]], axis=1),
-        starts,
-        items,
+        np.concatenate([marks.starts, marks.ends, *columns], axis=1),
+        np.concatenate(sorter.starts),
+        np.concatenate(sorter.items),
         encode_srgb(np.linspace(0.0, 1.0, ENCODE_STEPS)),
     )
 
@@ -346,6 +292,7 @@ def pack_solids(solids: CapsuleBatch) -> FloatArray:
     steps = solids.ends - solids.starts
     lengths = np.linalg.norm(steps, axis=1)
     ra, rb = solids.start_radii, solids.end_radii
+    # One ball holds the other: the larger is drawn as a capsule without length.
     swallowed = lengths <= np.abs(ra - rb) * (1 + 1e-9)
     safe = np.where(swallowed, 1.0, lengths)
     starts = np.where((swallowed & (rb > ra))[:, None], solids.ends, solids.starts)
@@ -417,6 +364,7 @@ class _CellSorter:
         axes = np.array([eye.right, eye.up, eye.forward]).T
         a_low, a_high = _ball_bounds((begins - eye.position) @ axes, radii[:, 0])
         b_low, b_high = _ball_bounds((ends - eye.position) @ axes, radii[:, 1])
+        # From tangents to pixels; rows go down.
         low, high = np.minimum(a_low, b_low), np.maximum(a_high, b_high)
         middle = 0.5 * np.array([eye.width, eye.height])
         first = middle + np.stack([low[:, 0], -high[:, 1]], axis=1) / eye.per_pixel
@@ -431,6 +379,7 @@ class _CellSorter:
             return self._add(0.0, 0.0, 1.0, 1, 1, low, high)
         corner = low[reached].min(axis=0)
         (x, y), (width, height) = corner.tolist(), (high[reached].max(axis=0) - corner).tolist()
+        # Cells grow rather than be too many.
         cell = max(CELL_M, float(np.sqrt(width * height / MAX_CELLS)), max(width, height) / MAX_CELLS)
         return self._add(x, y, cell, int(width / cell) + 1, int(height / cell) + 1, low, high)
 

@@ -119,6 +119,7 @@ def frame_balls(
     slope = np.tan(0.5 * fov_rad)
     across = slope * (size[0] - 2.0 * margins.sides) / size[1]
     top, bottom = slope * (1.0 - 2.0 * margins.top / size[1]), slope * (1.0 - 2.0 * margins.bottom / size[1])
+    # The tightest lines at each edge meet at the depth of the camera; the farther one satisfies both.
     edges_x = _tightest_edges(x, z, np.asarray(radii), across, across)
     edges_y = _tightest_edges(y, z, np.asarray(radii), top, bottom)
     depth = min((edges_x[0] - edges_x[1]) / (2.0 * across), (edges_y[0] - edges_y[1]) / (top + bottom))
@@ -151,7 +152,7 @@ def fit_height(
     low, high = limits
     while low < high:
         middle = (low + high) // 2
-        # Whether a picture a little higher would move the camera no nearer
+        # High enough if a picture of twice the height would move the camera no nearer.
         size = (width, middle)
         fov_width, taller = _vertical_fov_rad(wide_rad, size), (size[0], 2 * size[1])
         here = frame_balls(points, radii, direction, size, fov_rad=fov_width, margins=margins)
@@ -192,13 +193,7 @@ class CapsuleBatch:
     colours: FloatArray  # (S, 3) linear RGB
 
     def __post_init__(self) -> None:
-        starts = frozen(self.starts, None, 3, name="starts")
-        count = len(starts)
-        object.__setattr__(self, "starts", starts)
-        object.__setattr__(self, "ends", frozen(self.ends, count, 3, name="ends"))
-        object.__setattr__(self, "start_radii", _check_radii(self.start_radii, count, "start_radii"))
-        object.__setattr__(self, "end_radii", _check_radii(self.end_radii, count, "end_radii"))
-        object.__setattr__(self, "colours", frozen(self.colours, count, 3, name="colours"))
+        _freeze_strokes(self, 3)
 
     @classmethod
     def none(cls) -> CapsuleBatch:
@@ -232,14 +227,8 @@ class GroundMarks:
     opacities: FloatArray  # (N,) 0 unseen, 1 opaque; later marks lie on earlier ones
 
     def __post_init__(self) -> None:
-        starts = frozen(self.starts, None, 2, name="starts")
-        count = len(starts)
-        object.__setattr__(self, "starts", starts)
-        object.__setattr__(self, "ends", frozen(self.ends, count, 2, name="ends"))
-        object.__setattr__(self, "start_radii", _check_radii(self.start_radii, count, "start_radii"))
-        object.__setattr__(self, "end_radii", _check_radii(self.end_radii, count, "end_radii"))
-        object.__setattr__(self, "colours", frozen(self.colours, count, 3, name="colours"))
-        object.__setattr__(self, "opacities", frozen(self.opacities, count, name="opacities"))
+        _freeze_strokes(self, 2)
+        object.__setattr__(self, "opacities", frozen(self.opacities, len(self.starts), name="opacities"))
 
     @classmethod
     def none(cls) -> GroundMarks:
@@ -321,8 +310,14 @@ class RenderScene:
     background: FloatArray = field(default_factory=lambda: np.ones(3))  # (3,) linear RGB: white paper
 
 
-def _check_radii(values: FloatArray, count: int, name: str) -> FloatArray:
-    radii = frozen(values, count, name=name)
-    if count and radii.min() < 0.0:
-        raise InputError(f"{name} holds {radii.min()}", "A radius cannot be negative")
-    return radii
+def _freeze_strokes(batch: CapsuleBatch | GroundMarks, axes: int) -> None:
+    """Check and freeze what capsules and marks share: ends in as many axes, radii, colours."""
+    object.__setattr__(batch, "starts", frozen(batch.starts, None, axes, name="starts"))
+    count = len(batch.starts)
+    object.__setattr__(batch, "ends", frozen(batch.ends, count, axes, name="ends"))
+    object.__setattr__(batch, "colours", frozen(batch.colours, count, 3, name="colours"))
+    for name in ("start_radii", "end_radii"):
+        radii = frozen(getattr(batch, name), count, name=name)
+        if count and radii.min() < 0.0:
+            raise InputError(f"{name} holds {radii.min()}", "A radius cannot be negative")
+        object.__setattr__(batch, name, radii)

@@ -1,6 +1,6 @@
 """The scene as the compiled kernels take it, and the surfaces that a ray can meet.
 
-Tuples of numbers cost nothing to pass. A tapered capsule is met, shades and occludes in closed form; the ground's
+A tapered capsule is met, shades and occludes in closed form; the ground's
 pattern, marks and fading are averaged over a pixel in closed form.
 
 (Arrays inside tuples are counted anew at every call: a first version that passed them so was many times slower.)
@@ -17,12 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-
-Vector = tuple[float, float, float]
+from marey.lie.kernels import Vector, dot, row3, subtract3, unit
 
 # columns of the table of cones (S, 14), after the start's x, y, z and the unit axis x, y, z
 LENGTH, START_RADIUS, END_RADIUS, SINE, SQUARED_COSINE, RED, GREEN, BLUE = range(6, 14)
-CONE_COLUMNS = 14
 # columns of the table of marks (N, 10), after the start's x, z and the end's x, z
 MARK_START_RADIUS, MARK_END_RADIUS, MARK_RED, MARK_GREEN, MARK_BLUE, OPACITY = range(4, 10)
 
@@ -89,13 +87,19 @@ class PackedLight(NamedTuple):
     shadow: float
 
 
-class PackedScene(NamedTuple):
-    """All arguments of :func:`render_rows` but the rows and the picture."""
+class PackedView(NamedTuple):
+    """All that is no array: tuples of numbers cost nothing to pass."""
 
     eye: PackedCamera
     floor: PackedGround
     lamp: PackedLight
     grids: SceneGrids
+
+
+class PackedScene(NamedTuple):
+    """A scene as :func:`render_rows` takes it."""
+
+    view: PackedView
     cones: FloatArray  # (S, 14)
     marks: FloatArray  # (N, 10)
     starts: IntArray  # cells of all grids, one after the other
@@ -107,27 +111,9 @@ SHADOW_BIAS_M = 0.003  # [m] half width of a shadow's edge where it touches what
 
 
 @kernel
-def dot(a: Vector, b: Vector) -> float:
-    """Scalar product."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-@kernel
 def point_on_ray(a: Vector, t: float, b: Vector) -> Vector:
     """Return ``a + t b``."""
     return a[0] + t * b[0], a[1] + t * b[1], a[2] + t * b[2]
-
-
-@kernel
-def unit(a: Vector) -> Vector:
-    """Return the vector with length 1."""
-    per_length = 1.0 / np.sqrt(dot(a, a))
-    return a[0] * per_length, a[1] * per_length, a[2] * per_length
-
-
-@kernel
-def _offset_from_start(cones: FloatArray, i: int, p: Vector) -> Vector:
-    return p[0] - cones[i, 0], p[1] - cones[i, 1], p[2] - cones[i, 2]
 
 
 @kernel
@@ -151,10 +137,11 @@ def hit_cone(cones: FloatArray, i: int, o: Vector, d: Vector) -> float:
     On the cone :math:`c^2 |q|^2 - y^2 + 2 r_a s y - r_a^2 = 0` with :math:`q = o + td - a`, :math:`c^2 = 1 - s^2`.
     Both balls lie inside the cone, so a line that misses it misses everything.
     """
-    q, u = _offset_from_start(cones, i, o), _axis(cones, i)
+    q, u = subtract3(o, row3(cones, i)), _axis(cones, i)
     length, ra, rb = cones[i, LENGTH], cones[i, START_RADIUS], cones[i, END_RADIUS]
     s, cc = cones[i, SINE], cones[i, SQUARED_COSINE]
     y, v, qd, qq = dot(q, u), dot(d, u), dot(q, d), dot(q, q)
+    # The cone along the ray: a t^2 + 2 b t + c = 0.
     a = cc - v * v
     b = cc * qd - y * v + ra * s * v
     c = cc * qq - y * y + 2.0 * ra * s * y - ra * ra
@@ -162,6 +149,7 @@ def hit_cone(cones: FloatArray, i: int, o: Vector, d: Vector) -> float:
     if square < 0.0:
         return np.inf
     root = -(b + np.copysign(np.sqrt(square), b))
+    # The cone counts between the planes where it touches the balls, each ball beyond its own.
     low, high = s * ra, length + s * rb
     best = np.inf
     for t in (root / a, c / root):
@@ -189,9 +177,10 @@ def _hit_ball(b: float, c: float) -> float:
 @kernel
 def cone_normal(cones: FloatArray, i: int, p: Vector) -> Vector:
     """Outward unit normal of capsule ``i`` at a point of its surface."""
-    q, u = _offset_from_start(cones, i, p), _axis(cones, i)
+    q, u = subtract3(p, row3(cones, i)), _axis(cones, i)
     y = dot(q, u)
     x = np.sqrt(max(dot(q, q) - y * y, 0.0))
+    # The normal leaves the axis where the cone's own perpendicular meets it, or at the centre of a ball.
     foot = y - x * cones[i, SINE] / np.sqrt(cones[i, SQUARED_COSINE])
     return unit(point_on_ray(q, -min(max(foot, 0.0), cones[i, LENGTH]), u))
 
@@ -203,7 +192,8 @@ def shade_by_cone(cones: FloatArray, i: int, p: Vector, lamp: Vector, softness: 
     The ray to the lamp passes the axis at distance :math:`g + r`, having gone :math:`t`; the edge of the shadow is
     :math:`w = t\,\mathrm{softness}` to each side, and the share is a smooth step of :math:`g / w`.
     """
-    q, u = _offset_from_start(cones, i, p), _axis(cones, i)
+    q, u = subtract3(p, row3(cones, i)), _axis(cones, i)
+    # Nearest points of the axis, at h, and of the ray to the lamp, at t.
     b, e = dot(u, lamp), dot(lamp, q)
     h = min(max((dot(u, q) - b * e) / max(1.0 - b * b, 1e-9), 0.0), cones[i, LENGTH])
     t = h * b - e
@@ -214,6 +204,7 @@ def shade_by_cone(cones: FloatArray, i: int, p: Vector, lamp: Vector, softness: 
     square = dot(gap, gap)
     if square >= (radius + width) ** 2:
         return 0.0
+    # A smooth step over the edge of the shadow.
     x = min(max(0.5 - 0.5 * (np.sqrt(square) - radius) / width, 0.0), 1.0)
     return x * x * (3.0 - 2.0 * x)
 
@@ -225,8 +216,9 @@ def occlude_by_cone(cones: FloatArray, i: int, reach: float, p: Vector, n: Vecto
     This is the form factor of a ball at the nearest point of the axis, at distance :math:`l`; it is lowered so that
     it ends at ``reach`` radii.
     """
-    q, u = _offset_from_start(cones, i, p), _axis(cones, i)
+    q, u = subtract3(p, row3(cones, i)), _axis(cones, i)
     h = min(max(dot(q, u), 0.0), cones[i, LENGTH])
+    # cos(theta) (r/l)^2 about the nearest point of the axis, less its value at the reach.
     q = point_on_ray(q, -h, u)
     cosine, square, radius = -dot(q, n), dot(q, q), _capsule_radius(cones, i, h)
     ratio = radius * radius / square - 1.0 / (reach * reach)

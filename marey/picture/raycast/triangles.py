@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
+from marey.lie.kernels import Vector, cross, dot, row3, subtract3, unit
 from marey.picture.raycast.capsules import Image, encode_srgb, pack_camera, pack_ground, pack_light, render
 from marey.picture.raycast.scene import CapsuleBatch, RenderScene, linear_from_srgb
-from marey.picture.raycast.surfaces import PackedCamera, PackedGround, PackedLight, Vector, dot, point_on_ray, unit
+from marey.picture.raycast.surfaces import PackedCamera, PackedGround, PackedLight, pixel_ray, point_on_ray
 
 NOTHING = -1  # a sample that sees no triangle
 DONE = -2  # a sample whose triangle is shaded
@@ -38,9 +39,11 @@ def fill_depth_buffer(points: FloatArray, faces: Numbers, depth: Buffer, which: 
         ax, ay, az = points[faces[f, 0], 0], points[faces[f, 0], 1], points[faces[f, 0], 2]
         bx, by, bz = points[faces[f, 1], 0], points[faces[f, 1], 1], points[faces[f, 1], 2]
         cx, cy, cz = points[faces[f, 2], 0], points[faces[f, 2], 1], points[faces[f, 2], 2]
+        # Twice the signed area; a triangle seen from its edge covers nothing.
         area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
         if area == 0.0 or not np.isfinite(area):
             continue
+        # Pixels of its box whose middle has barycentric weights u, v, w of zero and more.
         left, right = max(int(min(ax, bx, cx)), 0), min(int(max(ax, bx, cx)) + 1, columns)
         top, bottom = max(int(min(ay, by, cy)), 0), min(int(max(ay, by, cy)) + 1, rows)
         for row in range(top, bottom):
@@ -62,6 +65,7 @@ def _shadow_visibility(shadow: Buffer, frame: FloatArray, lamp: PackedLight, p: 
     """Share of the lamp that reaches a point, 0 to 1, by its depth buffer; ``slack`` [m] below it is lit."""
     rows, columns = shadow.shape
     x, y = (dot(p, lamp.across) - frame[0]) * frame[2], (dot(p, lamp.along) - frame[1]) * frame[2]
+    # A ring of cells around the point: the share of them whose depth does not hide it.
     reach = 1.5 * RING + 1.0
     if x < -reach or y < -reach or x > columns + reach or y > rows + reach:
         return 1.0
@@ -75,69 +79,46 @@ def _shadow_visibility(shadow: Buffer, frame: FloatArray, lamp: PackedLight, p: 
 
 
 @kernel
-def _sample_ray(eye: PackedCamera, u: float, v: float) -> Vector:
-    """Direction of the ray through sample point (u, v), not of unit length."""
-    x, y = eye.per_pixel * (u - 0.5 * eye.width), eye.per_pixel * (0.5 * eye.height - v)
-    return point_on_ray(point_on_ray(eye.forward, x, eye.right), y, eye.up)
-
-
-@kernel
 def _barycentric_weights(vertices: FloatArray, faces: Numbers, f: int, o: Vector, d: Vector) -> Vector:
     """Barycentric weights of the point where a ray meets the plane of triangle ``f``, kept inside it."""
-    a, b, c = _table_row(vertices, faces[f, 0]), _table_row(vertices, faces[f, 1]), _table_row(vertices, faces[f, 2])
-    u, v, t = point_on_ray(b, -1.0, a), point_on_ray(c, -1.0, a), point_on_ray(o, -1.0, a)
-    q = _cross(d, v)
+    a, b, c = row3(vertices, faces[f, 0]), row3(vertices, faces[f, 1]), row3(vertices, faces[f, 2])
+    u, v, t = subtract3(b, a), subtract3(c, a), subtract3(o, a)
+    # o + t d = a + wb u + wc v by Cramer's rule.
+    q = cross(d, v)
     det = dot(u, q)
     if det == 0.0:
         return 1.0, 0.0, 0.0
     wb = min(max(dot(t, q) / det, 0.0), 1.0)
-    wc = min(max(dot(d, _cross(t, u)) / det, 0.0), 1.0)
+    wc = min(max(dot(d, cross(t, u)) / det, 0.0), 1.0)
     total = max(wb + wc, 1.0)
     wb, wc = wb / total, wc / total
     return 1.0 - wb - wc, wb, wc
 
 
 @kernel
-def _table_row(table: FloatArray, i: int) -> Vector:
-    return table[i, 0], table[i, 1], table[i, 2]
-
-
-@kernel
-def _cross(a: Vector, b: Vector) -> Vector:
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
-
-
-@kernel
 def _interpolate_corners(table: FloatArray, faces: Numbers, f: int, w: Vector) -> Vector:
     """A quantity of the corners at barycentric weights."""
     a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-    ab = point_on_ray((0.0, 0.0, 0.0), w[0], _table_row(table, a)), w[1]
-    return point_on_ray(point_on_ray(ab[0], ab[1], _table_row(table, b)), w[2], _table_row(table, c))
+    ab = point_on_ray((0.0, 0.0, 0.0), w[0], row3(table, a)), w[1]
+    return point_on_ray(point_on_ray(ab[0], ab[1], row3(table, b)), w[2], row3(table, c))
 
 
-@kernel
-def _ground_light_fraction(
-    eye: PackedCamera,
-    floor: PackedGround,
-    lamp: PackedLight,
-    shadow: Buffer,
-    frame: FloatArray,
-    contact: FloatArray,
-    corner: FloatArray,
-    u: float,
-    v: float,
-) -> float:
-    """Share of its light that the ground at sample point (u, v) keeps under the mesh."""
-    d = _sample_ray(eye, u, v)
-    t = (floor.height - eye.position[1]) / d[1]
-    if not floor.shown or not t > 0.0:
-        return 1.0
-    p = point_on_ray(eye.position, t, d)
-    share = 1.0 - lamp.shadow * (1.0 - _shadow_visibility(shadow, frame, lamp, p, 0.0))
-    i, j = int((p[2] - corner[1]) * corner[2]), int((p[0] - corner[0]) * corner[2])
-    if 0 <= i < contact.shape[0] and 0 <= j < contact.shape[1]:
-        share *= 1.0 - contact[i, j]
-    return share
+class PackedMesh(NamedTuple):
+    """Triangles as kernels read them."""
+
+    vertices: FloatArray  # (V, 3) [m]
+    normals: FloatArray  # (V, 3) unit, outward
+    colours: FloatArray  # (V, 3) linear RGB
+    faces: Numbers  # (F, 3)
+
+
+class MeshShadows(NamedTuple):
+    """What a mesh hides from the lamp and from the sky."""
+
+    lamp: Buffer  # the lamp's depth buffer
+    frame: FloatArray  # (4,) lowest across and along of that buffer, cells a metre, slack [m]
+    contact: FloatArray  # (nz, nx) darkness of the ground under the body, by cell
+    corner: FloatArray  # (3,) x, z of the first of these cells and cells a metre
 
 
 @kernel
@@ -145,15 +126,9 @@ def shade_mesh(
     eye: PackedCamera,
     floor: PackedGround,
     lamp: PackedLight,
-    vertices: FloatArray,
-    normals: FloatArray,
-    colours: FloatArray,
-    faces: Numbers,
+    mesh: PackedMesh,
+    shadows: MeshShadows,
     which: Numbers,
-    shadow: Buffer,
-    frame: FloatArray,
-    contact: FloatArray,
-    corner: FloatArray,
     out: FloatArray,
 ) -> None:
     """Put the mesh and its shadows on a picture ``(H, W, 3)``; a triangle is shaded once for each pixel it is seen in.
@@ -162,72 +137,64 @@ def shade_mesh(
         eye: the camera, in samples.
         floor: the ground.
         lamp: the lights.
-        vertices: ``(V, 3)`` [m].
-        normals: ``(V, 3)`` unit, outward.
-        colours: ``(V, 3)`` linear RGB.
-        faces: ``(F, 3)``.
+        mesh: the triangles.
+        shadows: of the mesh.
         which: triangle that each sample sees ``(S H, S W)``; used up.
-        shadow: the lamp's depth buffer.
-        frame: ``(4,)`` lowest across and along of that buffer, cells a metre, slack [m].
-        contact: darkness of the ground under the body, by cell ``(nz, nx)``.
-        corner: ``(3,)`` x, z of the first of these cells and cells a metre.
         out: linear light of the picture behind; changed.
     """
+    vertices, normals, colours, faces = mesh
+    shadow, frame, contact, corner = shadows
     height, width, _ = out.shape
     side = which.shape[0] // height
     for row in range(height):
         for column in range(width):
-            behind = _ground_light_fraction(
-                eye, floor, lamp, shadow, frame, contact, corner, side * (column + 0.5), side * (row + 0.5)
-            )
+            # Share of its light that the ground behind the pixel keeps under the mesh: shadow, and contact shadow.
+            d = pixel_ray(eye, side * (column + 0.5), side * (row + 0.5))
+            t, behind = (floor.height - eye.position[1]) / d[1], 1.0
+            if floor.shown and t > 0.0:
+                p = point_on_ray(eye.position, t, d)
+                behind = 1.0 - lamp.shadow * (1.0 - _shadow_visibility(shadow, frame, lamp, p, 0.0))
+                i, j = int((p[2] - corner[1]) * corner[2]), int((p[0] - corner[0]) * corner[2])
+                if 0 <= i < contact.shape[0] and 0 <= j < contact.shape[1]:
+                    behind *= 1.0 - contact[i, j]
             light = (0.0, 0.0, 0.0)
             for k in range(side * side):
                 r, c = row * side + k // side, column * side + k % side
                 f = int(which[r, c])
                 if f == DONE:
                     continue
-                share = _count_same(which, row * side, column * side, side, f) / (side * side)
+                # All samples of the pixel that see the same count at once.
+                same = 0
+                for m in range(k, side * side):
+                    if which[row * side + m // side, column * side + m % side] == f:
+                        which[row * side + m // side, column * side + m % side] = DONE
+                        same += 1
+                share = same / (side * side)
                 if f == NOTHING:
-                    light = point_on_ray(
-                        light, share * behind, (out[row, column, 0], out[row, column, 1], out[row, column, 2])
-                    )
-                else:
-                    # Light that triangle `f` sends to sample point (u, v); both its sides look alike
-                    ray = _sample_ray(eye, c + 0.5, r + 0.5)
-                    w = _barycentric_weights(vertices, faces, f, eye.position, ray)
-                    d, n, p = (
-                        unit(ray),
-                        _interpolate_corners(normals, faces, f, w),
-                        _interpolate_corners(vertices, faces, f, w),
-                    )
-                    n = unit(n) if dot(n, n) > 0.0 else point_on_ray((0.0, 0.0, 0.0), -1.0, d)
-                    if dot(n, d) > 0.0:
-                        n = point_on_ray((0.0, 0.0, 0.0), -1.0, n)
-                    facing, lit = dot(n, lamp.direction), 0.0
-                    if facing > 0.0:
-                        lit = _shadow_visibility(shadow, frame, lamp, p, frame[3] * (3.0 - 2.0 * facing))
-                    half = point_on_ray(lamp.direction, -1.0, d)
-                    shine = max(dot(n, half), 0.0) / max(np.sqrt(dot(half, half)), 1e-12)
-                    away = 1.0 - min(-dot(n, d), 1.0)
-                    sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
-                    light_face = (lamp.key * max(facing, 0.0) * lit + sky) * (1.0 - RIM * away * away * away)
-                    gloss = GLOSS * lit * shine**24
-                    seen = point_on_ray((gloss, gloss, gloss), light_face, _interpolate_corners(colours, faces, f, w))
-                    light = point_on_ray(light, share, seen)
+                    light = point_on_ray(light, share * behind, row3(out[row], column))
+                    continue
+                # The point of the triangle, and its normal towards the camera: both sides look alike.
+                ray = pixel_ray(eye, c + 0.5, r + 0.5)
+                w = _barycentric_weights(vertices, faces, f, eye.position, ray)
+                d, n = unit(ray), _interpolate_corners(normals, faces, f, w)
+                p = _interpolate_corners(vertices, faces, f, w)
+                n = unit(n) if dot(n, n) > 0.0 else point_on_ray((0.0, 0.0, 0.0), -1.0, d)
+                if dot(n, d) > 0.0:
+                    n = point_on_ray((0.0, 0.0, 0.0), -1.0, n)
+                # Lamp and shadow, sky and floor, a highlight, darker rims.
+                facing, lit = dot(n, lamp.direction), 0.0
+                if facing > 0.0:
+                    lit = _shadow_visibility(shadow, frame, lamp, p, frame[3] * (3.0 - 2.0 * facing))
+                half = point_on_ray(lamp.direction, -1.0, d)
+                shine = max(dot(n, half), 0.0) / max(np.sqrt(dot(half, half)), 1e-12)
+                away = 1.0 - min(-dot(n, d), 1.0)
+                sky = lamp.floor + (lamp.sky - lamp.floor) * (0.5 + 0.5 * n[1])
+                bright = (lamp.key * max(facing, 0.0) * lit + sky) * (1.0 - RIM * away * away * away)
+                gloss = GLOSS * lit * shine**24
+                seen = point_on_ray((gloss, gloss, gloss), bright, _interpolate_corners(colours, faces, f, w))
+                light = point_on_ray(light, share, seen)
             for c in range(3):
                 out[row, column, c] = light[c]
-
-
-@kernel
-def _count_same(which: Numbers, row: int, column: int, side: int, f: int) -> int:
-    """How many samples of a pixel see triangle ``f``; they are marked as done."""
-    same = 0
-    for r in range(row, row + side):
-        for c in range(column, column + side):
-            if which[r, c] == f:
-                which[r, c] = DONE
-                same += 1
-    return same
 
 
 SAMPLES: Final = 2  # samples a pixel, along each side
@@ -272,33 +239,27 @@ class TriangleMesh:
     def capsule(cls, start: ArrayLike, end: ArrayLike, radii: tuple[float, float], colour: ArrayLike) -> TriangleMesh:
         """A tapered capsule as triangles."""
         a, b = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
-        axis = (b - a) / max(float(np.linalg.norm(b - a)), 1e-12)
+        length = float(np.linalg.norm(b - a))
+        axis = (b - a) / max(length, 1e-12)
         side = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
         side /= np.linalg.norm(side)
         frame = np.stack([side, np.cross(axis, side), axis])
-        length = float(np.linalg.norm(b - a))
+        # Rings around the axis, as radius and height: a quarter of a circle at each end.
         angles = np.linspace(0.0, 0.5 * np.pi, RING_SEGMENTS // 2 + 1)
         first = [(radii[0] * np.sin(t), -radii[0] * np.cos(t)) for t in angles]
         last = [(radii[1] * np.cos(t), length + radii[1] * np.sin(t)) for t in angles]
         rings = [(float(r), float(z)) for r, z in [*first, *last]]
-        around = np.arange(2 * RING_SEGMENTS) * np.pi / RING_SEGMENTS
+        sides = 2 * RING_SEGMENTS
+        around = np.arange(sides) * np.pi / RING_SEGMENTS
         circle = np.stack([np.cos(around), np.sin(around)], axis=-1)
-        local = np.concatenate([np.column_stack([r * circle, np.full(2 * RING_SEGMENTS, z)]) for r, z in rings])
+        local = np.concatenate([np.column_stack([r * circle, np.full(sides, z)]) for r, z in rings])
         vertices: FloatArray = np.asarray(a + local @ frame, dtype=np.float64)
-        around_faces = 2 * RING_SEGMENTS
-        i, j = np.meshgrid(np.arange(len(rings) - 1), np.arange(around_faces), indexing="ij")
-        a_faces, b_faces = i * around_faces + j, i * around_faces + (j + 1) % around_faces
-        c, d = a_faces + around_faces, b_faces + around_faces
-        return cls(
-            vertices,
-            np.concatenate(
-                [
-                    np.stack([a_faces, b_faces, d], axis=-1).reshape(-1, 3),
-                    np.stack([a_faces, d, c], axis=-1).reshape(-1, 3),
-                ]
-            ),
-            np.broadcast_to(np.asarray(colour), vertices.shape),
-        )
+        # Two triangles for each piece between two rings.
+        i, j = np.meshgrid(np.arange(len(rings) - 1), np.arange(sides), indexing="ij")
+        low, low_next = i * sides + j, i * sides + (j + 1) % sides
+        corners = [(low, low_next, low_next + sides), (low, low_next + sides, low + sides)]
+        faces = np.concatenate([np.stack(three, axis=-1).reshape(-1, 3) for three in corners])
+        return cls(vertices, faces, np.broadcast_to(np.asarray(colour), vertices.shape))
 
     def moved(self, offset: ArrayLike) -> TriangleMesh:
         """The same mesh, shifted by ``offset`` ``(3,)`` [m]."""
@@ -330,8 +291,6 @@ def render_mesh(scene: RenderScene, mesh: TriangleMesh, size: tuple[int, int]) -
         pack_light(scene.light),
         mesh.faces.astype(np.int32),
     )
-    shadow, frame = _render_lamp_depth(lamp, mesh.vertices, faces)
-    contact, corner = _contact_shadow(scene, mesh.vertices, faces)
     # Triangle that each sample sees; those behind the camera are left out
     local = (mesh.vertices - eye.position) @ np.array([eye.right, eye.up, eye.forward]).T
     deep = np.maximum(local[:, 2], 1e-9)
@@ -339,8 +298,11 @@ def render_mesh(scene: RenderScene, mesh: TriangleMesh, size: tuple[int, int]) -
     points = np.stack([0.5 * eye.width + x, 0.5 * eye.height - y, -1.0 / deep], axis=1)
     points[local[:, 2] <= 1e-6] = np.nan
     which = _rasterise_faces(points, faces, (eye.height, eye.width))[1]
-    arrays = (np.ascontiguousarray(mesh.vertices), mesh.normals(), np.ascontiguousarray(mesh.colours), faces)
-    shade_mesh(eye, pack_ground(scene), lamp, *arrays, which, shadow, frame, contact, corner, behind)
+    packed = PackedMesh(np.ascontiguousarray(mesh.vertices), mesh.normals(), np.ascontiguousarray(mesh.colours), faces)
+    shadows = MeshShadows(
+        *_render_lamp_depth(lamp, mesh.vertices, faces), *_contact_shadow(scene, mesh.vertices, faces)
+    )
+    shade_mesh(eye, pack_ground(scene), lamp, packed, shadows, which, behind)
     return np.asarray(encode_srgb(behind), dtype=np.uint8)
 
 
