@@ -76,7 +76,11 @@ def run_archive(
     if cluster is not None and on_link is not None:
         with DaskJobs(cluster, "an archive on a cluster", on_link):
             pass  # the address is checked and told before the work begins
-    tell = _ignore_progress if on_step is None else on_step
+
+    def tell(step: str, done: int, total: int) -> None:
+        if on_step is not None:
+            on_step(step, done, total)
+
     with Library(folder / LIBRARY) as library:
         added = library.add(
             paths, workers=workers, cluster=cluster,
@@ -93,7 +97,9 @@ def run_archive(
         folder_models.mkdir(exist_ok=True)
         behaviours = sorted({clip.behaviour for clip in clips})
         for number, behaviour in enumerate(behaviours):
-            own = _select_common_joints([clip for clip in clips if clip.behaviour == behaviour])
+            own = [clip for clip in clips if clip.behaviour == behaviour]
+            joints = Counter(clip.joints for clip in own).most_common(1)[0][0]
+            own = [clip for clip in own if clip.joints == joints]
             file = folder_models / f"{behaviour}.safetensors"
             if not ledger.has(behaviour, _hash_inputs(own), file):
                 PGA().fit([library.load(clip.id) for clip in own]).save(file)
@@ -103,10 +109,6 @@ def run_archive(
         graph, advice = _build_graph(library, clips, folder, ledger, tell, workers, cluster, settings)
     failed = tuple(f"{result.path}: {result.message}" for result in added.failed)
     return ArchiveReport(len(clips), failed, models, graph, advice, tuple(ledger.kept))
-
-
-def _ignore_progress(step: str, done: int, total: int) -> None:
-    """Default progress callback: does nothing."""
 
 
 class _ResultLedger:
@@ -135,11 +137,6 @@ class _ResultLedger:
 def _hash_inputs(clips: Sequence[ClipRecord], settings: Mapping[str, Any] | None = None) -> str:
     facts = [sorted(clip.id for clip in clips), sorted((settings or {}).items())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-
-
-def _select_common_joints(clips: Sequence[ClipRecord]) -> list[ClipRecord]:
-    joints = Counter(clip.joints for clip in clips).most_common(1)[0][0]
-    return [clip for clip in clips if clip.joints == joints]
 
 
 def _build_graph(

@@ -11,23 +11,21 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.graph.arrays import (
-    BLOCKED,
     DONE,
     EMPTY,
-    EXPANSIONS,
     FULL,
-    MET,
+    PICK,
     RUNNING,
-    VIOLATIONS,
-    YAW,
     GridArrays,
-    H,
     HeuristicTerms,
     SearchGraph,
     SearchMemory,
+    SearchSpace,
+    SketchConstraint,
     allocate_memory,
     clear_memory,
     compose_planar,
+    pack_constraints,
 )
 from marey.graph.paths import SearchSolution
 from marey.graph.search.ara import add_start, expand_states, least_open_cost, relax_edge, reopen_states
@@ -46,25 +44,22 @@ OnSolution = Callable[[SearchSolution], bool | None]
 @cache
 def compile_kernels() -> None:
     """Load the compiled search once, before any clock runs."""
-    from marey.graph.search import ara as kernels
-
     none, one = np.zeros(0, dtype=np.int64), np.zeros((1, 3))
-    spot, bits = np.zeros((1, 2, 2)), np.ones((2, 2), dtype=bool)
+    spot, bits, no_bits = np.zeros((1, 2, 2)), np.ones((2, 2), dtype=bool), np.zeros(0, dtype=bool)
     roads = SearchGraph(
         np.zeros(2, dtype=np.int64), none, np.zeros(1, dtype=np.int64), none, np.zeros(0), np.zeros((0, 3)),
         np.zeros((0, 9, 2)), np.zeros((0, 2)), np.zeros(1, dtype=np.int64), one, one, spot, np.zeros(1, dtype=bool),
+        no_bits,
     )  # fmt: skip
     world = GridArrays(np.zeros(2), 1.0, np.zeros((1, 2, 2)), bits, bits)
-    terms = HeuristicTerms(np.zeros(1), np.zeros((1, 1, 1)))
-    memory = allocate_memory(4)
+    terms, memory = HeuristicTerms(np.zeros(1), np.zeros((1, 1, 1))), allocate_memory(4)
+    space = SearchSpace(roads, world, pack_constraints([SketchConstraint(PICK, (0.0, 0.0, 0.0), 0.0)]), terms, memory)
     grid_distances(bits, np.zeros((2, 2)), GRID_STEPS)
-    compute_potentials(roads.first, none, np.zeros(0), bits[0, :0], bits[0, :0], np.zeros(1), 1)
-    kernels.add_start(roads, world, terms, memory, 0, 0, np.array([1.0, 1.0, 0.0]), 1.0, 1)
-    kernels.expand_states(
-        roads, world, np.zeros((1, 14)), terms, memory, np.inf, 1.0, False, np.zeros(0, dtype=bool), 4
-    )
-    kernels.reopen_states(memory, 1.0)
-    kernels.least_open_cost(memory.whole, memory.real, memory.num_states)
+    compute_potentials(roads.first, none, np.zeros(0), no_bits, no_bits, np.zeros(1), 1)
+    add_start(space, 0, np.array([1.0, 1.0, 0.0]), 1.0)
+    expand_states(space, np.inf, 1.0, False, 4)
+    reopen_states(memory, 1.0)
+    least_open_cost(memory.states, memory.num_states)
 
 
 class AnytimeSearch:
@@ -127,10 +122,9 @@ class AnytimeSearch:
             self._search_all_constraints([epsilon for epsilon in schedule if epsilon < most] or schedule[-1:])
         # Add up what the last search did, and how far it got
         self._accumulate_counts()
-        count = self.memory.num_states
-        met = self.memory.whole[:count, MET]
-        furthest = int(met.max(initial=0))
-        self._got = furthest, float(self.memory.real[:count, H][met == furthest].min(initial=np.inf))
+        states = self.memory.states[: self.memory.num_states]
+        furthest = int(states.met.max(initial=0))
+        self._got = furthest, float(states.h[states.met == furthest].min(initial=np.inf))
 
     def _chain_stages(self, schedule: Sequence[float], clock: SearchClock) -> tuple[SearchPath | None, bool]:
         """One way for each constraint, joined; None if one was not found. And whether all epsilons were searched.
@@ -195,35 +189,33 @@ class AnytimeSearch:
             return False
         p, memory, world = self.problem, self.memory, self.problem.world
         grid, edges = np.array([*world.origin, world.cell]), len(p.made.roads.target)
-        blocked = np.unique(memory.blocked[: int(memory.counts[BLOCKED])], axis=0)
-        memory.counts[BLOCKED] = 0
+        blocked = np.unique(memory.blocked[: int(memory.counts[0].blocked)], axis=0)
+        memory.counts[0].blocked = 0
         found = False
         for s, e in blocked.tolist():
-            detour = None if self.clock.stopped else self._looks.find(e, memory.real[s, : YAW + 1], world.free, grid)
+            place = np.array([memory.states[s].x, memory.states[s].z, memory.states[s].yaw])
+            detour = None if self.clock.stopped else self._looks.find(e, place, world.free, grid)
             if detour is not None:
                 self.detours.append((e, detour))
                 new = edges + len(self.detours) - 1
-                found |= bool(relax_edge(p.made.roads, world, p.rows, p.terms, memory, s, e, new, detour.cost, epsilon))
+                found |= bool(relax_edge(p.space(memory), s, e, new, detour.cost, epsilon))
         return found
 
     def _begin(self, p: SearchProblem, starts: list[tuple[int, FloatArray]], epsilon: float) -> None:
-
+        space = p.space(self.memory)
         for node, place in starts:
-            add_start(p.made.roads, p.world, p.terms, self.memory, node, 0, place, epsilon, len(p.wishes))
+            add_start(space, node, place, epsilon)
 
     def _search_epsilon(self, p: SearchProblem, epsilon: float, upper: float, clock: SearchClock) -> bool:
         """Search until nothing better can be within this epsilon; false when stopped."""
-        state = RUNNING
+        state, space = RUNNING, p.space(self.memory)
         is_few = self.few and epsilon < SPARSE_EDGES_BELOW
         while state == RUNNING:
             if clock.stopped or (self.best is None and self._patience.stopped):
                 self.stopped = self.clock.stopped or self._patience.stopped
                 return False
             before = time.perf_counter()
-            state = expand_states(
-                p.made.roads, p.world, p.rows, p.terms, self.memory, upper, epsilon, is_few, p.made.rates.apart,
-                self._chunk,
-            )  # fmt: skip
+            state = expand_states(space, upper, epsilon, is_few, self._chunk)
             # So many expansions that the clock is looked at in time; this changes nothing that is found
             seconds = time.perf_counter() - before
             factor = float(np.clip(CLOCK_INTERVAL_S / max(seconds, 1e-6), 0.5, 2.0))
@@ -233,7 +225,7 @@ class AnytimeSearch:
 
     def _least_open_cost(self) -> float:
         """Least cost that a way can have which was not found yet."""
-        return least_open_cost(self.memory.whole, self.memory.real, self.memory.num_states)
+        return least_open_cost(self.memory.states, self.memory.num_states)
 
     def _accept_solution(self, epsilon: float, *, is_settled: bool) -> None:
         """Keep what was found, with the bound that is proved."""
@@ -248,7 +240,7 @@ class AnytimeSearch:
     def _report_solution(self, epsilon: float, proved: float) -> None:
         """Record the best path and report it."""
         self.proved = max(1.0, min(proved, self.proved))
-        expansions = self.expansions + int(self.memory.counts[EXPANSIONS])
+        expansions = self.expansions + int(self.memory.counts[0].expansions)
         # Root at every state of the best way, for whoever draws it
         assert self.best is not None
         roots = compose_planar(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
@@ -258,10 +250,10 @@ class AnytimeSearch:
         self.done = stop or self.proved <= 1.0
 
     def _accumulate_counts(self) -> None:
-        counts = self.memory.counts
-        self.expansions += int(counts[EXPANSIONS])
-        self.violations += int(counts[VIOLATIONS])
-        counts[EXPANSIONS] = counts[VIOLATIONS] = 0
+        counts = self.memory.counts[0]
+        self.expansions += int(counts.expansions)
+        self.violations += int(counts.violations)
+        counts.expansions = counts.violations = 0
 
     def advice(self, code: str) -> str:
         """Advice when there is no path."""

@@ -22,8 +22,7 @@ from marey.base import BoolArray, FloatArray, IntArray
 from marey.graph.arrays import (
     EMPTY,
     FLIGHT,
-    PICK_LEFT,
-    PICK_RIGHT,
+    PICKS,
     GraphArrays,
     SearchGraph,
     SearchMemory,
@@ -43,7 +42,13 @@ from marey.graph.paths import (
     gap_cost_per_distance,
     state_distances,
 )
-from marey.graph.search.heuristics import PICKS, CostRates, measure_rates, measure_rates_without, order_diverse_edges
+from marey.graph.search.heuristics import (
+    CostRates,
+    measure_rates,
+    order_diverse_edges,
+    root_path_lengths,
+    worst_case,
+)
 
 if TYPE_CHECKING:
     from marey.graph.motion_graph import MotionGraph
@@ -63,7 +68,6 @@ NUM_CHEAP_PAIRS: Final = 5  # edges of a state that are kept besides those that 
 MAX_STRETCH: Final = 1.4  # by which a blended edge may last longer or shorter than the one with the greater weight
 MAX_TURN: Final = np.deg2rad(20.0)  # [rad] by which two blended flights may differ: momentum would jump (F32)
 GAP_COST_FACTOR: Final = 6.0  # thresholds: a pose may jump by so much where a way goes over to a blend, or back
-PICK_EVENTS: Final = (PICK_LEFT, PICK_RIGHT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,12 +149,12 @@ def _event_pairs(graph: MotionGraph, partners: BlendPartners, distance: FloatArr
     """Pairs of picks, and of flights, of one class ``(n, 2)``: each with those that are most like it."""
     arrays, found = graph.arrays, set[tuple[int, int]]()
     # Events of one class differ by where the hand is, or by how far and high one flies
-    size = np.where(np.isin(arrays.event, PICK_EVENTS)[:, None], arrays.hand, 0.0)
+    size = np.where(np.isin(arrays.event, PICKS)[:, None], arrays.hand, 0.0)
     source = np.repeat(np.arange(graph.num_states), np.diff(arrays.first))
     flights = np.flatnonzero((arrays.flight[:, 0] > 0.0) & (arrays.event[source] == FLIGHT))
     size[source[flights], :2] = arrays.flight[flights]
     is_jump = (arrays.event == FLIGHT) & (size[:, 0] > SHORTEST_JUMP_M)
-    for s in np.flatnonzero(np.isin(arrays.event, PICK_EVENTS) | is_jump).tolist():
+    for s in np.flatnonzero(np.isin(arrays.event, PICKS) | is_jump).tolist():
         # The nearest partners that differ enough to be worth blending
         others = partners.of(s)
         others = others[is_jump[others] == is_jump[s]]
@@ -246,7 +250,7 @@ def _append_rows(
     order, few = order_diverse_edges(first, cost[by], delta[by], NUM_CHEAP_PAIRS)
     laid = states._replace(
         first=first, order=order, few=few, target=target[by], cost=cost[by], delta=delta[by], path=path[by],
-        flight=flight[by],
+        flight=flight[by], apart=np.zeros(len(by), dtype=bool),
     )  # fmt: skip
     whole = np.arange(edges)
     blends = EdgeBlends(
@@ -266,7 +270,7 @@ def _append_states(graph: MotionGraph, roads: SearchGraph, nodes: IntArray) -> S
 
     hand = mixed(roads.hand)
     event = np.concatenate([roads.event, np.repeat(roads.event[nodes[:, 0]], W)])
-    picks = np.flatnonzero(np.isin(roads.event[nodes[:, 0]], PICK_EVENTS))
+    picks = np.flatnonzero(np.isin(roads.event[nodes[:, 0]], PICKS))
     if len(picks):
         at = (len(roads.event) + W * picks[:, None] + np.arange(W)).ravel()
         hand[at] = blended_hands(graph, nodes[picks, 0], nodes[picks, 1], WEIGHTS).reshape(-1, 3)
@@ -318,13 +322,9 @@ def _lay_out_graph(graph: MotionGraph, k: int) -> PreparedGraph:
     arrays = graph.arrays
     if k == 1:
         roads = make_search_graph(arrays, find_standing_states(arrays))
-        return PreparedGraph(arrays, roads, measure_rates(roads, arrays.arc, _no_edges(roads)))
+        return PreparedGraph(arrays, roads, measure_rates(roads, worst_case(root_path_lengths(roads, arrays.arc))))
     roads, arc, blends = lay_out_pairs(graph, prepare_graph(graph).roads)
-    return PreparedGraph(arrays, roads, measure_rates(roads, arc, _no_edges(roads)), blends)
-
-
-def _no_edges(roads: SearchGraph) -> BoolArray:
-    return np.zeros(len(roads.target), dtype=bool)
+    return PreparedGraph(arrays, roads, measure_rates(roads, worst_case(root_path_lengths(roads, arc))), blends)
 
 
 def _forbid_extra_events(made: PreparedGraph) -> PreparedGraph:
@@ -342,9 +342,9 @@ def _forbid_extra_events(made: PreparedGraph) -> PreparedGraph:
             break
         pick[single[new]] = after[new]
         end[single[new]] = compose_planar(roads.delta[edge[new]], end[roads.target[edge[new]]])
-    roads = roads._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end)
     apart = (roads.flight[:, 0] > 0.0) | np.isin(roads.event[roads.target], PICKS)
-    return replace(made, roads=roads, rates=measure_rates_without(roads, made.rates, apart), is_calm=True)
+    roads = roads._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end, apart=apart)
+    return replace(made, roads=roads, rates=measure_rates(roads, made.rates.length), is_calm=True)
 
 
 def make_search_graph(arrays: GraphArrays, stands: BoolArray) -> SearchGraph:
@@ -354,7 +354,7 @@ def make_search_graph(arrays: GraphArrays, stands: BoolArray) -> SearchGraph:
     return SearchGraph(
         whole(arrays.first), order, few, whole(arrays.target), whole(arrays.cost), whole(arrays.delta),
         whole(arrays.path), whole(arrays.flight), whole(arrays.event), whole(arrays.hand), whole(arrays.root),
-        whole(arrays.feet), whole(stands),
+        whole(arrays.feet), whole(stands), np.zeros(len(arrays.target), dtype=bool),
     )  # fmt: skip
 
 
@@ -380,7 +380,7 @@ def slowest_edge_speeds(arrays: GraphArrays) -> FloatArray:
 def borrow_memory(capacity: int) -> Generator[SearchMemory]:
     """Memory for one search; that of an earlier one, if it is large enough."""
     with _lock:
-        at = next((n for n, memory in enumerate(_spare_memories) if len(memory.whole) == capacity), None)
+        at = next((n for n, memory in enumerate(_spare_memories) if len(memory.states) == capacity), None)
         memory = _spare_memories.pop(at) if at is not None else None
     memory = allocate_memory(capacity) if memory is None else memory
     try:

@@ -16,15 +16,14 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.graph.arrays import (
-    EDGE,
-    MET,
-    NODE,
     PICK,
-    YAW,
     GridArrays,
     HeuristicTerms,
     SearchMemory,
+    SearchSpace,
+    SketchConstraint,
     compose_planar,
+    pack_constraints,
     to_frame,
 )
 from marey.graph.database.compact import compute_pose_costs, compute_transition_costs
@@ -41,12 +40,10 @@ from marey.graph.search.heuristics import (
 )
 from marey.graph.search.sketch import (
     SearchFailure,
-    SketchConstraint,
     check_ground,
     check_parameters,
     check_route,
     compile_sketch,
-    pack_constraints,
 )
 from marey.lie import SO3
 from marey.world import Sketch
@@ -193,7 +190,6 @@ class SearchProblem:
     wishes: tuple[SketchConstraint, ...]
     world: GridArrays
     terms: HeuristicTerms
-    rows: FloatArray  # (L, 10) the goals
     ground: GroundGrid
     heuristic: str
 
@@ -211,11 +207,10 @@ class SearchProblem:
         """Compile a sketch, or return why it is infeasible; with ``until``, only its first constraints."""
         roads, ground = made.roads, GroundGrid.from_sketch(sketch)
         wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, slack_m=slack_m, arm_m=arm_m)[:until]
-        goals = pack_constraints(wishes)
-        failure = check_ground(sketch, ground, wishes) or check_parameters(roads, goals, wishes)
+        failure = check_ground(sketch, ground, wishes) or check_parameters(roads, wishes)
         if failure is not None:
             return failure
-        layers = layer_distances(roads, goals, ground)
+        layers = layer_distances(roads, wishes, ground)
         failure = check_route(ground, sketch, layers)
         return cls._with(made, sketch, wishes, ground, heuristic, layers) if failure is None else failure
 
@@ -230,11 +225,14 @@ class SearchProblem:
         layers: ConstraintLayers | None = None,
         final: FloatArray | None = None,
     ) -> SearchProblem:
-        goals = pack_constraints(wishes)
-        layers = layer_distances(made.roads, goals, ground) if layers is None else layers
-        distance, terms = compute_bounds(heuristic, made.roads, made.rates, goals, ground, layers, final)
+        layers = layer_distances(made.roads, wishes, ground) if layers is None else layers
+        distance, terms = compute_bounds(heuristic, made.roads, made.rates, wishes, ground, layers, final)
         world = GridArrays(ground.origin, GRID_CELL_M, np.ascontiguousarray(distance), ground.free, ground.stand)
-        return cls(made, sketch, wishes, world, terms, goals.rows(), ground, heuristic)
+        return cls(made, sketch, wishes, world, terms, ground, heuristic)
+
+    def space(self, memory: SearchMemory) -> SearchSpace:
+        """The problem as compiled code reads it."""
+        return SearchSpace(self.made.roads, self.world, pack_constraints(self.wishes), self.terms, memory)
 
     def with_direction_bounds(self) -> SearchProblem:
         """The same with a bound that knows of turns, where it is to end turned away from how it began."""
@@ -243,9 +241,9 @@ class SearchProblem:
             return self
         if np.cos(wanted - np.deg2rad(heading)) > np.cos(DIRECTION_CHANGE_RAD):
             return self
-        goals = pack_constraints(self.wishes)
-        layers = layer_distances(self.made.roads, goals, self.ground)
-        return replace(self, terms=add_direction_terms(self.made.roads, self.made.rates, goals, layers, self.terms))
+        roads, rates = self.made.roads, self.made.rates
+        layers = layer_distances(roads, self.wishes, self.ground)
+        return replace(self, terms=add_direction_terms(roads, rates, self.wishes, layers, self.terms))
 
     def with_assigned_hands(self, hands: Mapping[str, int]) -> SearchProblem:
         """The same with things taken and put down by given hands, if any is put down again."""
@@ -303,9 +301,9 @@ class SearchPath(NamedTuple):
     def from_memory(cls, made: PreparedGraph, memory: SearchMemory, wishes: Sequence[SketchConstraint]) -> SearchPath:
         """The cheapest way that a search has found, with the footsteps moved that its picks need."""
         chain = memory.chain()
-        rows = memory.whole[chain]
-        places = memory.real[chain][:, : YAW + 1]
-        way = cls(made, rows[:, NODE], places, rows[:, MET], rows[1:, EDGE], memory.goal_cost)
+        states = memory.states[chain]
+        places = np.stack([states.x, states.z, states.yaw], axis=1)
+        way = cls(made, states.node, places, states.met, states.edge[1:], memory.goal_cost)
         return way._move_footsteps(wishes)
 
     def _move_footsteps(self, wishes: Sequence[SketchConstraint]) -> SearchPath:

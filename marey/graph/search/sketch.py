@@ -8,34 +8,25 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.graph.arrays import JUMP, PICK, PICK_LEFT, PICK_RIGHT, REACH, STEP, ConstraintArrays, SearchGraph
-from marey.graph.search.ground import FOOT_RADIUS_M, GroundGrid, segment_distance
-from marey.graph.search.heuristics import PICKS, ConstraintLayers, find_meeting_edges
-from marey.world import Event, River, Sketch
+from marey.graph.arrays import (
+    JUMP,
+    PICK,
+    PICK_LEFT,
+    PICK_RIGHT,
+    PICKS,
+    REACH,
+    STEP,
+    SearchGraph,
+    SketchConstraint,
+)
+from marey.graph.search.ground import FOOT_RADIUS_M, GroundGrid
+from marey.graph.search.heuristics import ConstraintLayers, find_meeting_edges
+from marey.world import Event, River, Sketch, segment_distance
 
 PICK_TOL_M: Final = 0.05
 JUMP_TOL_M: Final = 0.4
 HAND_MASKS: Final = {None: PICK_LEFT | PICK_RIGHT, "left": PICK_LEFT, "right": PICK_RIGHT}
 MAX_GOALS: Final = 31  # constraints that fit into the key of a search state
-
-
-@dataclass(frozen=True, slots=True)
-class SketchConstraint:
-    """One constraint."""
-
-    kind: int  # REACH, PICK, JUMP, STEP
-    place: tuple[float, float, float]  # [m] x, height, z
-    tolerance_m: float
-    heading_rad: float = np.nan  # any; of a jump or step: in which a river is crossed
-    hands: int = 0
-    length_m: float = 0.0
-    rise_m: float = 0.0
-    is_stop: bool = False
-    hold_s: float = 0.0
-    pin_tolerance_m: float = np.nan  # of the root at its pin; NaN: that of the hand
-    slack_m: float = 0.0  # by which footsteps may move hand and root towards their targets
-    pin: tuple[float, float] = (np.nan, np.nan)  # [m] x, z of the root while something is picked up; NaN: anywhere
-    name: str = "goal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,23 +152,6 @@ def _must_cross(sketch: Sketch, river: River, place: FloatArray, others: list[Sk
     return not own and not can_go_round
 
 
-def pack_constraints(wishes: tuple[SketchConstraint, ...]) -> ConstraintArrays:
-    """Constraints as arrays."""
-    return ConstraintArrays(
-        np.array([w.kind for w in wishes]),
-        np.array([w.place for w in wishes], dtype=np.float64),
-        np.array([w.heading_rad for w in wishes], dtype=np.float64),
-        np.array([w.tolerance_m for w in wishes], dtype=np.float64),
-        np.array([w.hands for w in wishes]),
-        np.array([w.length_m for w in wishes], dtype=np.float64),
-        np.array([w.rise_m for w in wishes], dtype=np.float64),
-        np.array([w.is_stop for w in wishes], dtype=bool),
-        np.array([w.pin for w in wishes], dtype=np.float64),
-        np.array([w.slack_m for w in wishes], dtype=np.float64),
-        np.array([w.pin_tolerance_m for w in wishes], dtype=np.float64),
-    )
-
-
 def check_ground(sketch: Sketch, ground: GroundGrid, wishes: tuple[SketchConstraint, ...]) -> SearchFailure | None:
     """Whether start and goal are free."""
     if len(wishes) > MAX_GOALS:
@@ -201,16 +175,14 @@ def check_ground(sketch: Sketch, ground: GroundGrid, wishes: tuple[SketchConstra
     return None
 
 
-def check_parameters(
-    roads: SearchGraph, goals: ConstraintArrays, wishes: tuple[SketchConstraint, ...]
-) -> SearchFailure | None:
+def check_parameters(roads: SearchGraph, wishes: tuple[SketchConstraint, ...]) -> SearchFailure | None:
     """Whether the graph has, for every constraint, an event that could meet it."""
     for layer, wish in enumerate(wishes):
-        if wish.kind == REACH or find_meeting_edges(roads, goals, layer).any():
+        if wish.kind == REACH or find_meeting_edges(roads, wish).any():
             continue
-        loose = goals._replace(tolerance=goals.tolerance + 1e9, length=0.0 * goals.length, rise=0.0 * goals.rise)
+        loose = replace(wish, tolerance_m=wish.tolerance_m + 1e9, length_m=0.0, rise_m=0.0)
         never = wish.kind == STEP and not (roads.flight[:, 0] > 0.0).any()
-        if never or not find_meeting_edges(roads, loose, layer).any():
+        if never or not find_meeting_edges(roads, loose).any():
             return SearchFailure(f"NO_BEHAVIOUR_PATH({layer})", f"No clip does this ({wish.name}): add clips that do")
         return SearchFailure(f"PARAM_OUT_OF_RANGE({layer})", _nearest_event_advice(roads, wish))
     return None
