@@ -101,7 +101,16 @@ class TensorFormat:
         """
         from safetensors import SafetensorError, safe_open
 
-        self._check_size(Path(path))
+        # Refuse what is no safetensors file before the library sees it
+        if not Path(path).is_file():
+            raise MissingFileError(str(path), self.fix)
+        size = Path(path).stat().st_size
+        if size > MAX_BYTES:
+            raise self.format_error(path, f"{size} bytes; the limit is {MAX_BYTES}")
+        with Path(path).open("rb") as file:
+            announced = int.from_bytes(file.read(8), "little")
+        if size < 8 or announced > min(size - 8, MAX_HEADER_BYTES):
+            raise self.format_error(path, "not a readable safetensors file: cut off, or something else")
         try:
             with cast(Any, safe_open(str(path), framework="np")) as file:
                 metadata: dict[str, str] = file.metadata() or {}
@@ -120,17 +129,6 @@ class TensorFormat:
     def format_error(self, path: str | Path, what: str, fix: str | None = None) -> FormatError:
         """An error about a file of this kind."""
         return FormatError(what, str(path), 0, self.fix if fix is None else fix)
-
-    def _check_size(self, path: Path) -> None:
-        if not path.is_file():
-            raise MissingFileError(str(path), self.fix)
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise self.format_error(path, f"{size} bytes; the limit is {MAX_BYTES}")
-        with path.open("rb") as file:
-            announced = int.from_bytes(file.read(8), "little")
-        if size < 8 or announced > min(size - 8, MAX_HEADER_BYTES):
-            raise self.format_error(path, "not a readable safetensors file: cut off, or something else")
 
     def _check_header(self, described: Any, path: str | Path) -> dict[str, Any]:
         facts = cast(dict[str, Any], described) if isinstance(described, dict) else {}

@@ -82,14 +82,10 @@ class _WorkerPool:
         with contextlib.suppress(queue.Empty):
             while not self._is_closed:
                 number, request = self._waiting.get_nowait()
-                self.answers.put((number, self._ask_with_retries(worker, request)))
-
-    def _ask_with_retries(self, worker: int, request: str) -> str:
-        for _ in range(self._tries):
-            answer = self._ask(worker, request)
-            if answer or self._is_closed:
-                return answer
-        return ""
+                answer, tries = "", 0
+                while not answer and tries < self._tries and not self._is_closed:
+                    answer, tries = self._ask(worker, request), tries + 1
+                self.answers.put((number, answer))
 
     def _ask(self, worker: int, request: str) -> str:
         process = self._processes.get(worker)
@@ -97,10 +93,9 @@ class _WorkerPool:
             _end_worker(process)  # it died between two requests: its pipes are still open
             process = None
         if process is None:
-            module = self._module
             paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
             process = self._processes[worker] = subprocess.Popen(
-                [sys.executable, "-P", "-m", module],
+                [sys.executable, "-P", "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -133,12 +133,9 @@ def as_text(value: Any, key: str, place: TomlLocation) -> str:
 
 def as_number(value: Any, key: str, place: TomlLocation) -> float:
     """The value, which must be a finite number of a sensible size."""
-    # Whether a number is neither NaN nor infinite; a whole number may be too large for a float and yet finite
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not (isinstance(value, int) or math.isfinite(value))
-    ):
+    # A whole number may be too large for a float and yet finite
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not (isinstance(value, int) or math.isfinite(value)):
         place.fail(f"'{key}' is not a finite number", f"Write {key} = 1.0, say", key)
     if key in place.positive and value <= 0:
         place.fail(f"'{key}' is {value}", "It must be positive", key)
@@ -202,28 +199,22 @@ def _read_value(value: Any, wanted: Any, key: str, place: TomlLocation) -> Any:
         return as_text(value, key, place)
     if wanted is bool:
         return value if isinstance(value, bool) else place.fail(f"'{key}' is no switch", f"Write {key} = true", key)
+    inner = get_args(wanted)
     if get_origin(wanted) is tuple:
-        return _read_tuple(value, get_args(wanted), key, place)
+        # A tuple of so many numbers, or of any number of values of one kind
+        if len(inner) != 2 or inner[1] is not Ellipsis:
+            return as_numbers(value, len(inner), key, place)
+        if not isinstance(value, list):
+            place.fail(f"'{key}' is not a list", f"Write {key} = [...]", key)
+        return tuple(_read_value(item, inner[0], key, place) for item in cast(list[Any], value))
     if get_origin(wanted) in (dict, Mapping):
-        return _read_mapping(value, get_args(wanted)[1], key, place)
+        if not isinstance(value, dict):
+            place.fail(f"'{key}' is not a table", f"Write {key} = {{ name = 1.0 }}", key)
+        return {str(k): _read_value(v, inner[1], key, place) for k, v in cast(dict[str, Any], value).items()}
     number = as_number(value, key, place)
     if wanted is int and number != int(number):
         place.fail(f"'{key}' is {value}, not a whole number", "Write a whole number", key)
     return int(number) if wanted is int else number
-
-
-def _read_tuple(value: Any, wanted: tuple[Any, ...], key: str, place: TomlLocation) -> tuple[Any, ...]:
-    if len(wanted) != 2 or wanted[1] is not Ellipsis:
-        return as_numbers(value, len(wanted), key, place)
-    if not isinstance(value, list):
-        place.fail(f"'{key}' is not a list", f"Write {key} = [...]", key)
-    return tuple(_read_value(item, wanted[0], key, place) for item in cast(list[Any], value))
-
-
-def _read_mapping(value: Any, wanted: Any, key: str, place: TomlLocation) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        place.fail(f"'{key}' is not a table", f"Write {key} = {{ name = 1.0 }}", key)
-    return {str(k): _read_value(v, wanted, key, place) for k, v in cast(dict[str, Any], value).items()}
 
 
 def _find_key_lines(text: str) -> dict[tuple[str, int, str], int]:

@@ -201,7 +201,14 @@ def blended_hands(graph: MotionGraph, first: IntArray, second: IntArray, weights
         planted = graph.database.classes[int(kind)]
         hand = next(name.removeprefix(PICKED_PREFIX) for name in planted if name.startswith(PICKED_PREFIX))
         several = np.concatenate([own, own[-1:]])  # a source has two frames at least
-        sources = _state_sources(graph, first[several], second[several], planted)
+        # First poses of both lists of states as sources whose frames are the pairs; all anchors stand at the origin
+        starts = graph.database.phases.start
+        a, b = (
+            anchored_source(graph.database, starts[[graph.members[int(s)][0] for s in states[several]]], planted)
+            for states in (first, second)
+        )
+        yaw = a.yaw - TWO_PI * np.round(a.yaw / TWO_PI)
+        sources = replace(a, yaw=yaw), replace(b, yaw=b.yaw - TWO_PI * np.round((b.yaw - yaw) / TWO_PI))
         for number, weight in enumerate(weights):
             # Each frame of the sources is one pick; the first source has weight w
             shares = np.linspace(0.0, 1.0, len(sources[0].roots))
@@ -219,22 +226,6 @@ def _weighted_mean(first: FloatArray, second: FloatArray, weights: FloatArray) -
     """Weighted means ``(M, W)``."""
     w = np.asarray(weights, dtype=np.float64)[None]
     return w * first[:, None] + (1.0 - w) * second[:, None]
-
-
-def _state_sources(
-    graph: MotionGraph, first: IntArray, second: IntArray, planted: tuple[str, ...]
-) -> tuple[BlendSource, BlendSource]:
-    """First poses of two lists of states, as sources whose frames are the pairs; all anchors stand at the origin."""
-    a, b = (_first_pose_source(graph, states, planted) for states in (first, second))
-    yaw = a.yaw - TWO_PI * np.round(a.yaw / TWO_PI)
-    other = b.yaw - TWO_PI * np.round((b.yaw - yaw) / TWO_PI)
-    return replace(a, yaw=yaw), replace(b, yaw=other)
-
-
-def _first_pose_source(graph: MotionGraph, states: IntArray, planted: tuple[str, ...]) -> BlendSource:
-    database = graph.database
-    phases = np.array([graph.members[int(s)][0] for s in states], dtype=np.int64)
-    return anchored_source(database, database.phases.start[phases], planted)
 
 
 def anchored_source(database: Database, poses: IntArray, planted: tuple[str, ...]) -> BlendSource:
@@ -265,11 +256,12 @@ class BlendPartners:
         """Partners of a state."""
         return self.partner[self.first[state] : self.first[state + 1]]
 
-    def has(self, first: IntArray, second: IntArray) -> BoolArray:
-        """Whether pairs of states may be blended ``(M,)``."""
+    def matrix(self) -> BoolArray:
+        """Whether two states may be blended ``(N, N)``."""
         count = len(self.first) - 1
-        source = np.repeat(np.arange(count), np.diff(self.first))
-        return np.isin(first * count + second, source * count + self.partner)
+        found = np.zeros((count, count), dtype=bool)
+        found[np.repeat(np.arange(count), np.diff(self.first)), self.partner] = True
+        return found
 
 
 def state_distances(graph: MotionGraph, metric: PoseMetric | None = None) -> FloatArray:

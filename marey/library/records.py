@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -28,7 +28,7 @@ class ClipRecord:
     id: str  # address of the motion's content, 32 hexadecimal digits
     name: str
     subject: str | None  # "07" for 07_01.bvh, or as given
-    behaviour: str  # one of BEHAVIOURS, guessed from measured features
+    behaviour: str  # guessed from measured features, see `guess_behaviour`
     num_joints: int
     num_frames: int
     rate_hz: float
@@ -79,37 +79,29 @@ class AddReport:
 
     results: tuple[AddOutcome, ...] = ()
 
-    def _having(self, outcome: Outcome) -> tuple[AddOutcome, ...]:
-        return tuple(result for result in self.results if result.outcome == outcome)
-
     @property
     def added(self) -> tuple[AddOutcome, ...]:
         """Files whose motion is new to the library."""
-        return self._having("added")
+        return tuple(result for result in self.results if result.outcome == "added")
 
     @property
     def duplicates(self) -> tuple[AddOutcome, ...]:
         """Files whose motion the library already holds."""
-        return self._having("duplicate")
+        return tuple(result for result in self.results if result.outcome == "duplicate")
 
     @property
     def unchanged(self) -> tuple[AddOutcome, ...]:
         """Files read by an earlier run and not touched since: they were skipped."""
-        return self._having("unchanged")
+        return tuple(result for result in self.results if result.outcome == "unchanged")
 
     @property
     def failed(self) -> tuple[AddOutcome, ...]:
         """Files that could not be read, each with its message."""
-        return self._having("failed")
+        return tuple(result for result in self.results if result.outcome == "failed")
 
     def __str__(self) -> str:
-        counts = (
-            f"{len(self.added)} added",
-            f"{len(self.duplicates)} duplicates",
-            f"{len(self.unchanged)} unchanged",
-            f"{len(self.failed)} failed",
-        )
-        return ", ".join(counts)
+        read = f"{len(self.added)} added, {len(self.duplicates)} duplicates"
+        return f"{read}, {len(self.unchanged)} unchanged, {len(self.failed)} failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +112,7 @@ class VerifyReport:
     missing: tuple[str, ...] = ()  # rows whose file is gone
     damaged: tuple[str, ...] = ()  # rows whose file does not hold what was written
     strays: tuple[str, ...] = ()  # files without a row
-    repairs: tuple[str, ...] = field(default=())  # what was done about it, one sentence each
+    repairs: tuple[str, ...] = ()  # what was done about it, one sentence each
 
     @property
     def is_sound(self) -> bool:

@@ -74,7 +74,14 @@ def run(speed_mps: float = 3.0, *, seconds: float = 3.0, stature_m: float = 1.75
     phase = 2.0 * np.pi * times / stride_s
     stance_s, step_s = duty * stride_s, 0.5 * stride_s
     com = np.zeros((len(times), 3))
-    com[:, 1] = _standing_com(skeleton) - 0.02 * leg + _bounce(times % step_s, stance_s, step_s)
+    # Height over one step: the law above in stance, a parabola in flight
+    t, w = times % step_s, np.pi / stance_s
+    lift = np.pi * GRAVITY * step_s / (2.0 * stance_s)
+    start = -0.5 * GRAVITY * (step_s - stance_s)  # falling speed at landing
+    stance = start * t - 0.5 * GRAVITY * t**2 + lift / w * t - lift / w**2 * np.sin(w * t)
+    s = t - stance_s
+    bounce = np.where(t < stance_s, stance, -start * s - 0.5 * GRAVITY * s**2)
+    com[:, 1] = _standing_com(skeleton) - 0.02 * leg + bounce
     com[:, 2] = speed_mps * times
     wish = _plan_arm_swing(com, feet, phase, arm=0.7, elbow=(1.5, 0.25), yaw=-0.16, roll=0.05, lean=0.14)
     return pose_body(skeleton, rate_hz, wish, name="run")
@@ -176,17 +183,6 @@ def _plan_arm_swing(
     tilt = -roll * np.sin(phase)
     flexion = {"left": left, "right": right}
     return BodyTargets(com, feet, -yaw * np.cos(phase), tilt, np.full_like(phase, lean), flexion, 0.14, elbows)
-
-
-def _bounce(t: FloatArray, stance_s: float, step_s: float) -> FloatArray:
-    """Height over one step of a run, zero on average over stance and flight ends; see :func:`run`."""
-    lift = np.pi * GRAVITY * step_s / (2.0 * stance_s)
-    start = -0.5 * GRAVITY * (step_s - stance_s)  # falling speed at landing
-    w = np.pi / stance_s
-    stance = start * t - 0.5 * GRAVITY * t**2 + lift / w * t - lift / w**2 * np.sin(w * t)
-    s = t - stance_s
-    flight = -start * s - 0.5 * GRAVITY * s**2
-    return np.where(t < stance_s, stance, flight)
 
 
 def _quintics(times: FloatArray, knots: FloatArray, keys: list[tuple[float, float, float]]) -> FloatArray:

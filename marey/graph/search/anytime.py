@@ -103,7 +103,7 @@ class AnytimeSearch:
             # Lower bound of all ways: the least f of the starts
             clear_memory(self.memory)
             self._begin(self.problem, self.problem.starts(), schedule[0])
-            self._low = self._least_open_cost()
+            self._low = least_open_cost(self.memory.states, self.memory.num_states)
             # First ways, soon found: meet the constraints one after the other, each from where the last was met
             self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
             best_hands: dict[str, int] = {}
@@ -140,7 +140,14 @@ class AnytimeSearch:
             starts = stage.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
             upper = self.cost - (0.0 if whole is None else whole.cost)
             part = clock.part(1.0 / (len(self._stages) - number)) if len(schedule) > 1 else clock
-            is_settled &= self._search_epsilons(stage, starts, schedule, upper, part)
+            # One epsilon after the other, until stopped
+            self._begin(stage, starts, schedule[0])
+            for round_number, epsilon in enumerate(schedule):
+                if round_number:
+                    reopen_states(self.memory, epsilon)
+                if not self._search_epsilon(stage, epsilon, upper, part):
+                    is_settled = False
+                    break
             self._accumulate_counts()
             if self.memory.goal == EMPTY:
                 return None, is_settled
@@ -150,23 +157,6 @@ class AnytimeSearch:
                 hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
         self._hands = hands
         return whole, is_settled
-
-    def _search_epsilons(
-        self,
-        p: SearchProblem,
-        starts: list[tuple[int, FloatArray]],
-        schedule: Sequence[float],
-        upper: float,
-        clock: SearchClock,
-    ) -> bool:
-        """Search with one epsilon after the other; false when stopped."""
-        self._begin(p, starts, schedule[0])
-        for number, epsilon in enumerate(schedule):
-            if number:
-                reopen_states(self.memory, epsilon)
-            if not self._search_epsilon(p, epsilon, upper, clock):
-                return False
-        return True
 
     def _search_all_constraints(self, schedule: Sequence[float]) -> None:
         """Anytime repairing A* over all constraints ([Likhachev2004]_)."""
@@ -179,7 +169,13 @@ class AnytimeSearch:
             is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
             while is_settled and self.memory.goal == EMPTY and self.best is None and self._retry_blocked_edges(epsilon):
                 is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
-            self._accept_solution(epsilon, is_settled=is_settled)
+            # Keep what was found, with the bound that is proved
+            if self.memory.goal_cost < self.cost:
+                self.best = SearchPath.from_memory(self.problem.made, self.memory, self.problem.wishes)
+            if self.best is not None:
+                least = min(least_open_cost(self.memory.states, self.memory.num_states), self.cost)
+                proved = self.cost / max(least, 1e-300)
+                self._report_solution(epsilon, min(epsilon, proved) if is_settled else proved)
             if self.done or not is_settled or self.best is None:
                 break
 
@@ -222,20 +218,6 @@ class AnytimeSearch:
             self._chunk = int(np.clip(factor * self._chunk, 32, 100_000))
         self.stopped = "MEMORY" if state == FULL else ""
         return state == DONE
-
-    def _least_open_cost(self) -> float:
-        """Least cost that a way can have which was not found yet."""
-        return least_open_cost(self.memory.states, self.memory.num_states)
-
-    def _accept_solution(self, epsilon: float, *, is_settled: bool) -> None:
-        """Keep what was found, with the bound that is proved."""
-        if self.memory.goal_cost < self.cost:
-            self.best = SearchPath.from_memory(self.problem.made, self.memory, self.problem.wishes)
-        if self.best is None:
-            return
-        least = min(self._least_open_cost(), self.cost)
-        proved = self.cost / max(least, 1e-300)
-        self._report_solution(epsilon, min(epsilon, proved) if is_settled else proved)
 
     def _report_solution(self, epsilon: float, proved: float) -> None:
         """Record the best path and report it."""

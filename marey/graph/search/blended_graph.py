@@ -56,11 +56,7 @@ if TYPE_CHECKING:
 
 NUM_WEIGHTS: Final = 10  # from 0 to 1 ([Safonova2006]_ §4.3.1); those between are blends
 WEIGHTS: Final = np.linspace(0.0, 1.0, NUM_WEIGHTS)[1:-1]
-NUM_KEPT_PAIRS: Final = (
-    8,
-    24,
-    12,
-)  # pairs of edges to or from one pair of states that are kept, by how far from the event
+NUM_KEPT_PAIRS: Final = (8, 24, 12)  # of edges to or from a pair of states, by how far from the event
 NEIGHBOURS: Final = 5  # events that one is blended with: those that are most like it
 SHORTEST_JUMP_M: Final = 0.05  # [m] strides of a run are flights, too, and no events
 UNLIKE_M: Final = 0.02  # [m] two events that differ by less have nothing between them
@@ -111,7 +107,7 @@ def lay_out_pairs(graph: MotionGraph, roads: SearchGraph) -> tuple[SearchGraph, 
     source = np.repeat(np.arange(count), np.diff(roads.first))
     into = np.argsort(roads.target, kind="stable")
     in_first = np.searchsorted(roads.target[into], np.arange(count + 1))
-    events, allowed = _event_pairs(graph, partners, distance), _blendable_states(partners)
+    events, allowed = _event_pairs(graph, partners, distance), partners.matrix()
     gaps = gap_cost_per_distance(graph) * distance
     nodes, found = _unique_pairs(events), list[IntArray]()
     for order, first, end in ((into, in_first, source), (np.arange(len(source)), roads.first, roads.target)):
@@ -135,14 +131,6 @@ def lay_out_pairs(graph: MotionGraph, roads: SearchGraph) -> tuple[SearchGraph, 
 
 def _unique_pairs(pairs: IntArray) -> set[tuple[int, int]]:
     return {(int(p), int(q)) for p, q in pairs}
-
-
-def _blendable_states(partners: BlendPartners) -> BoolArray:
-    """Whether two states may be blended ``(N, N)``."""
-    count = len(partners.first) - 1
-    found = np.zeros((count, count), dtype=bool)
-    found[np.repeat(np.arange(count), np.diff(partners.first)), partners.partner] = True
-    return found
 
 
 def _event_pairs(graph: MotionGraph, partners: BlendPartners, distance: FloatArray) -> IntArray:
@@ -192,10 +180,8 @@ def _enumerate_rows(graph: MotionGraph, links: _EdgePairs, distance: FloatArray)
     # A blend must last about as long as what it is mostly made of
     T = graph.arrays.seconds
     most = np.where(WEIGHTS >= 0.5, T[links.a][:, None], T[links.c][:, None])
-    is_good, limit = (
-        np.abs(np.log(blended_seconds(graph, links.a, links.c, WEIGHTS) / most)) <= np.log(MAX_STRETCH),
-        GAP_COST_FACTOR * graph.transitions.threshold,
-    )
+    is_good = np.abs(np.log(blended_seconds(graph, links.a, links.c, WEIGHTS) / most)) <= np.log(MAX_STRETCH)
+    limit = GAP_COST_FACTOR * graph.transitions.threshold
     # Edges between pairs, then into a blend over a gap, then out of one to the nearer state
     found = [_lookup(begin, finish, np.zeros(begin.shape), is_good & (begin >= 0) & (finish >= 0))]
     for state, part in ((A, (1.0 - w) ** 2), (C, w**2)):
@@ -311,25 +297,25 @@ def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Prep
         for known in _prepared_graphs:
             if known.source is graph.arrays and (known.blends is not None) == (k == 2) and known.is_calm == calm:
                 return known
-    made = _forbid_extra_events(prepare_graph(graph, k)) if calm else _lay_out_graph(graph, k)
+    if calm:
+        made = _forbid_extra_events(prepare_graph(graph, k))
+    else:
+        arrays, arc, blends = graph.arrays, graph.arrays.arc, None
+        if k == 1:
+            roads = make_search_graph(arrays, find_standing_states(arrays))
+        else:
+            roads, arc, blends = lay_out_pairs(graph, prepare_graph(graph).roads)
+        rates = measure_rates(roads, worst_case(root_path_lengths(roads, arc)))
+        made = PreparedGraph(arrays, roads, rates, blends)
     with _lock:
         _prepared_graphs.append(made)
         del _prepared_graphs[:-NUM_KEPT_GRAPHS]
     return made
 
 
-def _lay_out_graph(graph: MotionGraph, k: int) -> PreparedGraph:
-    arrays = graph.arrays
-    if k == 1:
-        roads = make_search_graph(arrays, find_standing_states(arrays))
-        return PreparedGraph(arrays, roads, measure_rates(roads, worst_case(root_path_lengths(roads, arrays.arc))))
-    roads, arc, blends = lay_out_pairs(graph, prepare_graph(graph).roads)
-    return PreparedGraph(arrays, roads, measure_rates(roads, worst_case(root_path_lengths(roads, arc))), blends)
-
-
 def _forbid_extra_events(made: PreparedGraph) -> PreparedGraph:
     """The same graph with all flights and picks set apart."""
-    # The same, with the picks to which states lead that have but one way to go
+    # Picks to which states lead that have but one way to go
     roads = made.roads
     single = np.flatnonzero(np.diff(roads.first) == 1)
     edge = roads.first[single]
@@ -363,17 +349,13 @@ def find_standing_states(arrays: GraphArrays) -> BoolArray:
     if arrays.is_standing.any():
         return arrays.is_standing
     double = np.isfinite(arrays.feet[:, :, 0]).all(axis=1) & (arrays.event == 0)
-    speed = np.where(double, slowest_edge_speeds(arrays), np.inf)
+    # Speed [m/s] of the slowest edge that leaves each state
+    slowest = np.full(len(arrays.first) - 1, np.inf)
+    source = np.repeat(np.arange(len(slowest)), np.diff(arrays.first))
+    np.minimum.at(slowest, source, arrays.arc / np.maximum(arrays.seconds, 1e-9))
+    speed = np.where(double, slowest, np.inf)
     kth = np.sort(speed)[min(MIN_STANDS, len(speed)) - 1]
     return double & (speed <= max(STAND_MPS, kth))
-
-
-def slowest_edge_speeds(arrays: GraphArrays) -> FloatArray:
-    """Speed [m/s] of the slowest edge that leaves each state ``(N,)``."""
-    speed = arrays.arc / np.maximum(arrays.seconds, 1e-9)
-    least = np.full(len(arrays.first) - 1, np.inf)
-    np.minimum.at(least, np.repeat(np.arange(len(least)), np.diff(arrays.first)), speed)
-    return least
 
 
 @contextmanager

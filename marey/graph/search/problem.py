@@ -6,6 +6,7 @@ F26).
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -104,8 +105,6 @@ class Detours:
             legal[poses] = inside & free[np.clip(row, 0, free.shape[0] - 1), np.clip(column, 0, free.shape[1] - 1)]
         # Dijkstra over legal poses: on to the next pose of the clip, or along a transition
         last = stop - 1
-        import heapq
-
         if not (legal[start] and legal[last]):
             return None
         best: dict[int, float] = {start: 0.0}
@@ -119,30 +118,21 @@ class Detours:
                 while route[-1] != start:
                     route.append(came[route[-1]])
                 route.reverse()
-                cuts = [
-                    0,
-                    *(n for n in range(1, len(route)) if route[n] != route[n - 1] + 1),
-                    len(route),
-                ]
-                return Detour(
-                    tuple((route[a], route[b - 1] + 1) for a, b in pairwise(cuts)),
-                    spent + float(self._cost[last]),
-                )
+                cuts = [0, *(n for n in range(1, len(route)) if route[n] != route[n - 1] + 1), len(route)]
+                shown = tuple((route[a], route[b - 1] + 1) for a, b in pairwise(cuts))
+                return Detour(shown, spent + float(self._cost[last]))
             if spent > best[pose]:
                 continue
-            for there, cost in self._next(pose):
+            own = float(self._cost[pose])
+            ahead = [(pose + 1, own)] if pose + 1 < table.stop[self._graph.database.phase[pose]] else []
+            jumps: IntArray = self._order[self._first[pose] : self._first[pose + 1]]
+            ahead += [(int(self._graph.transitions.target[j]), own + float(self._extra[j])) for j in jumps]
+            for there, cost in ahead:
                 total = spent + cost
                 if legal[there] and total < best.get(there, np.inf):
                     best[there], came[there] = total, pose
                     heapq.heappush(heap, (total, there))
         return None
-
-    def _next(self, pose: int) -> list[tuple[int, float]]:
-        database, transitions = self._graph.database, self._graph.transitions
-        own = float(self._cost[pose])
-        found = [(pose + 1, own)] if pose + 1 < database.phases.stop[database.phase[pose]] else []
-        jumps: IntArray = self._order[self._first[pose] : self._first[pose + 1]]
-        return found + [(int(transitions.target[j]), own + float(self._extra[j])) for j in jumps]
 
 
 DIRECTION_CHANGE_RAD: Final = 1.0  # [rad] between start and goal, from which on a bound that knows of turns pays
@@ -264,17 +254,16 @@ class SearchProblem:
         """States in which one may begin, and their anchors with the root at the start of the sketch."""
         x, z = self.sketch.start.position
         heading = self.sketch.start.heading_deg
-        yaw = self._towards() if heading is None else float(np.deg2rad(heading))
+        if heading is not None:
+            yaw = float(np.deg2rad(heading))
+        elif self.sketch.path is not None:
+            yaw = float(self.sketch.path.heading_at(self.sketch.path.nearest((x, z))[0]))
+        else:
+            place = self.wishes[0].place
+            yaw = float(np.arctan2(place[0] - x, place[2] - z))
         frame = np.array([x, z, yaw])
         nodes = np.flatnonzero(self.made.roads.stands)
         return [(int(n), compose_planar(frame, to_frame(np.zeros(3), self.made.roads.root[n]))) for n in nodes]
-
-    def _towards(self) -> float:
-        path, start = self.sketch.path, self.sketch.start.position
-        if path is not None:
-            return float(path.heading_at(path.nearest(start)[0]))
-        place = self.wishes[0].place
-        return float(np.arctan2(place[0] - start[0], place[2] - start[1]))
 
 
 def constraint_object(wish: SketchConstraint) -> str:
@@ -304,19 +293,16 @@ class SearchPath(NamedTuple):
         states = memory.states[chain]
         places = np.stack([states.x, states.z, states.yaw], axis=1)
         way = cls(made, states.node, places, states.met, states.edge[1:], memory.goal_cost)
-        return way._move_footsteps(wishes)
-
-    def _move_footsteps(self, wishes: Sequence[SketchConstraint]) -> SearchPath:
-        """The same with the steps before picks moved, as the search has seen that they can be."""
-        places, first = self.places.copy(), 0
-        for wish, step in zip(wishes, self.met_at, strict=True):
+        # The steps before picks moved, as the search has seen that they can be
+        first = 0
+        for wish, step in zip(wishes, way.met_at, strict=True):
             last = step + 1
-            if wish.slack_m > 0.0 and self.edges[step] < len(self.made.roads.delta):
-                end = compose_planar(places[step], self.made.roads.delta[self.edges[step]])
+            if wish.slack_m > 0.0 and way.edges[step] < len(made.roads.delta):
+                end = compose_planar(places[step], made.roads.delta[way.edges[step]])
                 target = places[last].copy()
                 places[first : last + 1] = move_steps(np.vstack([places[first:last], end]), target)
             first = last
-        return self._replace(places=places)
+        return way
 
     def subtract_final_cost(self, final: FloatArray) -> SearchPath:
         """The same without the cost that was put on its end, if any was."""

@@ -85,7 +85,11 @@ def _insert_crossings(sketch: Sketch, wishes: list[SketchConstraint]) -> list[Sk
     found: list[SketchConstraint] = []
     at = np.array(sketch.start.position)
     for wish in wishes:
-        leg = _drawn_path(sketch, at, np.array([wish.place[0], wish.place[2]]))
+        # The way drawn from one constraint to the next; straight if none is drawn
+        leg = np.array([at, (wish.place[0], wish.place[2])])
+        if sketch.path is not None:
+            a, b = sketch.path.nearest(leg[0])[0], sketch.path.nearest(leg[1])[0]
+            leg = sketch.path.point_at(np.linspace(a, b, max(2, int(np.ceil(abs(b - a) / 0.05)) + 1)))
         crossed = [(s, river, place) for river in sketch.world.rivers for s, place in _find_crossings(leg, river)]
         for _, river, place in sorted(crossed, key=lambda c: c[0]):
             if _must_cross(sketch, river, place, [*found, wish]):
@@ -94,8 +98,13 @@ def _insert_crossings(sketch: Sketch, wishes: list[SketchConstraint]) -> list[Sk
                 found.append(
                     SketchConstraint(STEP, there, near, _crossing_direction(river, leg), length_m=span, name="river")
                 )
-        own = next((river for river in sketch.world.rivers if wish.kind == JUMP and _is_at_river(river, wish)), None)
-        found.append(wish if own is None else replace(wish, heading_rad=_crossing_direction(own, leg)))
+        # A jump at a river crosses it
+        for river in sketch.world.rivers if wish.kind == JUMP else ():
+            away = segment_distance(river.start, river.end, np.array(wish.place[0]), np.array(wish.place[2]))
+            if away < 0.5 * river.width_m + FOOT_RADIUS_M:
+                wish = replace(wish, heading_rad=_crossing_direction(river, leg))
+                break
+        found.append(wish)
         at = leg[-1]
     return found
 
@@ -106,21 +115,6 @@ def _crossing_direction(river: River, leg: FloatArray) -> float:
     normal = np.array([u[1], -u[0]])
     normal = normal if normal @ ahead >= 0.0 else -normal
     return float(np.arctan2(normal[0], normal[1]))
-
-
-def _is_at_river(river: River, wish: SketchConstraint) -> bool:
-    """Whether a constraint is at a river."""
-    away = segment_distance(river.start, river.end, np.array([wish.place[0]]), np.array([wish.place[2]]))
-    return bool(away[0] < 0.5 * river.width_m + FOOT_RADIUS_M)
-
-
-def _drawn_path(sketch: Sketch, start: FloatArray, end: FloatArray) -> FloatArray:
-    """The way ``(M, 2)`` drawn from one constraint to the next; straight if none is drawn."""
-    if sketch.path is None:
-        return np.stack([start, end])
-    a, b = sketch.path.nearest(start)[0], sketch.path.nearest(end)[0]
-    count = max(2, int(np.ceil(abs(b - a) / 0.05)) + 1)
-    return sketch.path.point_at(np.linspace(a, b, count))
 
 
 def _find_crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArray]]:
@@ -140,10 +134,9 @@ def _find_crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArr
 def _must_cross(sketch: Sketch, river: River, place: FloatArray, others: list[SketchConstraint]) -> bool:
     """Whether a way has to cross a river in one step: no stones, no jump of its own, no way round."""
     reach = 0.5 * river.width_m + FOOT_RADIUS_M
-    p, q = np.array(river.start), np.array(river.end)
     for stone in sketch.world.stones:
-        t = np.clip((np.array(stone.position) - p) @ (q - p) / max(float((q - p) @ (q - p)), 1e-12), 0.0, 1.0)
-        if np.linalg.norm(np.array(stone.position) - p - t * (q - p)) < reach:
+        x, z = np.array(stone.position)
+        if segment_distance(river.start, river.end, x, z) < reach:
             return False
     own = any(w.kind == JUMP and np.hypot(w.place[0] - place[0], w.place[2] - place[1]) < reach for w in others)
     # An end of the river may be so near that the search walks round it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -18,7 +18,6 @@ from marey.graph.search.anytime import STAGE_SHARE, AnytimeSearch, OnSolution, c
 from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, borrow_memory, prepare_graph
 from marey.graph.search.problem import CancelToken, Detours, SearchClock, SearchProblem
 from marey.graph.search.sketch import SearchFailure
-from marey.motion import Motion
 from marey.world import Sketch
 
 if TYPE_CHECKING:
@@ -33,9 +32,7 @@ UNBLENDED_FRACTION: Final = 0.5  # of the budget that may be spent before blends
 SLACK_M: Final = 0.12  # by which footsteps may move hand and root of a pick towards their targets
 ARM_M: Final = 0.05  # that arm and spine do of what a hand is off
 SEARCH_METHODS: Final = ("moved", "img_ara")
-NO_EXTRA_JUMPS_FRACTION: Final = (
-    0.7  # and before jumps are allowed where nothing asks for them, if no way was found without
-)
+NO_EXTRA_JUMPS_FRACTION: Final = 0.7  # and before jumps are allowed where nothing asks for them, if no way was found
 
 
 def search_graph(
@@ -100,7 +97,10 @@ def search_graph(
     ask = _SearchQuery(
         graph, sketch, schedule, heuristic, pick_tolerance_m, slack_m, until, is_blended, few, fallback, on_solution
     )
-    ask.prepare(calm)  # what is made once for a graph is not charged to the budget
+    # What is made once for a graph is not charged to the budget
+    for number in (1, 2) if is_blended else (1,):
+        prepare_graph(graph, number, calm=calm)
+    compile_kernels()
     clock = SearchClock(time.perf_counter(), budget_s, cancel)
     with borrow_memory(max_states) as memory:
         run = ask.answer(memory, clock, calm=calm)
@@ -127,12 +127,6 @@ class _SearchQuery:
     few: bool
     fallback: bool
     on_solution: OnSolution | None
-
-    def prepare(self, calm: bool) -> None:
-        """Load what is compiled, and lay the graph out."""
-        for k in (1, 2) if self.is_blended else (1,):
-            prepare_graph(self.graph, k, calm=calm)
-        compile_kernels()
 
     def answer(
         self, memory: SearchMemory, clock: SearchClock, *, calm: bool, before: AnytimeSearch | None = None
@@ -163,32 +157,24 @@ class _SearchQuery:
             run.run_schedule(self.schedule)
         is_over = clock.stopped != "" or (run is not None and run.done and run.proved > 1.0)
         if self.is_blended and not is_over:
-            run = self._search_blends(memory, clock, patience, run, calm)
+            blended = self._problem(2, calm)
+            if isinstance(blended, SearchFailure):
+                return blended if run is None else run
+            clear_memory(memory)
+            run = AnytimeSearch(
+                blended, memory, clock, self.on_solution, k=2, few=self.few, before=run, patience=patience
+            )
+            run.run_schedule(self.schedule)
+        if run is not None:
+            return run
         # What to say where time was over before anything was looked at
-        return (
-            (problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time"))
-            if run is None
-            else run
-        )
+        return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
 
     def _problem(self, k: int, calm: bool) -> SearchProblem | SearchFailure:
         made, arm_m = prepare_graph(self.graph, k, calm=calm), ARM_M if self.slack_m > 0.0 else 0.0
         return SearchProblem.from_sketch(
             made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, slack_m=self.slack_m, arm_m=arm_m
         )
-
-    def _search_blends(
-        self, memory: SearchMemory, clock: SearchClock, patience: SearchClock, single: AnytimeSearch | None, calm: bool
-    ) -> AnytimeSearch | SearchFailure:
-        problem = self._problem(2, calm)
-        if isinstance(problem, SearchFailure):
-            return problem if single is None else single
-        clear_memory(memory)
-        run = AnytimeSearch(
-            problem, memory, clock, self.on_solution, k=2, few=self.few, before=single, patience=patience
-        )
-        run.run_schedule(self.schedule)
-        return run
 
 
 def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
@@ -217,15 +203,5 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
         met=way.met_at,
         violations=run.violations,
         stopped=run.stopped,
-        rebuild=make_rebuilder(graph, sketch),
+        rebuild=lambda result: final_errors(graph, result, sketch),
     )
-
-
-def make_rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], tuple[Motion, tuple[float, ...]]]:
-    """Reconstruction of search results as motions, and their errors."""
-
-    def rebuilt(result: SearchResult) -> tuple[Motion, tuple[float, ...]]:
-
-        return final_errors(graph, result, sketch)
-
-    return rebuilt
