@@ -78,6 +78,7 @@ class TensorFormat:
         """Bytes of a file."""
         from safetensors.numpy import save
 
+        # Sorted keys and contiguous arrays, so that the same content makes the same bytes
         described = {**facts, "format": self.name, self.version_key: self.version}
         text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         packed = {name: np.ascontiguousarray(array) for name, array in tensors.items()}

@@ -93,6 +93,7 @@ class _WorkerPool:
             _end_worker(process)  # it died between two requests: its pipes are still open
             process = None
         if process is None:
+            # The worker finds marey where this process has found it
             paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
             process = self._processes[worker] = subprocess.Popen(
                 [sys.executable, "-P", "-m", self._module],
@@ -103,6 +104,7 @@ class _WorkerPool:
                 text=True,
                 encoding="utf-8",
             )
+        # A dead worker breaks the pipe, or answers less than a whole line
         line = ""
         with contextlib.suppress(OSError, ValueError):
             print(request, file=cast(IO[str], process.stdin), flush=True)

@@ -107,6 +107,7 @@ def read_record(value: Any, kind: type[Record], place: TomlLocation, **read: Any
     known = {f.name: f for f in fields(cast(Any, kind)) if f.name not in read}
     hints = get_type_hints(kind)
     check_keys({k: v for k, v in table.items() if k not in read}, tuple(known), place)
+    # Fields without a default must be there; the others are read by their annotations
     missing = [n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING and n not in table]
     if missing:
         place.fail(f"{place.table or 'the file'} has no '{missing[0]}'", f"It needs {', '.join(missing)}")
@@ -191,6 +192,7 @@ def format_toml_keys(record: Any, *, leave_out: tuple[str, ...] = ()) -> list[st
 
 def _read_value(value: Any, wanted: Any, key: str, place: TomlLocation) -> Any:
     if get_origin(wanted) in (Union, UnionType):
+        # A union with None: "free" and "all" stand for None, which TOML has not
         choices = [c for c in get_args(wanted) if c is not NoneType]
         if NoneType in get_args(wanted) and choices[0] is not str and value in OPEN:
             return None
@@ -227,6 +229,7 @@ def _find_key_lines(text: str) -> dict[tuple[str, int, str], int]:
     table, number = "", 0
     for line, row in enumerate(text.splitlines(), start=1):
         if header := re.match(r"\s*(\[{1,2})\s*([\w.-]+)\s*\]", row):
+            # A header: [[list]] counts its tables, [table] is the first of its name
             table = header[2]
             number = counts.get(table, 0) if header[1] == "[[" else 0
             counts[table] = number + 1

@@ -52,6 +52,11 @@ class GraphArrays(NamedTuple):
     power: FloatArray  # (E,) [1/s] the rest per second: cost = seconds * power + price
     torque: FloatArray  # (E, TORQUES) directions of length one whose dot products are those of the torques of two edges
 
+    @property
+    def source(self) -> IntArray:
+        """State that each edge leaves ``(E,)``."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
 
 class SearchGraph(NamedTuple):
     """N states and E edges as the search walks them; places are in the frame of the anchor foot."""
@@ -72,6 +77,11 @@ class SearchGraph(NamedTuple):
     apart: BoolArray  # (E,) edges that are taken only to meet a constraint
     pick: IntArray = NO_PICKS  # (N,) to which all that a state can do leads; EMPTY: to none; (0,): not known
     pick_end: FloatArray = NO_ENDS  # (N, 3) and where the anchor is there
+
+    @property
+    def source(self) -> IntArray:
+        """State that each edge leaves ``(E,)``."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
 
 class GridArrays(NamedTuple):
@@ -120,12 +130,12 @@ Records = Any
 """A numpy record array; numpy's types do not tell its fields."""
 
 
-def pack_constraints(wishes: Sequence[SketchConstraint]) -> Records:
+def pack_constraints(constraints: Sequence[SketchConstraint]) -> Records:
     """Constraints as records ``(L,)``."""
     rows = [
         (w.kind, *w.place, w.heading_rad, w.tolerance_m, w.hands, w.length_m, w.rise_m, w.is_stop, *w.pin, w.slack_m,
          w.root_tolerance_m)
-        for w in wishes
+        for w in constraints
     ]  # fmt: skip
     return np.array(rows, dtype=CONSTRAINT_RECORD).view(np.recarray)
 
@@ -227,11 +237,16 @@ class Anchor(NamedTuple):
     sin: float
 
 
+def wrap_angles(angles: FloatArray) -> FloatArray:
+    """The same angles [rad] between -pi and pi."""
+    return (angles + np.pi) % (2.0 * np.pi) - np.pi
+
+
 def to_frame(place: FloatArray, frame: FloatArray) -> FloatArray:
     """Places ``(..., 3)`` x, z, yaw seen from frames ``(..., 3)``."""
     dx, dz = place[..., 0] - frame[..., 0], place[..., 1] - frame[..., 1]
     c, s = np.cos(frame[..., 2]), np.sin(frame[..., 2])
-    yaw = (place[..., 2] - frame[..., 2] + np.pi) % (2.0 * np.pi) - np.pi
+    yaw = wrap_angles(place[..., 2] - frame[..., 2])
     return np.stack([c * dx - s * dz, s * dx + c * dz, yaw], axis=-1)
 
 

@@ -155,6 +155,7 @@ class Catalogue:
             "SELECT id, signature FROM clips JOIN signatures ON clip = id "
             "WHERE num_joints = ? AND num_frames = ? AND abs(rate_hz - ?) < 1e-3 * rate_hz"
         )
+        # The same number of joints and frames, and the same rate to a thousandth
         shape = (record.num_joints, record.num_frames, record.rate_hz)
         rows = self._rows(query, shape)
         return next((str(row[0]) for row in rows if is_same_motion(row[1], signature)), None)

@@ -93,6 +93,7 @@ class Library:
         self, jobs: Sequence[IngestJob], workers: int | None, cluster: str | None, on_link: Callable[[str], None] | None
     ) -> Generator[tuple[int, AddOutcome]]:
         """Yield the number of each job and what became of it, in the order they are done."""
+        # Files of an earlier run first, then what workers read
         known = {index: result for index, job in enumerate(jobs) if (result := self._find_unchanged(job)) is not None}
         yield from known.items()
         fresh = [index for index in range(len(jobs)) if index not in known]

@@ -99,6 +99,7 @@ def measure_features(motion: Motion) -> Features:
     # Longest time in which no contact point touches; none when nothing is known
     track = (ensure_contacts(motion) if motion.contacts is None else motion).contacts
     flights = [] if track is None or not track.names else find_runs(~np.logical_or.reduce(track.active, axis=1))
+    # Lowest hand, and tilt of the trunk from the vertical
     hands = [joint for role in ("left_wrist", "right_wrist") if (joint := roles.get(role)) is not None]
     pelvis, neck, tilt = roles.get("pelvis"), roles.get("neck"), 0.0
     if pelvis is not None and neck is not None:

@@ -161,6 +161,7 @@ def content_address(motion: Motion) -> str:
     lists the joints. Rotations enter by two columns of their matrices, since a quaternion and its negative are the
     same rotation. Values are rounded to ``1 / STEPS_PER_UNIT``, so that the last bits of a float do not count either.
     """
+    # Tree and rate, then all that moves, joints in the order of their names
     order, tree = _sort_by_name(motion.skeleton)
     digest = hashlib.blake2b(b"marey motion 1", digest_size=16)
     digest.update(json.dumps([tree, round(motion.rate_hz, 2)]).encode())
@@ -179,6 +180,7 @@ def motion_signature(motion: Motion) -> bytes:
     Two files of one motion that differ by rounding have different addresses but near signatures.
     """
     order, tree = _sort_by_name(motion.skeleton)
+    # Frames spread over the clip
     frames = np.unique(np.linspace(0, motion.num_frames - 1, SIGNATURE_FRAMES).round().astype(int))
     columns = motion.rotations[frames].matrix()[..., :2].reshape(len(frames), -1, 6)
     values = np.concatenate([motion.joint_positions()[frames], columns], axis=-1)[:, order]

@@ -83,6 +83,7 @@ def stage_clips(
         answers = ((index, answer_request(request)) for index, request in enumerate(requests))
     else:
         answers = ask_workers(WORKER, requests, workers)
+    # An answer is one JSON object; less of it means that the worker died
     for index, line in answers:
         if not line.endswith("}\n") and not line.endswith("}"):
             yield StagingResult(index, None, files[index], "the reader crashed on this file")

@@ -202,6 +202,7 @@ class Store:
             raise
 
     def _take_in(self, staged: StagedClip, clip_file: Path) -> AddOutcome:
+        # The row first: a failure while the file moves rolls it back
         job, record = staged.job, staged.record
         known = self.catalogue.same_motion(record, staged.signature)
         if known is None:
@@ -241,6 +242,7 @@ class Store:
     def recover(self) -> None:
         """Finish or undo what killed runs left behind; does nothing, and locks nothing, when there is nothing."""
         if any(self.incoming.iterdir()):
+            # Runs whose lock is free belong to processes that are gone
             dead = list[ProcessLock]()
             try:
                 with self.catalogue.writing():

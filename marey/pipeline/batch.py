@@ -86,6 +86,7 @@ def run_job(job: BatchJob, graph: bytes | None = None) -> tuple[dict[str, Any], 
         result = synthesize_sketch(sketch, job.engine, graph=wanted, **job.options)
     except MareyError as error:
         return {"name": job.name, "key": job.key, "status": "ERROR", "file": None, "error": str(error)}, b""
+    # The bytes of the motion file, for a caller on another machine
     data = b""
     if result.motion is not None:
         from marey.io import save
@@ -105,6 +106,7 @@ def _load_graph(path: str, key: str, data: bytes | None) -> MotionGraph:
 
     if data is None:
         return load_graph(path)
+    # The file lies on another machine: its bytes came with the job
     with TemporaryDirectory() as folder:
         file = Path(folder) / "graph.safetensors"
         file.write_bytes(data)
@@ -152,6 +154,7 @@ def run_jobs(
             yield make_item(json.loads(line)) if line else BatchItem(jobs[number].name, "ERROR", error=died)
         return
     with DaskJobs(cluster, "a batch on a cluster", on_link) as dask:
+        # Each graph goes to the workers once
         files = {job.graph for job in jobs if job.graph is not None}
         graphs = {path: dask.client.scatter(Path(path).read_bytes(), broadcast=True) for path in files}
         for number, future in dask.run(run_job, [(job, graphs.get(job.graph or "")) for job in jobs]):
@@ -229,10 +232,12 @@ def run_batch(
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
     jobs = _make_jobs(sketches, folder, engine, graph, suffix, options)
+    # What an earlier run finished is told first
     items = {job.name: item for job in jobs if (item := load_finished_item(job, folder)) is not None}
     if on_item is not None:
         for number, item in enumerate(items.values()):
             on_item(item, number + 1, len(jobs))
+    # The rest, as it gets ready
     left = [job for job in jobs if job.name not in items]
     for item in run_jobs(left, folder, workers, cluster, on_link) if left else ():
         items[item.name] = item
@@ -249,42 +254,32 @@ def _make_jobs(
     suffix: str,
     options: dict[str, Any],
 ) -> list[BatchJob]:
+    from marey.graph import save_graph
     from marey.io import WRITABLE_SUFFIXES
 
     if suffix not in WRITABLE_SUFFIXES:
         raise InputError(f"no motion file ends in '{suffix}'", f"Use one of {', '.join(WRITABLE_SUFFIXES)}")
+    # Options go to other processes as JSON
     try:
         plain: dict[str, Any] = json.loads(json.dumps(options))
     except TypeError as error:
         raise InputError(f"an option is not plain data: {error}", "Give numbers, words and lists") from error
-    file, key = _graph_file(graph, folder)
+    # File and fingerprint of the graph; one in memory is written to the folder first
+    file, key = None, ""
+    if graph is not None:
+        home = Path(graph) if isinstance(graph, str | os.PathLike) else folder / ".graph.safetensors"
+        if not isinstance(graph, str | os.PathLike):
+            save_graph(graph, home)
+        elif not home.is_file():
+            raise InputError(f"there is no graph file '{home}'", "Make one: marey graph build")
+        file, key = str(home.absolute()), hashlib.sha256(home.read_bytes()).hexdigest()[:32]
     # Names become file names
-    loaded = [sketch if isinstance(sketch, Sketch) else load_sketch(Path(sketch)) for sketch in sketches]
-    clean = ["".join(c if c.isalnum() or c in "-_." else "-" for c in sketch.name) for sketch in loaded]
-    names = [
-        name or "sketch" if isinstance(given, Sketch) else Path(given).stem
-        for given, name in zip(sketches, clean, strict=True)
-    ]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"two sketches are called '{twice}'", "Rename one: names become file names")
-    return [
-        BatchJob(name, sketch_to_toml(sketch), suffix, engine, file, key, plain)
-        for name, sketch in zip(names, loaded, strict=True)
-    ]
-
-
-def _graph_file(graph: MotionGraph | AnyPath | None, folder: Path) -> tuple[str | None, str]:
-    """File and fingerprint of a graph; one in memory is written to the folder first."""
-    if graph is None:
-        return None, ""
-    if isinstance(graph, str | os.PathLike):
-        file = Path(graph)
-        if not file.is_file():
-            raise InputError(f"there is no graph file '{file}'", "Make one: marey graph build")
-    else:
-        from marey.graph import save_graph
-
-        file = folder / ".graph.safetensors"
-        save_graph(graph, file)
-    return str(file.absolute()), hashlib.sha256(file.read_bytes()).hexdigest()[:32]
+    named: dict[str, Sketch] = {}
+    for given in sketches:
+        sketch = given if isinstance(given, Sketch) else load_sketch(Path(given))
+        own = "".join(c if c.isalnum() or c in "-_." else "-" for c in sketch.name) or "sketch"
+        name = own if isinstance(given, Sketch) else Path(given).stem
+        if name in named:
+            raise InputError(f"two sketches are called '{name}'", "Rename one: names become file names")
+        named[name] = sketch
+    return [BatchJob(name, sketch_to_toml(sketch), suffix, engine, file, key, plain) for name, sketch in named.items()]

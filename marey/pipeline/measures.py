@@ -63,6 +63,7 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
         stances = [(k, start, stop) for k in range(active.shape[1]) for start, stop in find_runs(active[:, k])]
         deepest = [float(depth[start:stop, k].max()) for k, start, stop in stances]
         wet = [away for away in deepest if away > 1e-9]
+    # Soles, not hands, stand on the ground
     soles = points[:, [not name.endswith("hand") for name in motion.contacts.names], 1]
     return SketchCheck(
         goal_m=float(np.linalg.norm(ground[-1] - np.array(sketch.goal.position))),
@@ -82,6 +83,7 @@ def distance_into_water(world: World, places: FloatArray) -> FloatArray:
     inside = np.zeros(x.shape)
     for river in world.rivers:
         inside = np.maximum(inside, 0.5 * river.width_m - segment_distance(river.start, river.end, x, z))
+    # On a stone one is on land
     for stone in world.stones:
         inside = np.minimum(inside, np.hypot(x - stone.position[0], z - stone.position[1]) - stone.radius_m)
     return np.maximum(inside, 0.0)

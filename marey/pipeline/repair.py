@@ -83,6 +83,7 @@ def repair_motion(motion: Motion, sketch: Sketch, *, limit_s: float = REPAIR_TIM
             or any(now > max(REACH_TOLERANCE_M, was + 1e-6) for was, now in reaches)
         ):
             continue
+        # Kept only if more of the whole motion is valid
         again = check_validity(moved)
         if again.valid_fraction > report.valid_fraction:
             motion, report, kept = moved, again, kept + 1
@@ -95,6 +96,7 @@ def find_invalid_stretches(report: ValidityReport, rate_hz: float) -> list[tuple
     last = (report.num_frames - 1) / rate_hz
     found: list[tuple[float, float]] = []
     for frame in np.flatnonzero(report.levels == 2):
+        # The margin round a red frame; joined to the stretch before it while that stays short enough
         low, high = max(0.0, frame / rate_hz - STRETCH_MARGIN_S), min(last, frame / rate_hz + STRETCH_MARGIN_S)
         if found and low <= found[-1][1] and high - found[-1][0] <= MAX_STRETCH_S:
             found[-1] = (found[-1][0], high)

@@ -109,6 +109,7 @@ def plan_footsteps(line: StraightPath, world: World) -> FloatArray:
         dry[foot] = (distance_into_water(World(rivers=world.rivers), feet) == 0.0).all(axis=1)
         for stone in world.stones:
             dry[foot] |= np.linalg.norm(feet - np.array(stone.position), axis=-1).max(axis=1) <= stone.radius_m
+    # An even number of steps near that of an unhurried walk; of those that can be made, the most usual
     middle = max(1, round(0.5 * line.length_m / STEP_M))
     tried = [_spread_steps(cells, dry, 2 * n) for n in (middle, middle + 1, middle - 1) if n > 0]
     found = [places for places in tried if places is not None]
@@ -122,10 +123,12 @@ def plan_footsteps(line: StraightPath, world: World) -> FloatArray:
 
 def _spread_steps(cells: FloatArray, dry: BoolArray, count: int) -> FloatArray | None:
     """The most even of all ways to make so many steps; left feet have even numbers."""
+    # Price of a step between any two cells
     apart = cells[None, :] - cells[:, None]
     price = np.where(
         (apart >= STEP_RANGE_M[0]) & (apart <= STEP_RANGE_M[1]), np.square(apart - cells[-1] / count), np.inf
     )
+    # Least cost to stand in each cell after each step, and the cell before it
     cost = np.where(np.arange(len(cells)) == 0, 0.0, np.inf)
     before: list[FloatArray] = []
     for step in range(1, count + 1):
@@ -134,6 +137,7 @@ def _spread_steps(cells: FloatArray, dry: BoolArray, count: int) -> FloatArray |
         cost = np.where(dry[step % 2], total.min(axis=0), np.inf)
     if not np.isfinite(cost[-1]):
         return None
+    # Trace the steps back from the end
     at = [len(cells) - 1]
     for row in reversed(before):
         at.append(int(row[at[-1]]))
@@ -184,6 +188,7 @@ def solve_sketch(sketch: Sketch, *, rate_hz: float, limit_s: float | None = None
     line.check_clear(sketch.world)
     problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
     found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
+    # Problems begin at the origin and go along +Z
     there = np.array([line.start[0], 0.0, line.start[1]])
     return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
 
@@ -218,6 +223,7 @@ def make_jump_problem(sketch: Sketch, line: StraightPath, event: Event) -> Space
         )
     _facing_angle_deg("start", sketch.start.heading_deg, line)
     turn = _facing_angle_deg("goal", sketch.goal.heading_deg, line)
+    # The time in the air of a centre of mass that rises by h and falls as far, T = 2 sqrt(2 h / g)
     flight = FLIGHT_S if event.height_m is None else 2.0 * float(np.sqrt(2.0 * event.height_m / 9.81))
     basis = "turn.safetensors" if abs(turn) > MAX_JUMP_TURN_DEG else "jump.safetensors"
     return build_jump_problem(line.length_m, turn, flight_s=round(flight, 3), basis=basis, name=sketch.name)
@@ -231,6 +237,7 @@ def make_walk_problem(sketch: Sketch, line: StraightPath) -> SpacetimeProblem:
     if abs(_facing_angle_deg("goal", sketch.goal.heading_deg, line)) > MAX_FACING_DEG:
         raise InputError("the goal faces away from the path", "The space-time engine ends its walk straight ahead")
     places = plan_footsteps(line, sketch.world)
+    # The time of a step follows from the speed asked for
     steps = np.diff(places)
     step_s = STEP_S
     if sketch.speed_mps is not None:

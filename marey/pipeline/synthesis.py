@@ -160,6 +160,7 @@ def synthesize_sketch(
             f"the stone at ({x:.2f}, {z:.2f}) is {high.height_m:.2f} m over the ground, and engines know level ground",
             "Set its height_m to 0; `marey optimize` has runs over high stones",
         )
+    # The engine, and the options that it knows
     chosen = choose_engine(sketch, graph) if engine == "auto" else engine
     if engine == "auto" and chosen != "locomotion":
         options = {name: value for name, value in options.items() if name not in LOCOMOTION_OPTIONS}
@@ -173,13 +174,16 @@ def synthesize_sketch(
     else:
         given = {name: value for name, value in wanted.items() if value is not None}
         made = _search_graph(sketch, graph, {"budget_s": BUDGET_S} | given, rate_hz, refine=refine)
+    # No motion: the reason and what would help
     motion, reaches, report, touched = made.motion, made.reaches_m, None, None
     if motion is None:
         took = time.perf_counter() - begin
         return SynthesisResult(made.status, made.engine, None, None, None, took, made.advice, made.search)
+    # Red stretches moved; hands are measured again where they are then
     if touch_up and motion.num_frames >= MIN_FRAMES:
         touched = repair_motion(motion, sketch)
         motion, reaches = touched.motion, tuple(measure_reaches(touched.motion, sketch))
+    # Measured on the motion itself, whatever the engine says of it
     motion = replace(motion, name=sketch.name)
     errors = check_motion(motion, sketch, reaches_m=reaches)
     if check and motion.num_frames >= MIN_FRAMES:
@@ -208,6 +212,7 @@ def _search_graph(
 ) -> _EngineOutput:  # fmt: skip
     from marey.graph import load_graph, rebuild_for_sketch
 
+    # The shipped graph, a file, or one in memory
     if graph is None:
         from marey.samples import demo_graph
 

@@ -75,6 +75,7 @@ def pick_up(
     first = int(enough[0]) if len(enough) else TRIES - 1
     rise = spare[first] - spare[first - 1] if first else 1.0
     share = float(shares[first] - (spare[first] / rise / (TRIES - 1) if first and spare[first] > 0.0 else 0.0))
+    # Down, hold, up: a deeper bend takes longer
     half_s = BEND_S[0] + BEND_S[1] * share
     times = np.arange(round((2.0 * (still_s + half_s) + HOLD_S) * rate_hz) + 1) / rate_hz
     near = smootherstep((np.minimum(times, times[-1] - times) - still_s) / half_s)
@@ -92,6 +93,7 @@ def pick_up(
     if missed_m > 1e-3:
         raise InputError(f"the thing at {goal.round(2).tolist()} is out of reach", "Stand nearer to it")
     name = f"pick-{hand}-{goal[1]:.2f}-{goal[2]:.2f}-{abs(goal[0]):.2f}"
+    # Both feet touch all the time, the hand while it is at the thing
     touch = near >= 1.0
     feet = np.ones((len(touch), 4), dtype=bool)
     hands = np.stack([touch & (hand == side) for side in SIDES], axis=1)
@@ -102,6 +104,7 @@ def _bend_body(stand: Pose, share: FloatArray, twist: FloatArray, rate_hz: float
     """The body bent by shares ``(F,)``: trunk, neck and arms first, then the pelvis for balance, then the legs."""
     skeleton, frames = stand.skeleton, len(share)
     local = np.tile(stand.rotations.wxyz, (frames, 1, 1))
+    # The trunk leans and twists, the head looks up, the arms hang
     lean = LEAN_RAD * share
     _rotate_joint(local, skeleton.index("pelvis"), X_AXIS, HIP_SHARE * lean)
     for name in ("spine1", "spine2", "spine3"):
@@ -114,6 +117,7 @@ def _bend_body(stand: Pose, share: FloatArray, twist: FloatArray, rate_hz: float
         flexed = ELBOW * lean if side == "right" else -ELBOW * lean
         _rotate_joint(local, skeleton.index(f"{side}_elbow"), Y_AXIS, flexed)
     sunk = stand.root_position - np.outer(SINK * stand.root_position[1] * share**LATER, Y_AXIS)
+    # The root moves until the centre of mass is over the feet as in the stand
     wished = centre_of_mass(Motion(skeleton, 1.0, stand.root_position[None], stand.rotations[None]))[0]
     motion = Motion(skeleton, rate_hz, sunk, SO3(local))
     for _ in range(BALANCE_PASSES):

@@ -110,6 +110,7 @@ class World:
 
 def segment_distance(start: Sequence[float], end: Sequence[float], X: FloatArray, Z: FloatArray) -> FloatArray:
     """Distance [m] of places to a segment."""
+    # Foot of the perpendicular, held at the ends
     ux, uz = end[0] - start[0], end[1] - start[1]
     square = max(ux * ux + uz * uz, 1e-12)
     t = np.clip(((X - start[0]) * ux + (Z - start[1]) * uz) / square, 0.0, 1.0)
@@ -120,6 +121,7 @@ def box_distance(
     centre: Sequence[float], size: Sequence[float], heading_deg: float, X: FloatArray, Z: FloatArray
 ) -> FloatArray:
     """Distance [m] of places to a turned rectangle, negative inside."""
+    # In the frame of the rectangle, beyond its sides
     a = np.deg2rad(heading_deg)
     dx, dz = X - centre[0], Z - centre[1]
     u, v = np.cos(a) * dx - np.sin(a) * dz, np.sin(a) * dx + np.cos(a) * dz

@@ -515,7 +515,7 @@ def test_what_is_put_down_is_put_down_by_the_hand_that_took_it(walker):
     once = SearchProblem.from_sketch(prepare_graph(walker), sketch(events=events[:1], world=cup), "cycle", 0.1)
     assert isinstance(both, SearchProblem)
     assert isinstance(once, SearchProblem)
-    assert [w.hands for w in both.wishes] == [3, 3, 0]
-    assert [w.hands for w in both.with_assigned_hands({"'cup'": 2}).wishes] == [2, 2, 0]
+    assert [w.hands for w in both.constraints] == [3, 3, 0]
+    assert [w.hands for w in both.with_assigned_hands({"'cup'": 2}).constraints] == [2, 2, 0]
     assert once.with_assigned_hands({"'cup'": 2}) is once
-    assert both.stage(1, 2).wishes[0].hands == 2
+    assert both.stage(1, 2).constraints[0].hands == 2

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.graph.algorithms import cluster_complete_linkage, largest_component
+from marey.graph.algorithms import cluster_complete_linkage, largest_component, select_cheapest
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.layout import anchor_displacements
 from marey.graph.database.clips import NO_NEXT_PHASE, Database
@@ -140,15 +140,6 @@ def _nearest_links(
     far = np.array([b[0] for b in best])
     mine, theirs = (np.array([b[k] for b in best], dtype=np.int64) for k in (1, 2))
     return (theirs, mine + 1, far) if is_entry else (mine, theirs + 1, far)
-
-
-def select_cheapest(columns: list[IntArray], cost: FloatArray) -> IntArray:
-    """Numbers of the cheapest row of each group of equal ``columns``."""
-    order = np.lexsort((cost, *columns[::-1]))
-    key = np.stack(columns)[:, order]
-    fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
-    return order[fresh]
 
 
 def select_diverse_edges(

@@ -71,7 +71,7 @@ def _find_picks(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
 
 def _find_flights(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
     """Length and rise of every flight."""
-    source = np.repeat(np.arange(len(arrays.event)), np.diff(arrays.first))
+    source = arrays.source
     edges = np.flatnonzero(arrays.event[source] == FLIGHT)
     return source[edges], arrays.flight[edges]
 
@@ -122,7 +122,7 @@ def event_table(kind: str, arrays: GraphArrays, cell_m: float = TABLE_CELL_M) ->
     known = EVENT_KINDS[kind]
     states, numbers = known.find(arrays)
     count = len(arrays.event)
-    source = np.repeat(np.arange(count), np.diff(arrays.first))
+    source = arrays.source
     if not len(states):
         none = np.zeros((0, 2))
         return EventTable(kind, known.axes, cell_m, states, none, none.astype(np.int64), np.zeros((count, 0)))
@@ -225,7 +225,7 @@ def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
 def measure_event_reach(table: EventTable, arrays: GraphArrays, partners: BlendPartners | None = None) -> EventReach:
     """Who reaches the events of a table, and whom they reach."""
     count = len(arrays.event)
-    source = np.repeat(np.arange(count), np.diff(arrays.first))
+    source = arrays.source
 
     def fraction_after(states: IntArray) -> float:
         """Share of all states that can be reached from the nearest of some."""
@@ -258,7 +258,7 @@ def find_reaching_pairs(arrays: GraphArrays, allowed: BoolArray, goal: BoolArray
     """Pairs ``(N, N)`` from which a goal pair can be reached, both going along one edge at a time, always allowed."""
     count = len(arrays.event)
     step = np.zeros((count, count), dtype=np.float32)
-    step[np.repeat(np.arange(count), np.diff(arrays.first)), arrays.target] = 1.0
+    step[arrays.source, arrays.target] = 1.0
     reached = goal & allowed
     while True:
         more = reached | (allowed & (step @ reached.astype(np.float32) @ step.T > 0.5))

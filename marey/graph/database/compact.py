@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.graph.algorithms import pop_heap, push_heap
+from marey.graph.algorithms import pop_heap, push_heap, select_cheapest
 from marey.graph.database.clips import Database
 from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import Transitions
@@ -186,10 +186,7 @@ def cull_transitions(database: Database, transitions: Transitions, settings: Gra
         jumping = before + compute_transition_costs(database, transitions, settings) + onward
         costs = np.concatenate([total[table.stop] - total[table.start], jumping])
         jump = np.concatenate([np.full(len(phases), -1), np.arange(len(transitions.source))])
-        order = np.lexsort((costs, through, source))
-        fresh = np.ones(len(order), dtype=bool)
-        fresh[1:] = (np.diff(source[order]) != 0) | (np.diff(through[order]) != 0)
-        kept = order[fresh]
+        kept = select_cheapest([source, through], costs)
         kept = kept[table.after[through[kept]] >= 0]
         jumps = jump[kept]
         first = np.concatenate([[0], np.cumsum(jumps >= 0)])

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.graph.arrays import to_frame
 from marey.graph.database.clips import Database
 from marey.graph.database.events import STANDING
 from marey.graph.database.settings import GraphSettings
@@ -89,11 +90,7 @@ def _foot_columns(database: Database, settings: GraphSettings, yaw: FloatArray) 
     for rank, weight in ((0, 1.0), (1, SECOND_FOOT_WEIGHT)):
         side = np.where(anchored < 0, 0, anchored if rank == 0 else 1 - anchored)
         foot = np.take_along_axis(feet, side[:, None, None], axis=1)[:, 0]
-        # Place and heading of the foot in the frame of the root
-        dx, dz = foot[:, 0] - database.roots[:, 0], foot[:, 1] - database.roots[:, 2]
-        c, s = np.cos(yaw), np.sin(yaw)
-        turn = (foot[:, 2] - yaw + np.pi) % (2.0 * np.pi) - np.pi
-        local = np.stack([c * dx - s * dz, s * dx + c * dz, turn], axis=1)
+        local = to_frame(foot, np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1))
         local *= weight * np.array([settings.foot_weight, settings.foot_weight, settings.foot_yaw_weight])
         columns.append(np.where(np.isfinite(local) & (anchored >= 0)[:, None], local, 0.0))
     return np.concatenate(columns, axis=1)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame
+from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame, wrap_angles
 from marey.graph.paths import PathStep, SearchResult, blended_deltas, blended_hands
 from marey.kinematics import PointTask, solve_ik
 from marey.lie import SO3
@@ -147,7 +147,7 @@ def _refine_run_weight(
     places = compose_planar(at, np.stack([hands[:, 0], hands[:, 2], 0.0 * tried], axis=1))
     away = np.linalg.norm(np.stack([places[:, 0], hands[:, 1], places[:, 1]], axis=1) - target, axis=1)
     shift = anchors[-1] - result.places[run.stop]
-    turn = np.abs((shift[:, 2] + np.pi) % (2.0 * np.pi) - np.pi)
+    turn = np.abs(wrap_angles(shift[:, 2]))
     far = (np.hypot(shift[:, 0], shift[:, 1]) > MAX_SHIFT_M) | (turn > MAX_TURN_RAD)
     best = int(np.argmin(np.where(far, np.inf, away)))
     # Rebuild the run with the best weight

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.blending import BlendSettings, BlendSource, blend_duration, blend_sources, lower_root_to_reach
-from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame
+from marey.graph.arrays import PICKS, compose_planar, to_frame, wrap_angles
 from marey.graph.paths import PathStep, SearchResult, planted_feet
 from marey.graph.reconstruction.joins import PoseTrack, Velocity, hold_last_pose, join_tracks, spread_discontinuities
 from marey.kinematics import Limb, solve_two_bone
@@ -53,7 +53,7 @@ def build_path_track(graph: MotionGraph, result: SearchResult) -> tuple[PoseTrac
 
 def is_pick(graph: MotionGraph, step: PathStep) -> bool:
     """Whether something is picked up at the end of a step."""
-    return int(graph.arrays.event[graph.arrays.target[step.edge]]) in (PICK_LEFT, PICK_RIGHT)
+    return int(graph.arrays.event[graph.arrays.target[step.edge]]) in PICKS
 
 
 def split_step(graph: MotionGraph, step: PathStep) -> list[PoseTrack]:
@@ -168,7 +168,7 @@ def _blend_edges(graph: MotionGraph, first: PoseTrack, second: PoseTrack, step: 
 def blend_positions(first: FloatArray, second: FloatArray, weight: float) -> FloatArray:
     """Places ``(..., 3)`` between two, headings the shorter way."""
     change = second - first
-    change[..., 2] = (change[..., 2] + np.pi) % TWO_PI - np.pi
+    change[..., 2] = wrap_angles(change[..., 2])
     return first + (1.0 - weight) * change
 
 
@@ -263,7 +263,7 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
     along = (ball - heel) * [1.0, 0.0, 1.0]
     length = np.linalg.norm(along, axis=1)
     level = planted & (length > LEVEL * np.linalg.norm(ball - heel, axis=1).max())
-    off = (places[:, 2] - np.arctan2(along[:, 0], along[:, 2]) + np.pi) % (2.0 * np.pi) - np.pi
+    off = wrap_angles(places[:, 2] - np.arctan2(along[:, 0], along[:, 2]))
     yaw = fill_gaps(np.where(level, off, 0.0)[:, None], level)
     turn = SO3.exp(yaw * UP)
     # Shift that brings the ball to its place

@@ -98,14 +98,14 @@ class AnytimeSearch:
 
     def run_schedule(self, schedule: Sequence[float]) -> None:
         """Search with one epsilon after the other."""
-        if len(self.problem.wishes) > 1:
+        if len(self.problem.constraints) > 1:
             share = self.clock.part(self._stage_share)
             # Lower bound of all ways: the least f of the starts
             clear_memory(self.memory)
             self._begin(self.problem, self.problem.starts(), schedule[0])
             self._low = least_open_cost(self.memory.states, self.memory.num_states)
             # First ways, soon found: meet the constraints one after the other, each from where the last was met
-            self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
+            self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.constraints)))
             best_hands: dict[str, int] = {}
             for number in range(len(schedule)):
                 way, is_settled = self._chain_stages(schedule[: number + 1], share)
@@ -134,7 +134,7 @@ class AnytimeSearch:
         whole: SearchPath | None = None
         is_settled, hands = True, dict[str, int]()
         for number, alone in enumerate(self._stages):
-            thing = constraint_object(alone.wishes[0])
+            thing = constraint_object(alone.constraints[0])
             stage = self.problem.stage(number, hands[thing]) if thing in hands else alone
             clear_memory(self.memory)
             starts = stage.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
@@ -151,7 +151,9 @@ class AnytimeSearch:
             self._accumulate_counts()
             if self.memory.goal == EMPTY:
                 return None, is_settled
-            way = SearchPath.from_memory(stage.made, self.memory, stage.wishes).subtract_final_cost(stage.terms.final)
+            way = SearchPath.from_memory(stage.made, self.memory, stage.constraints).subtract_final_cost(
+                stage.terms.final
+            )
             whole = way if whole is None else whole.append_path(way)
             if thing:
                 hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
@@ -171,7 +173,7 @@ class AnytimeSearch:
                 is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
             # Keep what was found, with the bound that is proved
             if self.memory.goal_cost < self.cost:
-                self.best = SearchPath.from_memory(self.problem.made, self.memory, self.problem.wishes)
+                self.best = SearchPath.from_memory(self.problem.made, self.memory, self.problem.constraints)
             if self.best is not None:
                 least = min(least_open_cost(self.memory.states, self.memory.num_states), self.cost)
                 proved = self.cost / max(least, 1e-300)
@@ -240,9 +242,9 @@ class AnytimeSearch:
     def advice(self, code: str) -> str:
         """Advice when there is no path."""
         done, left = self._got
-        wishes = self.problem.wishes
-        wish = wishes[min(done, len(wishes) - 1)]
-        got = f"{done} of {len(wishes)} constraints were met; '{wish.name}' was not (cost left {left:.3g})"
+        constraints = self.problem.constraints
+        constraint = constraints[min(done, len(constraints) - 1)]
+        got = f"{done} of {len(constraints)} constraints were met; '{constraint.name}' was not (cost left {left:.3g})"
         more = {"TIMEOUT": "give more time", "CANCELLED": "let it run longer", "MEMORY": "raise max_states"}
         first = more.get(code, "this graph has no path for the sketch")
         return f"{got}: {first}, widen the corridor, raise tolerances, use k = 2, or add clips"

@@ -62,13 +62,13 @@ def find_slot(table: IntArray, states: Records, key: int) -> int:
 
 
 @kernel
-def hash_state(wish: Records, grid: FloatArray, node: int, met: int, anchor: Anchor) -> int:
-    """State of the graph, constraints met, and cell of an anchor in one number; ``wish`` is the constraint ahead."""
+def hash_state(goal: Records, grid: FloatArray, node: int, met: int, anchor: Anchor) -> int:
+    """State of the graph, constraints met, and cell of an anchor in one number; ``goal`` is the constraint ahead."""
     # Cells are finer near a pick whose footsteps do not move, the finest for small tolerances
-    dx, dz = anchor.x - wish.x, anchor.z - wish.z
+    dx, dz = anchor.x - goal.x, anchor.z - goal.z
     fine = 0
-    if wish.hands != 0 and dx * dx + dz * dz <= FINE_REACH**2 and wish.slack <= 0.0:
-        fine = 1 if wish.tolerance > TIGHT_TOLERANCE_M else 2
+    if goal.hands != 0 and dx * dx + dz * dz <= FINE_REACH**2 and goal.slack <= 0.0:
+        fine = 1 if goal.tolerance > TIGHT_TOLERANCE_M else 2
     # Discretise place and heading, then pack all parts into the bits of one integer
     cell, turns = CELL_SIZES_M[fine], DIRECTION_COUNTS[fine]
     ix, iz = int((anchor.x - grid[0]) / cell) & 4095, int((anchor.z - grid[1]) / cell) & 4095
@@ -146,7 +146,7 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
     cost, root, final, counts = roads.cost, roads.root, terms.final, memory.counts[0]
     own = memory.states[s]
     node, met, last, own_g, own_h = int(own.node), int(own.met), len(goals), own.g, own.h
-    here, wish = make_anchor(own.x, own.z, own.yaw), goals[met]
+    here, goal = make_anchor(own.x, own.z, own.yaw), goals[met]
     # Edges in order of cost; the few that differ come first
     end = roads.first[node] + roads.few[node] if is_few else roads.first[node + 1]
     for k in range(roads.first[node], end):
@@ -160,21 +160,21 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
         if not can_stand(roads.feet, world.stand, grid, t, after):
             continue
         # Does this edge meet the next constraint?
-        if wish.kind == PICK:
-            if wish.slack > 0.0:
-                hit, after = move_to_pick(space, grid, wish, s, e, after)
+        if goal.kind == PICK:
+            if goal.slack > 0.0:
+                hit, after = move_to_pick(space, grid, goal, s, e, after)
             else:
-                hit = is_picked(wish, int(roads.event[t]), roads.hand[t], root[t], after)
-        elif wish.kind == JUMP:
-            hit = is_jumped(wish, roads.flight, roads.path, e, here)
-            hit = hit and (np.isnan(wish.heading) or is_crossed(wish, here.x, here.z, after.x, after.z))
-        elif wish.kind == STEP:
-            hit = is_crossed(wish, here.x, here.z, after.x, after.z)
+                hit = is_picked(goal, int(roads.event[t]), roads.hand[t], root[t], after)
+        elif goal.kind == JUMP:
+            hit = is_jumped(goal, roads.flight, roads.path, e, here)
+            hit = hit and (np.isnan(goal.heading) or is_crossed(goal, here.x, here.z, after.x, after.z))
+        elif goal.kind == STEP:
+            hit = is_crossed(goal, here.x, here.z, after.x, after.z)
         else:
-            hit = is_reached(wish, roads.stands[t], root[t], after)
+            hit = is_reached(goal, roads.stands[t], root[t], after)
         # Prune edges that serve only to meet a constraint and do not, and ways past a pick
         if (roads.apart[e] and not hit) or (
-            wish.slack > 0.0 and not hit and is_pick_unreachable(roads, wish, t, after)
+            goal.slack > 0.0 and not hit and is_pick_unreachable(roads, goal, t, after)
         ):
             continue
         # The last constraint costs coming to rest as well
@@ -266,9 +266,9 @@ def relax_edge(space: SearchSpace, s: int, e: int, name: int, cost: float, epsil
     own, t, last = memory.states[s], int(roads.target[e]), len(goals)
     after = follow_edge(roads.delta, e, make_anchor(own.x, own.z, own.yaw))
     # Only picks and places to reach are met by a detour
-    now, wish = int(own.met), goals[own.met]
-    if (wish.kind == PICK and is_picked(wish, int(roads.event[t]), roads.hand[t], roads.root[t], after)) or (
-        wish.kind == REACH and is_reached(wish, roads.stands[t], roads.root[t], after)
+    now, goal = int(own.met), goals[own.met]
+    if (goal.kind == PICK and is_picked(goal, int(roads.event[t]), roads.hand[t], roads.root[t], after)) or (
+        goal.kind == REACH and is_reached(goal, roads.stands[t], roads.root[t], after)
     ):
         now += 1
     h = 0.0

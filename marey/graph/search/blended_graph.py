@@ -29,6 +29,7 @@ from marey.graph.arrays import (
     allocate_memory,
     clear_memory,
     compose_planar,
+    wrap_angles,
 )
 from marey.graph.paths import (
     BlendPartners,
@@ -104,7 +105,7 @@ def lay_out_pairs(graph: MotionGraph, roads: SearchGraph) -> tuple[SearchGraph, 
     # Breadth-first from pairs of events, backwards then forwards, over pairs of edges that may be blended
     partners = find_partners(graph, distance)
     count = graph.num_states
-    source = np.repeat(np.arange(count), np.diff(roads.first))
+    source = roads.source
     into = np.argsort(roads.target, kind="stable")
     in_first = np.searchsorted(roads.target[into], np.arange(count + 1))
     events, allowed = _event_pairs(graph, partners, distance), partners.matrix()
@@ -138,7 +139,7 @@ def _event_pairs(graph: MotionGraph, partners: BlendPartners, distance: FloatArr
     arrays, found = graph.arrays, set[tuple[int, int]]()
     # Events of one class differ by where the hand is, or by how far and high one flies
     size = np.where(np.isin(arrays.event, PICKS)[:, None], arrays.hand, 0.0)
-    source = np.repeat(np.arange(graph.num_states), np.diff(arrays.first))
+    source = arrays.source
     flights = np.flatnonzero((arrays.flight[:, 0] > 0.0) & (arrays.event[source] == FLIGHT))
     size[source[flights], :2] = arrays.flight[flights]
     is_jump = (arrays.event == FLIGHT) & (size[:, 0] > SHORTEST_JUMP_M)
@@ -160,7 +161,7 @@ def _neighbouring_pairs(
     own = [order[first[s] : first[s + 1]] for s in pair]
     a, c = (grid.ravel() for grid in np.meshgrid(*own, indexing="ij"))
     flies = (arrays.flight[a, 0] > 0.0) | (arrays.flight[c, 0] > 0.0)
-    turn = np.abs((arrays.delta[a, 2] - arrays.delta[c, 2] + np.pi) % (2.0 * np.pi) - np.pi)
+    turn = np.abs(wrap_angles(arrays.delta[a, 2] - arrays.delta[c, 2]))
     good = np.isfinite(gaps[end[a], end[c]]) & ~(flies & (turn > MAX_TURN))
     a, c = a[good], c[good]
     cost, same = arrays.cost[a] + arrays.cost[c] + gaps[end[a], end[c]], end[a] == end[c]
@@ -228,8 +229,7 @@ def _append_rows(
     flight = with_blends(roads.flight, blended_flights(graph, links.a, links.c, WEIGHTS))
     arc = np.concatenate([arrays.arc, w * arrays.arc[a] + (1.0 - w) * arrays.arc[c]])
     # Sort all edges by the state that they leave
-    source = np.repeat(np.arange(graph.num_states), np.diff(roads.first))
-    start, target = np.concatenate([source, rows.begin]), np.concatenate([roads.target, rows.finish])
+    start, target = np.concatenate([roads.source, rows.begin]), np.concatenate([roads.target, rows.finish])
     by = np.argsort(start, kind="stable")
     states = _append_states(graph, roads, links.nodes)
     first = np.searchsorted(start[by], np.arange(len(states.event) + 1))
@@ -351,8 +351,7 @@ def find_standing_states(arrays: GraphArrays) -> BoolArray:
     double = np.isfinite(arrays.feet[:, :, 0]).all(axis=1) & (arrays.event == 0)
     # Speed [m/s] of the slowest edge that leaves each state
     slowest = np.full(len(arrays.first) - 1, np.inf)
-    source = np.repeat(np.arange(len(slowest)), np.diff(arrays.first))
-    np.minimum.at(slowest, source, arrays.arc / np.maximum(arrays.seconds, 1e-9))
+    np.minimum.at(slowest, arrays.source, arrays.arc / np.maximum(arrays.seconds, 1e-9))
     speed = np.where(double, slowest, np.inf)
     kth = np.sort(speed)[min(MIN_STANDS, len(speed)) - 1]
     return double & (speed <= max(STAND_MPS, kth))

@@ -120,79 +120,79 @@ def can_stand(feet: FloatArray, firm: BoolArray, grid: FloatArray, node: int, an
 
 
 @kernel
-def is_jumped(wish: Records, flight: FloatArray, path: FloatArray, e: int, anchor: Anchor) -> bool:
+def is_jumped(goal: Records, flight: FloatArray, path: FloatArray, e: int, anchor: Anchor) -> bool:
     """Whether an edge from an anchor is a flight that is long and high enough and passes over the place."""
-    if flight[e, 0] <= 0.0 or flight[e, 0] < wish.length or flight[e, 1] < wish.rise:
+    if flight[e, 0] <= 0.0 or flight[e, 0] < goal.length or flight[e, 1] < goal.rise:
         return False
     # Distance of the place from the straight way of the root
     ax, az = transform_point(anchor, path[e, 0, 0], path[e, 0, 1])
     bx, bz = transform_point(anchor, path[e, -1, 0], path[e, -1, 1])
-    ux, uz, gx, gz = bx - ax, bz - az, wish.x - ax, wish.z - az
+    ux, uz, gx, gz = bx - ax, bz - az, goal.x - ax, goal.z - az
     t = min(max((gx * ux + gz * uz) / max(ux * ux + uz * uz, 1e-12), 0.0), 1.0)
-    return bool(np.hypot(gx - t * ux, gz - t * uz) <= wish.tolerance)
+    return bool(np.hypot(gx - t * ux, gz - t * uz) <= goal.tolerance)
 
 
 @kernel
-def is_crossed(wish: Records, x: float, z: float, nx: float, nz: float) -> bool:
+def is_crossed(goal: Records, x: float, z: float, nx: float, nz: float) -> bool:
     """Whether a plant and the next are on both sides of a river, and the way between them passes near the place."""
-    s, c = np.sin(wish.heading), np.cos(wish.heading)
-    before = s * (x - wish.x) + c * (z - wish.z)
-    after = s * (nx - wish.x) + c * (nz - wish.z)
+    s, c = np.sin(goal.heading), np.cos(goal.heading)
+    before = s * (x - goal.x) + c * (z - goal.z)
+    after = s * (nx - goal.x) + c * (nz - goal.z)
     if before >= 0.0 or after <= 0.0:
         return False
     t = before / (before - after)
-    dx, dz = x + t * (nx - x) - wish.x, z + t * (nz - z) - wish.z
-    return bool(dx * dx + dz * dz <= wish.tolerance**2)
+    dx, dz = x + t * (nx - x) - goal.x, z + t * (nz - z) - goal.z
+    return bool(dx * dx + dz * dz <= goal.tolerance**2)
 
 
 @kernel
-def is_reached(wish: Records, stands: bool, root: FloatArray, anchor: Anchor) -> bool:
+def is_reached(goal: Records, stands: bool, root: FloatArray, anchor: Anchor) -> bool:
     """Whether the root of a state at an anchor meets its position, heading and stance targets."""
-    if wish.stop != 0 and not stands:
+    if goal.stop != 0 and not stands:
         return False
     x, z = transform_point(anchor, root[0], root[1])
-    dx, dz = x - wish.x, z - wish.z
-    if dx * dx + dz * dz > wish.tolerance**2:
+    dx, dz = x - goal.x, z - goal.z
+    if dx * dx + dz * dz > goal.tolerance**2:
         return False
-    return not np.isfinite(wish.heading) or abs(wrap_angle(anchor.yaw + root[2] - wish.heading)) <= HEADING_TOL
+    return not np.isfinite(goal.heading) or abs(wrap_angle(anchor.yaw + root[2] - goal.heading)) <= HEADING_TOL
 
 
 @kernel
-def is_picked(wish: Records, event: int, hand: FloatArray, root: FloatArray, anchor: Anchor) -> bool:
+def is_picked(goal: Records, event: int, hand: FloatArray, root: FloatArray, anchor: Anchor) -> bool:
     """Whether a state at an anchor has the given hand at the object, and its root at its pin."""
-    if not (event == 1 or event == 2) or (wish.hands & event) == 0:
+    if not (event == 1 or event == 2) or (goal.hands & event) == 0:
         return False
     hx, hz = transform_point(anchor, hand[0], hand[2])
-    dx, dy, dz = hx - wish.x, hand[1] - wish.y, hz - wish.z
+    dx, dy, dz = hx - goal.x, hand[1] - goal.y, hz - goal.z
     rx, rz = transform_point(anchor, root[0], root[1])
-    if np.isfinite(wish.pin_x) and (rx - wish.pin_x) ** 2 + (rz - wish.pin_z) ** 2 > wish.pin_tolerance**2:
+    if np.isfinite(goal.pin_x) and (rx - goal.pin_x) ** 2 + (rz - goal.pin_z) ** 2 > goal.pin_tolerance**2:
         return False
-    return bool(dx * dx + dy * dy + dz * dz <= wish.tolerance**2)
+    return bool(dx * dx + dy * dy + dz * dz <= goal.tolerance**2)
 
 
 @kernel
-def is_near_pick(wish: Records, event: int, hand: FloatArray, root: FloatArray, anchor: Anchor) -> bool:
+def is_near_pick(goal: Records, event: int, hand: FloatArray, root: FloatArray, anchor: Anchor) -> bool:
     """Whether a state at an anchor is so near to a pick that footsteps could make it one."""
-    if not (event == 1 or event == 2) or (wish.hands & event) == 0:
+    if not (event == 1 or event == 2) or (goal.hands & event) == 0:
         return False
-    if abs(hand[1] - wish.y) > wish.tolerance:
+    if abs(hand[1] - goal.y) > goal.tolerance:
         return False
     hx, hz = transform_point(anchor, hand[0], hand[2])
-    near = (wish.tolerance + wish.slack) ** 2
-    if (hx - wish.x) ** 2 + (hz - wish.z) ** 2 > near:
+    near = (goal.tolerance + goal.slack) ** 2
+    if (hx - goal.x) ** 2 + (hz - goal.z) ** 2 > near:
         return False
     rx, rz = transform_point(anchor, root[0], root[1])
-    near = (wish.pin_tolerance + wish.slack) ** 2
-    return np.isnan(wish.pin_x) or (rx - wish.pin_x) ** 2 + (rz - wish.pin_z) ** 2 <= near
+    near = (goal.pin_tolerance + goal.slack) ** 2
+    return np.isnan(goal.pin_x) or (rx - goal.pin_x) ** 2 + (rz - goal.pin_z) ** 2 <= near
 
 
 @kernel
-def is_pick_unreachable(roads: SearchGraph, wish: Records, node: int, anchor: Anchor) -> bool:
+def is_pick_unreachable(roads: SearchGraph, goal: Records, node: int, anchor: Anchor) -> bool:
     """Whether a state at an anchor leads to a single pick that cannot be moved to its target."""
     if len(roads.pick) == 0 or roads.pick[node] == EMPTY:
         return False
     pick, there = int(roads.pick[node]), follow_edge(roads.pick_end, node, anchor)
-    return not is_near_pick(wish, int(roads.event[pick]), roads.hand[pick], roads.root[pick], there)
+    return not is_near_pick(goal, int(roads.event[pick]), roads.hand[pick], roads.root[pick], there)
 
 
 @kernel
@@ -262,29 +262,29 @@ def move_steps(places: FloatArray, target: FloatArray) -> FloatArray:
 
 
 @kernel
-def is_within_tolerance(wish: Records, hand: FloatArray, root: FloatArray, anchor: Anchor) -> bool:
+def is_within_tolerance(goal: Records, hand: FloatArray, root: FloatArray, anchor: Anchor) -> bool:
     """Whether the hand is at its object, and the root at its pin, if it has one."""
     hx, hz = transform_point(anchor, hand[0], hand[2])
-    if np.sqrt((hx - wish.x) ** 2 + (hand[1] - wish.y) ** 2 + (hz - wish.z) ** 2) > wish.tolerance:
+    if np.sqrt((hx - goal.x) ** 2 + (hand[1] - goal.y) ** 2 + (hz - goal.z) ** 2) > goal.tolerance:
         return False
     rx, rz = transform_point(anchor, root[0], root[1])
-    return np.isnan(wish.pin_x) or np.hypot(rx - wish.pin_x, rz - wish.pin_z) <= wish.pin_tolerance
+    return np.isnan(goal.pin_x) or np.hypot(rx - goal.pin_x, rz - goal.pin_z) <= goal.pin_tolerance
 
 
 @kernel
-def ideal_anchor(wish: Records, hand: FloatArray, root: FloatArray, anchor: Anchor) -> Anchor:
+def ideal_anchor(goal: Records, hand: FloatArray, root: FloatArray, anchor: Anchor) -> Anchor:
     """Anchor with the hand over its object and the root at its pin; what is left over is shared by both."""
     hx, hz = transform_point(anchor, hand[0], hand[2])
-    turn, tx, tz = 0.0, wish.x, wish.z
-    if np.isfinite(wish.pin_x):
+    turn, tx, tz = 0.0, goal.x, goal.z
+    if np.isfinite(goal.pin_x):
         rx, rz = transform_point(anchor, root[0], root[1])
-        wx, wz = tx - wish.pin_x, tz - wish.pin_z
+        wx, wz = tx - goal.pin_x, tz - goal.pin_z
         own, wanted = np.hypot(hx - rx, hz - rz), max(np.hypot(wx, wz), 1e-9)
         turn = wrap_angle(np.arctan2(wx, wz) - np.arctan2(hx - rx, hz - rz))
         # Of what hand and root are too near or too far from one another, the hand takes what its tolerance allows
-        room = np.sqrt(max(wish.tolerance**2 - (hand[1] - wish.y) ** 2, 0.0))
+        room = np.sqrt(max(goal.tolerance**2 - (hand[1] - goal.y) ** 2, 0.0))
         spare = own - wanted
-        shift = min(max(0.5 * abs(spare), abs(spare) - ERROR_FRACTION * wish.pin_tolerance), room) * np.sign(spare)
+        shift = min(max(0.5 * abs(spare), abs(spare) - ERROR_FRACTION * goal.pin_tolerance), room) * np.sign(spare)
         tx, tz = tx + shift * wx / wanted, tz + shift * wz / wanted
     ideal = make_anchor(anchor.x, anchor.z, wrap_angle(anchor.yaw + turn))
     at_x, at_z = transform_point(ideal, hand[0], hand[2])
@@ -309,14 +309,14 @@ def is_walkable(space: SearchSpace, grid: FloatArray, nodes: IntArray, edges: In
 
 @kernel
 def move_to_pick(
-    space: SearchSpace, grid: FloatArray, wish: Records, s: int, e: int, anchor: Anchor
+    space: SearchSpace, grid: FloatArray, goal: Records, s: int, e: int, anchor: Anchor
 ) -> tuple[bool, Anchor]:
     """Whether an edge from a search state ends in a pick, once footsteps since the last constraint have given way.
 
     Args:
         space: of the search.
         grid: of its cells.
-        wish: constraint of the pick.
+        goal: constraint of the pick.
         s: search state.
         e: edge from it.
         anchor: where the edge ends.
@@ -327,7 +327,7 @@ def move_to_pick(
     roads, visited = space.graph, space.memory.states
     t = int(roads.target[e])
     hand, root = roads.hand[t], roads.root[t]
-    if not is_near_pick(wish, int(roads.event[t]), hand, root, anchor):
+    if not is_near_pick(goal, int(roads.event[t]), hand, root, anchor):
         return False, anchor
     # Search states since the last constraint was met, and their anchors
     n, at, met = 1, s, visited[s].met
@@ -348,26 +348,26 @@ def move_to_pick(
     for i in range(n):
         length += np.hypot(places[i + 1, 0] - places[i, 0], places[i + 1, 1] - places[i, 1])
     if length > MIN_STEP_M:
-        ideal = ideal_anchor(wish, hand, root, anchor)
+        ideal = ideal_anchor(goal, hand, root, anchor)
         # Part of the way to the ideal anchor that steps, slack and turn allow
         ax, az = transform_point(anchor, root[0], root[1])
         bx, bz = transform_point(ideal, root[0], root[1])
         turn = wrap_angle(ideal.yaw - anchor.yaw)
         part = feasible_fraction(solve_step_changes(places, np.array([ideal.x, ideal.z, ideal.yaw])))
-        part = min(part, 0.99 * wish.slack / max(np.hypot(bx - ax, bz - az), 1e-9))
+        part = min(part, 0.99 * goal.slack / max(np.hypot(bx - ax, bz - az), 1e-9))
         part = min(part, MAX_ANCHOR_ROTATION_RAD / max(abs(turn), 1e-9))
-        goal = make_anchor(
+        moved = make_anchor(
             anchor.x + part * (ideal.x - anchor.x),
             anchor.z + part * (ideal.z - anchor.z),
             wrap_angle(anchor.yaw + part * turn),
         )
         # Hand and root within their tolerances, the root moved no farther than it may; steps find ground and free cells
-        gx, gz = transform_point(goal, root[0], root[1])
+        gx, gz = transform_point(moved, root[0], root[1])
         if (
-            is_within_tolerance(wish, hand, root, goal)
-            and (ax - gx) ** 2 + (az - gz) ** 2 <= wish.slack**2
-            and is_walkable(space, grid, nodes, edges, move_steps(places, np.array([goal.x, goal.z, goal.yaw])))
+            is_within_tolerance(goal, hand, root, moved)
+            and (ax - gx) ** 2 + (az - gz) ** 2 <= goal.slack**2
+            and is_walkable(space, grid, nodes, edges, move_steps(places, np.array([moved.x, moved.z, moved.yaw])))
         ):
-            return True, goal
+            return True, moved
     # Without a move, the pick counts if it is within its tolerances as it is
-    return is_within_tolerance(wish, hand, root, anchor), anchor
+    return is_within_tolerance(goal, hand, root, anchor), anchor

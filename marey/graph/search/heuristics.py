@@ -24,6 +24,7 @@ from marey.graph.arrays import (
     HeuristicTerms,
     SearchGraph,
     SketchConstraint,
+    wrap_angles,
 )
 from marey.graph.search.ground import GRID_CELL_M, GroundGrid
 
@@ -168,8 +169,7 @@ def root_path_lengths(roads: SearchGraph, arc: FloatArray) -> FloatArray:
 
     States that were merged have one place, edges begin and end where their own clips do: the gaps count.
     """
-    source = np.repeat(np.arange(len(roads.first) - 1), np.diff(roads.first))
-    begin = np.linalg.norm(roads.path[:, 0] - roads.root[source, :2], axis=1)
+    begin = np.linalg.norm(roads.path[:, 0] - roads.root[roads.source, :2], axis=1)
     c, s = np.cos(roads.delta[:, 2]), np.sin(roads.delta[:, 2])
     rx, rz = roads.root[roads.target, 0], roads.root[roads.target, 1]
     end = roads.delta[:, :2] + np.stack([c * rx + s * rz, -s * rx + c * rz], axis=1)
@@ -185,47 +185,49 @@ def measure_rates(roads: SearchGraph, length: FloatArray) -> CostRates:
     return CostRates(length, float(each.min()), float(least_cycle_rate(roads.first, roads.target, cost, length, guess)))
 
 
-def find_meeting_edges(roads: SearchGraph, wish: SketchConstraint) -> BoolArray:
+def find_meeting_edges(roads: SearchGraph, constraint: SketchConstraint) -> BoolArray:
     """Edges ``(E,)`` that meet a constraint if they are at the right place."""
     t = roads.target
-    if wish.kind == JUMP:
-        long = (roads.flight[:, 0] >= wish.length_m) & (roads.flight[:, 1] >= wish.rise_m)
+    if constraint.kind == JUMP:
+        long = (roads.flight[:, 0] >= constraint.length_m) & (roads.flight[:, 1] >= constraint.rise_m)
         return (roads.flight[:, 0] > 0.0) & long
-    if wish.kind == STEP:
-        return np.linalg.norm(roads.delta[:, :2], axis=1) >= wish.length_m
-    if wish.kind == PICK:
-        low = np.abs(roads.hand[:, 1] - wish.place[1]) <= wish.tolerance_m
-        wanted = np.isin(roads.event, [e for e in PICKS if e & wish.hands]) & low
+    if constraint.kind == STEP:
+        return np.linalg.norm(roads.delta[:, :2], axis=1) >= constraint.length_m
+    if constraint.kind == PICK:
+        low = np.abs(roads.hand[:, 1] - constraint.place[1]) <= constraint.tolerance_m
+        wanted = np.isin(roads.event, [e for e in PICKS if e & constraint.hands]) & low
         # States `(N,)` whose hand is as far from the root as the object is from where the root is pinned, if it is
-        away = np.hypot(wish.pin[0] - wish.place[0], wish.pin[1] - wish.place[2])
+        away = np.hypot(constraint.pin[0] - constraint.place[0], constraint.pin[1] - constraint.place[2])
         own = np.linalg.norm(roads.hand[:, [0, 2]] - roads.root[:, :2], axis=1)
-        return (wanted & (np.isnan(away) | (np.abs(own - away) <= wish.tolerance_m + wish.root_tolerance_m)))[t]
-    return roads.stands[t] if wish.is_stop else np.ones(len(t), dtype=bool)
+        return (
+            wanted & (np.isnan(away) | (np.abs(own - away) <= constraint.tolerance_m + constraint.root_tolerance_m))
+        )[t]
+    return roads.stands[t] if constraint.is_stop else np.ones(len(t), dtype=bool)
 
 
-def max_meeting_distance(roads: SearchGraph, wish: SketchConstraint, meets: BoolArray) -> float:
+def max_meeting_distance(roads: SearchGraph, constraint: SketchConstraint, meets: BoolArray) -> float:
     """Largest distance [m] of the root from a constraint that an edge meets."""
-    if not meets.any() or wish.kind not in (PICK, JUMP, STEP):
-        return wish.tolerance_m
-    if np.isfinite(wish.pin[0]):
-        return wish.tolerance_m + wish.slack_m
+    if not meets.any() or constraint.kind not in (PICK, JUMP, STEP):
+        return constraint.tolerance_m
+    if np.isfinite(constraint.pin[0]):
+        return constraint.tolerance_m + constraint.slack_m
     t = roads.target[meets]
     # How far the root is from the constraint when an edge of each kind meets it
-    if wish.kind == STEP:
+    if constraint.kind == STEP:
         own = np.linalg.norm(roads.delta[meets, :2], axis=1) + np.linalg.norm(roads.root[t, :2], axis=1)
-    elif wish.kind == PICK:
+    elif constraint.kind == PICK:
         own = np.linalg.norm(roads.hand[t][:, [0, 2]] - roads.root[t, :2], axis=1)
     else:
         path, delta, root = roads.path[meets], roads.delta[meets], roads.root[t]
         c, s = np.cos(delta[:, 2]), np.sin(delta[:, 2])
         end = delta[:, :2] + np.stack([c * root[:, 0] + s * root[:, 1], -s * root[:, 0] + c * root[:, 1]], axis=1)
         own = np.linalg.norm(path[:, -1] - path[:, 0], axis=1) + np.linalg.norm(end - path[:, -1], axis=1)
-    return float(wish.tolerance_m + wish.slack_m + own.max())
+    return float(constraint.tolerance_m + constraint.slack_m + own.max())
 
 
-def slack_allowance(wishes: Sequence[SketchConstraint]) -> FloatArray:
+def slack_allowance(constraints: Sequence[SketchConstraint]) -> FloatArray:
     """Decrease ``(L,)`` [m] of the remaining distance when moved footsteps meet a constraint."""
-    slack = np.array([wish.slack_m for wish in wishes])
+    slack = np.array([constraint.slack_m for constraint in constraints])
     return np.where(slack > 0.0, worst_case(slack), 0.0)
 
 
@@ -237,16 +239,18 @@ class ConstraintLayers(NamedTuple):
     nearest: FloatArray  # (L,) [m] least way from where each is met to the end
 
 
-def layer_distances(roads: SearchGraph, wishes: Sequence[SketchConstraint], ground: GroundGrid) -> ConstraintLayers:
+def layer_distances(
+    roads: SearchGraph, constraints: Sequence[SketchConstraint], ground: GroundGrid
+) -> ConstraintLayers:
     """Distances through the constraints in order, last first ([Safonova2006]_ F24, layered)."""
-    count = len(wishes)
-    meets = tuple(find_meeting_edges(roads, wish) for wish in wishes)
+    count = len(constraints)
+    meets = tuple(find_meeting_edges(roads, constraint) for constraint in constraints)
     distance, nearest = np.empty((count, *ground.free.shape)), np.zeros(count)
-    rest, slack = np.zeros(ground.free.shape), slack_allowance(wishes)
+    rest, slack = np.zeros(ground.free.shape), slack_allowance(constraints)
     for layer in range(count - 1, -1, -1):
-        wish = wishes[layer]
-        centre = wish.pin if np.isfinite(wish.pin[0]) else (wish.place[0], wish.place[2])
-        reach = max_meeting_distance(roads, wish, meets[layer])
+        constraint = constraints[layer]
+        centre = constraint.pin if np.isfinite(constraint.pin[0]) else (constraint.place[0], constraint.place[2])
+        reach = max_meeting_distance(roads, constraint, meets[layer])
         disk = ground.disk(centre, reach + REACH_CELLS * GRID_CELL_M) & ground.wide
         rest = np.maximum(rest - slack[layer], 0.0)  # where a move has met it, there is so much less left
         nearest[layer] = float(rest[disk].min(initial=np.inf))
@@ -259,7 +263,7 @@ def compute_bounds(
     name: str,
     roads: SearchGraph,
     rates: CostRates,
-    wishes: Sequence[SketchConstraint],
+    constraints: Sequence[SketchConstraint],
     ground: GroundGrid,
     layers: ConstraintLayers,
     final: FloatArray | None = None,
@@ -277,7 +281,7 @@ def compute_bounds(
             printed, as if the root stood on the object; not consistent.
         roads: the graph.
         rates: of it.
-        wishes: constraints.
+        constraints: constraints.
         ground: of the sketch.
         layers: of the sketch on this graph.
         final: cost ``(N,)`` that is still to come at the end; "cycle" and "combined" know of it.
@@ -287,17 +291,17 @@ def compute_bounds(
     """
     if name not in HEURISTICS:
         raise UnknownNameError("heuristic", name, "the search", HEURISTICS)
-    count, states = len(wishes), len(roads.first) - 1
+    count, states = len(constraints), len(roads.first) - 1
     flat = np.zeros((count, states))
     if name in ("euclid", "2d"):
         distance = layers.distance[-1]
         if name == "euclid":
             # Distance [m] of every cell to the goal, as the crow flies
-            goal = wishes[-1]
+            goal = constraints[-1]
             away = np.hypot(ground.x[None] - goal.place[0], ground.z[:, None] - goal.place[2])
             distance = np.maximum(away - goal.tolerance_m - REACH_CELLS * GRID_CELL_M, 0.0)
         # One distance for all layers, less what moves of footsteps may save on the way
-        saved = np.cumsum(slack_allowance(wishes)[::-1])[::-1]
+        saved = np.cumsum(slack_allowance(constraints)[::-1])[::-1]
         distance = np.maximum(distance[None] - saved[:, None, None], 0.0)
         return distance, HeuristicTerms(np.array([rates.edge]), flat[None])
     if name in DIRECTIONAL_HEURISTICS:
@@ -314,21 +318,21 @@ def compute_bounds(
                 base[r, layer] = after
         return layers.distance, HeuristicTerms(rate, base) if final is None else HeuristicTerms(rate, base, final)
     if name == "graph":
-        ahead = _dearest_event_cost(roads, wishes, layers, np.zeros(count))
+        ahead = _dearest_event_cost(roads, constraints, layers, np.zeros(count))
         return layers.distance, HeuristicTerms(np.zeros(1), ahead[None])
     nearest = layers.nearest
     if name == "unrepaired":
         # Way left [m] from each constraint itself, as if the root stood there
         nearest = np.zeros(count)
         for layer in range(count - 1):
-            row, column = ground.cell((wishes[layer].place[0], wishes[layer].place[2]))
+            row, column = ground.cell((constraints[layer].place[0], constraints[layer].place[2]))
             nearest[layer] = layers.distance[layer + 1, row, column]
-    ahead = _dearest_event_cost(roads, wishes, layers, rates.edge * nearest)
+    ahead = _dearest_event_cost(roads, constraints, layers, rates.edge * nearest)
     return layers.distance, HeuristicTerms(np.array([rates.edge, 0.0]), np.stack([flat, ahead]))
 
 
 def _dearest_event_cost(
-    roads: SearchGraph, wishes: Sequence[SketchConstraint], layers: ConstraintLayers, rest: FloatArray
+    roads: SearchGraph, constraints: Sequence[SketchConstraint], layers: ConstraintLayers, rest: FloatArray
 ) -> FloatArray:
     """Cost ``(L, N)`` of the dearest pick, jump or step that is left, with ``rest`` (L,) from there on.
 
@@ -338,7 +342,7 @@ def _dearest_event_cost(
 
     def tables(apart: BoolArray) -> FloatArray:
         costs = np.zeros((len(rest), len(roads.first) - 1))
-        for layer in [n for n, wish in enumerate(wishes) if wish.kind != REACH]:
+        for layer in [n for n, constraint in enumerate(constraints) if constraint.kind != REACH]:
             # Least cost of meeting the constraint anywhere: the table H_mg of [Safonova2006]_ F23
             meets = layers.meets[layer]
             states = len(roads.first) - 1
@@ -358,7 +362,7 @@ def _dearest_event_cost(
 
 
 def add_direction_terms(
-    roads: SearchGraph, rates: CostRates, wishes: Sequence[SketchConstraint], layers: ConstraintLayers,
+    roads: SearchGraph, rates: CostRates, constraints: Sequence[SketchConstraint], layers: ConstraintLayers,
     terms: HeuristicTerms,
 ) -> HeuristicTerms:  # fmt: skip
     """Terms of "cycle" that know how the anchor is turned: they include the cost of turning to the target directions.
@@ -372,26 +376,27 @@ def add_direction_terms(
     exact = roads.delta[:, 2] / width
     low = np.floor(exact + 1e-9).astype(np.int64)
     high = np.ceil(exact - 1e-9).astype(np.int64)
-    source = np.repeat(np.arange(states), np.diff(roads.first))
     edge = np.concatenate([np.arange(len(low)), np.flatnonzero(high > low)])
     turn = np.concatenate([low, high[high > low]])
     # Graph of states times bins, sorted by start
-    start = (source[edge][:, None] * NUM_DIRECTION_BINS + bins).ravel()
+    start = (roads.source[edge][:, None] * NUM_DIRECTION_BINS + bins).ravel()
     order = np.argsort(start, kind="stable")
     end = (bins + turn[:, None]) % NUM_DIRECTION_BINS
     target = (roads.target[edge][:, None] * NUM_DIRECTION_BINS + end).ravel()[order]
     edge, end = np.repeat(edge, NUM_DIRECTION_BINS)[order], end.ravel()[order]
     first = np.searchsorted(start[order], np.arange(states * NUM_DIRECTION_BINS + 1))
     cost = (roads.cost - terms.rate[-1] * rates.length)[edge]
-    after, turned = np.zeros(states * NUM_DIRECTION_BINS), np.empty((len(wishes), states, NUM_DIRECTION_BINS))
+    after, turned = np.zeros(states * NUM_DIRECTION_BINS), np.empty((len(constraints), states, NUM_DIRECTION_BINS))
     # Potentials from the last constraint to the first
-    for layer in range(len(wishes) - 1, -1, -1):
-        meets, wish = layers.meets[layer][edge], wishes[layer]
-        if wish.kind == REACH and not np.isnan(wish.heading_rad):
+    for layer in range(len(constraints) - 1, -1, -1):
+        meets, constraint = layers.meets[layer][edge], constraints[layer]
+        if constraint.kind == REACH and not np.isnan(constraint.heading_rad):
             # Only edges that end in a direction bin compatible with the target heading of the root meet it
-            middle = (end + 0.5) * width - np.pi - BIN_SHIFT + roads.root[roads.target[edge], 2] - wish.heading_rad
-            meets &= np.abs((middle + np.pi) % (2.0 * np.pi) - np.pi) <= HEADING_TOL + 0.5 * width + 1e-9
-        if wish.slack_m > 0.0:
+            middle = (
+                (end + 0.5) * width - np.pi - BIN_SHIFT + roads.root[roads.target[edge], 2] - constraint.heading_rad
+            )
+            meets &= np.abs(wrap_angles(middle)) <= HEADING_TOL + 0.5 * width + 1e-9
+        if constraint.slack_m > 0.0:
             # Moved footsteps may end in the neighbours of a bin: the least of them
             own = after.reshape(-1, NUM_DIRECTION_BINS)
             near = [np.roll(own, step, axis=1) for step in range(-NEIGHBOUR_BINS, NEIGHBOUR_BINS + 1)]

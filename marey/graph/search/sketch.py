@@ -48,12 +48,12 @@ def compile_sketch(
     whether it is a step or a jump is left to the search.
     """
     tolerance = PICK_TOL_M if pick_tolerance_m is None else pick_tolerance_m
-    wishes = [_make_constraint(sketch, event, tolerance, slack_m, arm_m) for event in sketch.events]
+    constraints = [_make_constraint(sketch, event, tolerance, slack_m, arm_m) for event in sketch.events]
     goal = sketch.goal
     heading = np.nan if goal.heading_deg is None else float(np.deg2rad(goal.heading_deg))
     place = (goal.position[0], 0.0, goal.position[1])
-    wishes.append(SketchConstraint(REACH, place, goal.tolerance_m, heading, is_stop=True))
-    return tuple(_insert_crossings(sketch, wishes))
+    constraints.append(SketchConstraint(REACH, place, goal.tolerance_m, heading, is_stop=True))
+    return tuple(_insert_crossings(sketch, constraints))
 
 
 def _make_constraint(
@@ -80,31 +80,33 @@ def _make_constraint(
     return SketchConstraint(REACH, place, sketch.goal.tolerance_m, is_stop=stop, hold_s=hold, name=event.kind)
 
 
-def _insert_crossings(sketch: Sketch, wishes: list[SketchConstraint]) -> list[SketchConstraint]:
+def _insert_crossings(sketch: Sketch, constraints: list[SketchConstraint]) -> list[SketchConstraint]:
     """Put steps over rivers between the constraints where the way meets them; jumps into rivers cross them."""
     found: list[SketchConstraint] = []
     at = np.array(sketch.start.position)
-    for wish in wishes:
+    for constraint in constraints:
         # The way drawn from one constraint to the next; straight if none is drawn
-        leg = np.array([at, (wish.place[0], wish.place[2])])
+        leg = np.array([at, (constraint.place[0], constraint.place[2])])
         if sketch.path is not None:
             a, b = sketch.path.nearest(leg[0])[0], sketch.path.nearest(leg[1])[0]
             leg = sketch.path.point_at(np.linspace(a, b, max(2, int(np.ceil(abs(b - a) / 0.05)) + 1)))
         crossed = [(s, river, place) for river in sketch.world.rivers for s, place in _find_crossings(leg, river)]
         for _, river, place in sorted(crossed, key=lambda c: c[0]):
-            if _must_cross(sketch, river, place, [*found, wish]):
+            if _must_cross(sketch, river, place, [*found, constraint]):
                 there = (float(place[0]), 0.0, float(place[1]))
                 near, span = JUMP_TOL_M + 0.5 * sketch.corridor_m, river.width_m + 2.0 * FOOT_RADIUS_M
                 found.append(
                     SketchConstraint(STEP, there, near, _crossing_direction(river, leg), length_m=span, name="river")
                 )
         # A jump at a river crosses it
-        for river in sketch.world.rivers if wish.kind == JUMP else ():
-            away = segment_distance(river.start, river.end, np.array(wish.place[0]), np.array(wish.place[2]))
+        for river in sketch.world.rivers if constraint.kind == JUMP else ():
+            away = segment_distance(
+                river.start, river.end, np.array(constraint.place[0]), np.array(constraint.place[2])
+            )
             if away < 0.5 * river.width_m + FOOT_RADIUS_M:
-                wish = replace(wish, heading_rad=_crossing_direction(river, leg))
+                constraint = replace(constraint, heading_rad=_crossing_direction(river, leg))
                 break
-        found.append(wish)
+        found.append(constraint)
         at = leg[-1]
     return found
 
@@ -145,9 +147,9 @@ def _must_cross(sketch: Sketch, river: River, place: FloatArray, others: list[Sk
     return not own and not can_go_round
 
 
-def check_ground(sketch: Sketch, ground: GroundGrid, wishes: tuple[SketchConstraint, ...]) -> SearchFailure | None:
+def check_ground(sketch: Sketch, ground: GroundGrid, constraints: tuple[SketchConstraint, ...]) -> SearchFailure | None:
     """Whether start and goal are free."""
-    if len(wishes) > MAX_GOALS:
+    if len(constraints) > MAX_GOALS:
         return SearchFailure(
             "TOO_MANY_CONSTRAINTS", f"Ask for at most {MAX_GOALS - 1} events, or cut the sketch in two"
         )
@@ -155,11 +157,11 @@ def check_ground(sketch: Sketch, ground: GroundGrid, wishes: tuple[SketchConstra
         return SearchFailure(
             "START_IN_COLLISION", "Move the start off walls and into the corridor, or widen the corridor"
         )
-    place = wishes[-1].place
-    if wishes[-1].kind != REACH:  # the root need not be where a hand is
+    place = constraints[-1].place
+    if constraints[-1].kind != REACH:  # the root need not be where a hand is
         return None
     # Some free cell within the tolerance of the goal
-    near = ground.disk((place[0], place[2]), max(wishes[-1].tolerance_m - 0.05, 0.0))
+    near = ground.disk((place[0], place[2]), max(constraints[-1].tolerance_m - 0.05, 0.0))
     near[ground.cell((place[0], place[2]))] = True
     if not (ground.free & near).any():
         return SearchFailure(
@@ -168,34 +170,38 @@ def check_ground(sketch: Sketch, ground: GroundGrid, wishes: tuple[SketchConstra
     return None
 
 
-def check_parameters(roads: SearchGraph, wishes: tuple[SketchConstraint, ...]) -> SearchFailure | None:
+def check_parameters(roads: SearchGraph, constraints: tuple[SketchConstraint, ...]) -> SearchFailure | None:
     """Whether the graph has, for every constraint, an event that could meet it."""
-    for layer, wish in enumerate(wishes):
-        if wish.kind == REACH or find_meeting_edges(roads, wish).any():
+    for layer, constraint in enumerate(constraints):
+        if constraint.kind == REACH or find_meeting_edges(roads, constraint).any():
             continue
-        loose = replace(wish, tolerance_m=wish.tolerance_m + 1e9, length_m=0.0, rise_m=0.0)
-        never = wish.kind == STEP and not (roads.flight[:, 0] > 0.0).any()
+        loose = replace(constraint, tolerance_m=constraint.tolerance_m + 1e9, length_m=0.0, rise_m=0.0)
+        never = constraint.kind == STEP and not (roads.flight[:, 0] > 0.0).any()
         if never or not find_meeting_edges(roads, loose).any():
-            return SearchFailure(f"NO_BEHAVIOUR_PATH({layer})", f"No clip does this ({wish.name}): add clips that do")
-        return SearchFailure(f"PARAM_OUT_OF_RANGE({layer})", _nearest_event_advice(roads, wish))
+            return SearchFailure(
+                f"NO_BEHAVIOUR_PATH({layer})", f"No clip does this ({constraint.name}): add clips that do"
+            )
+        return SearchFailure(f"PARAM_OUT_OF_RANGE({layer})", _nearest_event_advice(roads, constraint))
     return None
 
 
-def _nearest_event_advice(roads: SearchGraph, wish: SketchConstraint) -> str:
-    if wish.kind == PICK:
+def _nearest_event_advice(roads: SearchGraph, constraint: SketchConstraint) -> str:
+    if constraint.kind == PICK:
         heights = roads.hand[np.isin(roads.event, PICKS), 1]
-        nearest = float(heights[np.argmin(np.abs(heights - wish.place[1]))])
+        nearest = float(heights[np.argmin(np.abs(heights - constraint.place[1]))])
         return (
-            f"{wish.name} is at a height of {wish.place[1]:.2f} m; the clips reach {nearest:.2f} m at the nearest: "
+            f"{constraint.name} is at a height of {constraint.place[1]:.2f} m; "
+            f"the clips reach {nearest:.2f} m at the nearest: "
             "move it there, raise the tolerance, use k = 2, or add clips"
         )
     flights = roads.flight[roads.flight[:, 0] > 0.0]
-    if wish.kind == STEP:
+    if constraint.kind == STEP:
         longest = float(np.linalg.norm(roads.delta[:, :2], axis=1).max(initial=0.0)) - 2.0 * FOOT_RADIUS_M
         return f"the clips jump over {longest:.2f} m of water at most: add clips, narrow the river, or add stones"
     return (
-        f"{wish.name} asks for {wish.length_m:.2f} m and a rise of {wish.rise_m:.2f} m; the clips jump "
-        f"{flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: add clips, or request less"
+        f"{constraint.name} asks for {constraint.length_m:.2f} m and a rise of {constraint.rise_m:.2f} m; "
+        f"the clips jump {flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: "
+        "add clips, or request less"
     )
 
 

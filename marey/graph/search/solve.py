@@ -184,11 +184,11 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
             code, expansions=run.expansions, seconds=clock.seconds, violations=run.violations, stopped=run.stopped,
             advice=run.advice(code),
         )  # fmt: skip
-    way, wishes = run.best, run.problem.wishes
+    way, constraints = run.best, run.problem.constraints
     # Hands may be asked for less than the search found: arm and spine do the rest
     return SearchResult(
         status=OPTIMAL if run.proved <= 1.0 else BOUNDED,
-        steps=way.steps(wishes, run.detours),
+        steps=way.steps(constraints, run.detours),
         places=way.places,
         start=int(way.nodes[0]),
         cost=way.cost,
@@ -196,9 +196,14 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
         expansions=run.expansions,
         seconds=clock.seconds,
         history=tuple(run.history),
-        found_errors=way.errors(wishes),
+        found_errors=way.errors(constraints),
         tolerance_m=min(
-            (wish.pin_tolerance_m for wish in wishes if wish.pin_tolerance_m < wish.tolerance_m), default=np.inf
+            (
+                constraint.pin_tolerance_m
+                for constraint in constraints
+                if constraint.pin_tolerance_m < constraint.tolerance_m
+            ),
+            default=np.inf,
         ),
         met=way.met_at,
         violations=run.violations,
