@@ -61,11 +61,7 @@ FOLDERS: Final = {"problem": "problems", "script": "scripts", "sketch": "sketche
 
 def _shipped_files(kind: str) -> dict[str, Path]:
     """Files of one kind by name, in order."""
-    files = [
-        file
-        for file in (HOME / ("sketches" if kind == "sketch" else f"{kind}s")).iterdir()
-        if file.suffix in (".toml", ".xml")
-    ]
+    files = [file for file in (HOME / FOLDERS[kind]).iterdir() if file.suffix in (".toml", ".xml")]
     return {file.stem: file for file in sorted(files, key=lambda file: file.stem)}
 
 
