@@ -186,14 +186,12 @@ def remaining(graph, result):
 
 
 def bound_at(problem: SearchProblem, graph, step, met: int) -> float:
-    from marey.graph.search.footsteps import evaluate_heuristic, make_anchor
+    from marey.graph.search.footsteps import evaluate_heuristic
 
     a, w = graph.arrays, problem.world
     node = int(np.searchsorted(a.first, step.edge, side="right") - 1)
     grid = np.array([*w.origin, w.cell])
-    return evaluate_heuristic(
-        w.distance, grid, problem.terms, np.zeros_like(a.root), node, met, make_anchor(*step.place)
-    )
+    return evaluate_heuristic(w.distance, grid, problem.terms, node, met, *step.place)
 
 
 NEAR = Path(np.array([[0.0, 0.0], [0.0, 2.6]]))

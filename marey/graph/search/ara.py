@@ -36,6 +36,7 @@ from marey.graph.search.footsteps import (
     is_reached,
     make_anchor,
     move_to_pick,
+    transform_point,
     wrap_angle,
 )
 
@@ -159,19 +160,22 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
         after = follow_edge(roads.delta, e, here)
         if not can_stand(roads.feet, world.stand, grid, t, after):
             continue
+        # Place of the root, by which constraints and heuristic are measured
+        x, z = transform_point(after, root[t, 0], root[t, 1])
         # Does this edge meet the next constraint?
         if goal.kind == PICK:
             if goal.slack > 0.0:
                 hit, after = move_to_pick(space, grid, goal, s, e, after)
+                x, z = transform_point(after, root[t, 0], root[t, 1])
             else:
-                hit = is_picked(goal, int(roads.event[t]), roads.hand[t], root[t], after)
+                hit = is_picked(goal, int(roads.event[t]), roads.hand, t, after, x, z)
         elif goal.kind == JUMP:
             hit = is_jumped(goal, roads.flight, roads.path, e, here)
             hit = hit and (np.isnan(goal.heading) or is_crossed(goal, here.x, here.z, after.x, after.z))
         elif goal.kind == STEP:
             hit = is_crossed(goal, here.x, here.z, after.x, after.z)
         else:
-            hit = is_reached(goal, roads.stands[t], root[t], after)
+            hit = is_reached(goal, roads.stands[t], x, z, after.yaw + root[t, 2])
         # Prune edges that serve only to meet a constraint and do not, and ways past a pick
         if (roads.apart[e] and not hit) or (
             goal.slack > 0.0 and not hit and is_pick_unreachable(roads, goal, t, after)
@@ -193,10 +197,10 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
                 memory.blocked[counts.blocked, 0], memory.blocked[counts.blocked, 1] = s, e
                 counts.blocked += 1
             continue
-        # Heuristic at the root; count where it is inconsistent, h(s) > c(s, s') + h(s')
+        # Heuristic; count where it is inconsistent, h(s) > c(s, s') + h(s')
         h = 0.0
         if now != last:
-            h = evaluate_heuristic(world.distance, grid, terms, root, t, now, after)
+            h = evaluate_heuristic(world.distance, grid, terms, t, now, x, z, after.yaw)
         if own_h > cost[e] + final_cost + h + CONSISTENT:
             counts.violations += 1
         # f = g + h bounds the cost of every goal behind this state
@@ -245,8 +249,8 @@ def add_start(space: SearchSpace, node: int, place: FloatArray, epsilon: float) 
     grid = np.array([world.origin[0], world.origin[1], world.cell])
     anchor = make_anchor(place[0], place[1], place[2])
     # No end is reachable where the heuristic is infinite
-    ahead = Anchor(anchor.x, anchor.z, wrap_angle(anchor.yaw), anchor.cos, anchor.sin)
-    h = evaluate_heuristic(world.distance, grid, space.terms, roads.root, node, 0, ahead)
+    x, z = transform_point(anchor, roads.root[node, 0], roads.root[node, 1])
+    h = evaluate_heuristic(world.distance, grid, space.terms, node, 0, x, z, wrap_angle(anchor.yaw))
     if not np.isfinite(h) or not can_stand(roads.feet, world.stand, grid, node, anchor):
         return False
     # Starts get negative keys, which no cell has
@@ -265,15 +269,16 @@ def relax_edge(space: SearchSpace, s: int, e: int, name: int, cost: float, epsil
     grid = np.array([world.origin[0], world.origin[1], world.cell])
     own, t, last = memory.states[s], int(roads.target[e]), len(goals)
     after = follow_edge(roads.delta, e, make_anchor(own.x, own.z, own.yaw))
+    x, z = transform_point(after, roads.root[t, 0], roads.root[t, 1])
     # Only picks and places to reach are met by a detour
     now, goal = int(own.met), goals[own.met]
-    if (goal.kind == PICK and is_picked(goal, int(roads.event[t]), roads.hand[t], roads.root[t], after)) or (
-        goal.kind == REACH and is_reached(goal, roads.stands[t], roads.root[t], after)
+    if (goal.kind == PICK and is_picked(goal, int(roads.event[t]), roads.hand, t, after, x, z)) or (
+        goal.kind == REACH and is_reached(goal, roads.stands[t], x, z, after.yaw + roads.root[t, 2])
     ):
         now += 1
     h = 0.0
     if now != last:
-        h = evaluate_heuristic(world.distance, grid, space.terms, roads.root, t, now, after)
+        h = evaluate_heuristic(world.distance, grid, space.terms, t, now, x, z, after.yaw)
     if not np.isfinite(h):
         return False
     # Offer it to the state of its cell

@@ -80,11 +80,9 @@ def remaining_distance(distance: FloatArray, grid: FloatArray, layer: int, x: fl
 
 @kernel
 def evaluate_heuristic(
-    distance: FloatArray, grid: FloatArray, terms: HeuristicTerms, root: FloatArray, node: int, met: int, anchor: Anchor
+    distance: FloatArray, grid: FloatArray, terms: HeuristicTerms, node: int, met: int, x: float, z: float, yaw: float
 ) -> float:
     r"""Lower bound of the cost to the end, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`; inf: no way."""
-    # The way left from the root of the state at this anchor
-    x, z = transform_point(anchor, root[node, 0], root[node, 1])
     way = remaining_distance(distance, grid, met, x, z)
     if not np.isfinite(way):
         return np.inf
@@ -94,7 +92,7 @@ def evaluate_heuristic(
     # The term that knows the direction of the anchor, if there is one
     turns = terms.turned.shape[2]
     if turns > 0:
-        turn = int((anchor.yaw + np.pi + BIN_SHIFT) / (2.0 * np.pi) * turns) % turns
+        turn = int((yaw + np.pi + BIN_SHIFT) / (2.0 * np.pi) * turns) % turns
         best = max(best, rate[-1] * way + terms.turned[met, node, turn])
     return best
 
@@ -146,26 +144,27 @@ def is_crossed(goal: Records, x: float, z: float, nx: float, nz: float) -> bool:
 
 
 @kernel
-def is_reached(goal: Records, stands: bool, root: FloatArray, anchor: Anchor) -> bool:
-    """Whether the root of a state at an anchor meets its position, heading and stance targets."""
+def is_reached(goal: Records, stands: bool, x: float, z: float, yaw: float) -> bool:
+    """Whether a root meets its position, heading and stance targets."""
     if goal.stop != 0 and not stands:
         return False
-    x, z = transform_point(anchor, root[0], root[1])
     dx, dz = x - goal.x, z - goal.z
     if dx * dx + dz * dz > goal.tolerance**2:
         return False
-    return not np.isfinite(goal.heading) or abs(wrap_angle(anchor.yaw + root[2] - goal.heading)) <= HEADING_TOL
+    return not np.isfinite(goal.heading) or abs(wrap_angle(yaw - goal.heading)) <= HEADING_TOL
 
 
 @kernel
-def is_picked(goal: Records, event: int, hand: FloatArray, root: FloatArray, anchor: Anchor) -> bool:
+def is_picked(
+    goal: Records, event: int, hand: FloatArray, node: int, anchor: Anchor, root_x: float, root_z: float
+) -> bool:
     """Whether a state at an anchor has the given hand at the object, and its root at its pin."""
     if not (event == 1 or event == 2) or (goal.hands & event) == 0:
         return False
-    hx, hz = transform_point(anchor, hand[0], hand[2])
-    dx, dy, dz = hx - goal.x, hand[1] - goal.y, hz - goal.z
-    rx, rz = transform_point(anchor, root[0], root[1])
-    if np.isfinite(goal.pin_x) and (rx - goal.pin_x) ** 2 + (rz - goal.pin_z) ** 2 > goal.pin_tolerance**2:
+    hx, hz = transform_point(anchor, hand[node, 0], hand[node, 2])
+    dx, dy, dz = hx - goal.x, hand[node, 1] - goal.y, hz - goal.z
+    off = (root_x - goal.pin_x) ** 2 + (root_z - goal.pin_z) ** 2
+    if np.isfinite(goal.pin_x) and off > goal.pin_tolerance**2:
         return False
     return bool(dx * dx + dy * dy + dz * dz <= goal.tolerance**2)
 
