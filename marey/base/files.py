@@ -38,6 +38,7 @@ def atomic_file(target: Path) -> Generator[Path]:
 
     A reader sees the old file or the whole new one, also when this process is killed.
     """
+    # Beside the target, so that the last step is a rename on one disk
     draft = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
     try:
         yield draft
@@ -132,6 +133,7 @@ class TensorFormat:
         return FormatError(what, str(path), 0, self.fix if fix is None else fix)
 
     def _check_header(self, described: Any, path: str | Path) -> dict[str, Any]:
+        # The header names the kind of file and its version
         facts = cast(dict[str, Any], described) if isinstance(described, dict) else {}
         version: Any = facts.get(self.version_key)
         if facts.get("format") != self.name or type(version) is not int or version < 1:

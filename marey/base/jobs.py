@@ -38,6 +38,7 @@ def serve_requests(answer: Callable[[str], str]) -> None:
     What a library prints goes to stderr, not between the answers; Ctrl-C is for the caller, who closes stdin.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Answers go to the old stdout, everything else to stderr
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
@@ -75,6 +76,7 @@ class _WorkerPool:
         self._module, self._tries, self._is_closed = module, tries, False
         self._processes: dict[int, subprocess.Popen[str]] = {}
         self._threads = [threading.Thread(target=self._feed, args=(n,), daemon=True) for n in range(workers)]
+        # One thread for each process
         for thread in self._threads:
             thread.start()
 
@@ -117,6 +119,7 @@ class _WorkerPool:
     def close(self) -> None:
         """End every process, busy or not, and wait for it."""
         self._is_closed = True
+        # A thread that waits to put its answer is let go by taking one
         while any(thread.is_alive() for thread in self._threads):
             for process in tuple(self._processes.values()):
                 process.kill()

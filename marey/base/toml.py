@@ -104,6 +104,7 @@ def read_record(value: Any, kind: type[Record], place: TomlLocation, **read: Any
         read: fields that were read already; they are not looked for in the table.
     """
     table = as_table(value, place)
+    # Every key is a field, and what was read already is left alone
     known = {f.name: f for f in fields(cast(Any, kind)) if f.name not in read}
     hints = get_type_hints(kind)
     check_keys({k: v for k, v in table.items() if k not in read}, tuple(known), place)
@@ -159,6 +160,7 @@ def check_keys(table: Mapping[str, Any], known: tuple[str, ...], place: TomlLoca
     """Refuse an unknown key and name the nearest known one."""
     for key in table:
         if key not in known:
+            # The nearest known key is most likely what was meant
             near = get_close_matches(key, known, n=1)
             fix = f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(known)}"
             where = place if place.table else place.at(key)

@@ -194,6 +194,7 @@ def is_same_motion(one: bytes, other: bytes) -> bool:
     """Whether two signatures differ by rounding only (``SAME_MOTION_TOL`` in the largest entry)."""
     if len(one) != len(other) or one[:TREE_HASH_BYTES] != other[:TREE_HASH_BYTES]:
         return False
+    # The same tree: compare positions and rotations
     here, there = (np.frombuffer(data[TREE_HASH_BYTES:], "<f4").astype(np.float64) for data in (one, other))
     return bool(np.abs(here - there).max(initial=0.0) < SAME_MOTION_TOL)
 

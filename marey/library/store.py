@@ -179,6 +179,7 @@ class Store:
     @contextmanager
     def run(self) -> Generator[Path]:
         """A folder of its own for one adding run, removed at its end; locked, so that no other run tidies it up."""
+        # A name that no other run has
         folder = self.incoming / uuid.uuid4().hex
         with self.catalogue.writing():  # see `recover`: a lock file is never seen before it is locked
             lock = ProcessLock(folder.with_suffix(".lock"))
@@ -273,6 +274,7 @@ class Store:
 
     def _empty_trash(self) -> None:
         with self.catalogue.writing():
+            # A row that is still there means that the removal did not happen
             kept = self.catalogue.ids()
             for path in self.trash.glob("*.safetensors"):
                 if path.stem in kept:  # the row was not deleted: the clip stays

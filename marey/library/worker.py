@@ -17,6 +17,7 @@ from marey.library.records import IngestJob
 def answer_request(line: str) -> str:
     """Do one job ``{"job": {...}, "clip_file": path}``; return the staged clip or ``{"error": sentence}``."""
     try:
+        # Whatever a file does to its reader, the caller gets a sentence
         asked = json.loads(line)
         job = IngestJob(**(asked["job"] | {"tags": tuple(asked["job"]["tags"])}))
         return stage_file(job, job.path, Path(asked["clip_file"]), file_stamp(job.path)).to_json().decode()

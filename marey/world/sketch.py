@@ -93,6 +93,7 @@ class Sketch:
     name: str = "sketch"
 
     def __post_init__(self) -> None:
+        # Events name objects of the world
         for event in self.events:
             if event.object is not None:
                 self.world.object(event.object)
