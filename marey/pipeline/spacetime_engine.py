@@ -52,45 +52,6 @@ class StraightPath:
         along = np.asarray(along_m, dtype=np.float64)
         return self.start + along[..., None] * np.array([s, c]) + aside_m * np.array([c, -s])
 
-    def check_straight(self, sketch: Sketch) -> None:
-        """Refuse a path or a place to pass that is not on the line, as far as the corridor allows.
-
-        Raises:
-            InputError: one is not.
-        """
-        allowed = 0.5 * sketch.corridor_m if sketch.path is not None else CLEARANCE_M
-        asked = [event.at for event in sketch.events if event.at is not None]
-        drawn = [] if sketch.path is None else sketch.path.sample(0.1).tolist()
-        x, z = np.array([*asked, *drawn], dtype=np.float64).reshape(-1, 2).T
-        off = float(segment_distance(self.start, self.at(self.length_m), x, z).max(initial=0.0))
-        if off > allowed - 0.08:  # a root sways by so much
-            raise InputError(
-                f"the path deviates {off:.2f} m from a straight line, but the space-time engine walks straight",
-                "Straighten it, widen the corridor, or take another engine",
-            )
-
-    def check_clear(self, world: World) -> None:
-        """Refuse a line that meets something solid.
-
-        Raises:
-            InputError: it does.
-        """
-        x, z = self.at(np.linspace(0.0, self.length_m, max(2, int(self.length_m / 0.05)))).T
-        near = [
-            (f"wall {i + 1}", segment_distance(wall.start, wall.end, x, z) - 0.5 * wall.thickness_m)
-            for i, wall in enumerate(world.walls)
-        ]
-        for kind, boxes in (("table", world.tables), ("box", world.boxes)):
-            near += [
-                (f"{kind} {i + 1}", box_distance(box.position, box.size, box.heading_deg, x, z))
-                for i, box in enumerate(boxes)
-            ]
-        for name, away in near:
-            if away.min() < CLEARANCE_M:
-                raise InputError(
-                    f"{name} is in the way, and the space-time engine goes straight", "Move it, or take another engine"
-                )
-
 
 def plan_footsteps(line: StraightPath, world: World) -> FloatArray:
     r"""Places ``(N + 1,)`` [m] along the line of an even number N of steps, from 0 to its length.
@@ -170,27 +131,57 @@ def solve_sketch(sketch: Sketch, *, rate_hz: float, limit_s: float | None = None
     from marey.spacetime import optimize_reduced
 
     line = StraightPath.from_sketch(sketch)
-    # Say what this engine cannot do
+    check_sketch(sketch, line)
     jumps = [event for event in sketch.events if event.kind == "jump"]
+    problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
+    found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
+    # Problems begin at the origin and go along +Z
+    there = np.array([line.start[0], 0.0, line.start[1]])
+    return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
+
+
+def check_sketch(sketch: Sketch, line: StraightPath) -> None:
+    """Say what this engine cannot do.
+
+    Raises:
+        InputError: the sketch asks for something else than a straight walk or one jump over free ground.
+    """
     for kind in ("pick", "place", "stop"):
         if any(event.kind == kind for event in sketch.events):
             raise InputError(f"a {kind} event, and the space-time engine walks or jumps", "Take the graph engine")
     if sketch.key_poses:
         raise InputError("key poses, which the space-time engine takes from problems only", "Use marey optimize")
-    if len(jumps) > 1:
+    if sum(event.kind == "jump" for event in sketch.events) > 1:
         raise InputError("several jumps, and the space-time engine solves one at a time", "Take another engine")
     if line.length_m > MAX_WALK_M:
         raise InputError(
             f"{line.length_m:.1f} m, and the space-time engine solves at most {MAX_WALK_M:.0f} m at a time",
             "Shorten the sketch, or take another engine",
         )
-    line.check_straight(sketch)
-    line.check_clear(sketch.world)
-    problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
-    found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
-    # Problems begin at the origin and go along +Z
-    there = np.array([line.start[0], 0.0, line.start[1]])
-    return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
+    # The path and places to pass are on the line, as far as the corridor allows; a root sways by 8 cm
+    allowed = (0.5 * sketch.corridor_m if sketch.path is not None else CLEARANCE_M) - 0.08
+    asked = [event.at for event in sketch.events if event.at is not None]
+    drawn = [] if sketch.path is None else sketch.path.sample(0.1).tolist()
+    x, z = np.array([*asked, *drawn], dtype=np.float64).reshape(-1, 2).T
+    off = float(segment_distance(line.start, line.at(line.length_m), x, z).max(initial=0.0))
+    if off > allowed:
+        raise InputError(
+            f"the path deviates {off:.2f} m from a straight line, but the space-time engine walks straight",
+            "Straighten it, widen the corridor, or take another engine",
+        )
+    # Nothing solid stands near the line
+    x, z = line.at(np.linspace(0.0, line.length_m, max(2, int(line.length_m / 0.05)))).T
+    near = [
+        (f"wall {i + 1}", segment_distance(wall.start, wall.end, x, z) - 0.5 * wall.thickness_m)
+        for i, wall in enumerate(sketch.world.walls)
+    ]
+    for kind, boxes in (("table", sketch.world.tables), ("box", sketch.world.boxes)):
+        for i, box in enumerate(boxes):
+            near.append((f"{kind} {i + 1}", box_distance(box.position, box.size, box.heading_deg, x, z)))
+    for name, away in near:
+        if away.min() < CLEARANCE_M:
+            what = f"{name} is in the way, and the space-time engine goes straight"
+            raise InputError(what, "Move it, or take another engine")
 
 
 def _facing_angle_deg(what: str, given_deg: float | None, line: StraightPath) -> float:

@@ -119,7 +119,7 @@ def test_costs_of_blends_are_near_those_of_true_blends(picking):
     database, arrays = picking.database, picking.arrays
     source = np.repeat(np.arange(picking.num_states), np.diff(arrays.first))
     single = [len(database.classes[arrays.kind[s]]) == 1 for s in source]
-    plain = np.flatnonzero(np.array(single) & (picking.ways.num_jumps == 0) & (arrays.seconds >= 0.3))
+    plain = np.flatnonzero(np.array(single) & (np.diff(picking.ways.jump_first) == 0) & (arrays.seconds >= 0.3))
     partners, rng, off = find_partners(picking), np.random.default_rng(1), []
     for _ in range(400):
         a, c = rng.choice(plain, 2, replace=False)

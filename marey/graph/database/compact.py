@@ -127,11 +127,6 @@ class PhasePaths:
     jump_first: IntArray  # (E + 1,) transitions of way e are jump[jump_first[e]:jump_first[e + 1]], in order
     jump: IntArray  # (L,) numbers of transitions
 
-    @property
-    def num_jumps(self) -> IntArray:
-        """How many transitions each way takes ``(E,)``."""
-        return np.diff(self.jump_first)
-
     def jumps(self, way: int) -> IntArray:
         """Numbers of the transitions that a way takes, in order."""
         return self.jump[self.jump_first[way] : self.jump_first[way + 1]]
