@@ -3,7 +3,7 @@
 import numpy as np
 
 from marey import samples
-from marey.graph import build_graph, graph_report, rebuild_motion, register_event
+from marey.graph import SearchSettings, build_graph, graph_report, rebuild_motion, register_event
 from marey.picture import film_strip, save_image
 from marey.world import load_sketch
 
@@ -13,7 +13,7 @@ sketch = load_sketch(samples.sketch_file("pick"))
 
 # ARA* finds a first motion quickly and improves it while its budget lasts; k=2 lets two motions be blended.
 for k in (1, 2):
-    found = graph.search(sketch, k=k, budget_s=10.0)
+    found = graph.search(sketch, k=k, budget_s=10.0, settings=SearchSettings(body_radius_m=0.3))
     print(f"k = {k}: cost {found.cost:.1f}, at most {found.epsilon:.2f} times the best, {len(found.steps)} steps")
 
 # The path at another rate, without the last millimetres to the object.

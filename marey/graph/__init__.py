@@ -5,7 +5,7 @@ from marey.graph.arrays import GraphArrays
 from marey.graph.construction.build import build_graph
 from marey.graph.construction.event_tables import graph_report, register_event
 from marey.graph.construction.file import load_graph, save_graph
-from marey.graph.database.settings import GraphSettings
+from marey.graph.database.settings import GraphSettings, SearchSettings
 from marey.graph.motion_graph import MotionGraph
 from marey.graph.reconstruction.motion import rebuild_for_sketch, rebuild_motion
 from marey.graph.search.solve import SearchResult, SearchSolution, search_graph
@@ -15,6 +15,7 @@ __all__ = [
     "GraphSettings",
     "MotionGraph",
     "SearchResult",
+    "SearchSettings",
     "SearchSolution",
     "build_graph",
     "graph_report",

@@ -21,10 +21,11 @@ from marey.graph.arrays import (
     compose_planar,
     pack_constraints,
 )
+from marey.graph.database.settings import AS_CAPTURED
 from marey.graph.paths import PathStep
 from marey.graph.search.blended_graph import borrow_memory, prepare_graph
 from marey.graph.search.footsteps import is_crossed
-from marey.graph.search.ground import FOOT_RADIUS_M, GroundGrid
+from marey.graph.search.ground import GroundGrid
 from marey.graph.search.heuristics import HEURISTICS, compute_bounds, layer_distances, root_path_lengths, worst_case
 from marey.graph.search.problem import SearchProblem
 from marey.graph.search.sketch import SearchFailure, compile_sketch
@@ -454,7 +455,7 @@ def test_unknown_bounds_are_refused_with_the_nearest_name(walker):
 def test_rivers_are_crossed_in_one_step_and_jumps_into_them_cross_them():
     wishes = compile_sketch(crossing(0.8))
     assert [(w.name, w.kind) for w in wishes] == [("river", STEP), ("goal", REACH)]
-    assert wishes[0].length_m == pytest.approx(0.8 + 2.0 * FOOT_RADIUS_M)
+    assert wishes[0].length_m == pytest.approx(0.8 + 2.0 * AS_CAPTURED.foot_radius_m)
     assert wishes[0].heading_rad == pytest.approx(0.0)
     own = crossing(0.8)
     drawn = Sketch(own.start, own.goal, own.path, events=(Event("jump", at=(0.0, 3.0)),), world=own.world)

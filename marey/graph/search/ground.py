@@ -11,6 +11,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.graph.algorithms import pop_heap, push_heap
+from marey.graph.database.settings import AS_CAPTURED, SearchSettings
 from marey.world import Sketch, box_distance, segment_distance
 
 GRID_NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
@@ -60,11 +61,8 @@ def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> Float
 
 
 GRID_CELL_M: Final = 0.05
-BODY_RADIUS_M: Final = 0.25  # [m] radius of a body that must not touch walls
 MARGIN_M: Final = 1.5  # [m] of ground round everything in the sketch
-CLEARANCE_M: Final = 0.04  # [m] from the root to the edge of its corridor: cells are coarse, joints are smoothed
 DILATION_CELLS: Final = 2  # cells round free ones for which distances are known: the four cells round a free place are
-FOOT_RADIUS_M: Final = 0.09  # [m] half a foot: plants keep this far from water
 GRID_UNDERESTIMATE: Final = 0.9923  # [-] ways over forty neighbours are up to 1 / this times as long as straight ones
 
 
@@ -80,7 +78,7 @@ class GroundGrid:
     stand: BoolArray  # (H, W) feet
 
     @classmethod
-    def from_sketch(cls, sketch: Sketch) -> GroundGrid:
+    def from_sketch(cls, sketch: Sketch, settings: SearchSettings = AS_CAPTURED) -> GroundGrid:
         """Draw a sketch into cells: corridor and walls for the root, walls, rivers and stones for the feet."""
         # Cells cover all that the sketch names, and a margin
         world = sketch.world
@@ -104,7 +102,7 @@ class GroundGrid:
             walls = np.minimum(walls, segment_distance(wall.start, wall.end, X, Z) - 0.5 * wall.thickness_m)
         for box in (*world.tables, *world.boxes):
             walls = np.minimum(walls, box_distance(box.position, box.size, box.heading_deg, X, Z))
-        free = walls > BODY_RADIUS_M
+        free = walls > settings.body_radius_m
         if sketch.path is not None:
             half = 0.5 * sketch.corridor_m
             # Distance of cells to the path, computed only where it is less than half the corridor
@@ -116,7 +114,7 @@ class GroundGrid:
                 rows = slice(*np.searchsorted(z, [min(a[1], b[1]) - half, max(a[1], b[1]) + half]))
                 near_X, near_Z = np.meshgrid(x[columns], z[rows])
                 least[rows, columns] = np.minimum(least[rows, columns], segment_distance(a, b, near_X, near_Z))
-            free &= least <= max(half - CLEARANCE_M, 0.5 * half)
+            free &= least <= max(half - settings.clearance_m, 0.5 * half)
         # Free cells and those near them: a root that is tested here and there may cut a corner in between
         wide = free
         for axis in (0, 1):
@@ -126,9 +124,9 @@ class GroundGrid:
         # Cells on which no foot may stand: walls, and rivers but for their stones
         wet = np.zeros(X.shape, dtype=bool)
         for river in world.rivers:
-            wet |= segment_distance(river.start, river.end, X, Z) < 0.5 * river.width_m + FOOT_RADIUS_M
+            wet |= segment_distance(river.start, river.end, X, Z) < 0.5 * river.width_m + settings.foot_radius_m
         for stone in world.stones:
-            radius = max(stone.radius_m - FOOT_RADIUS_M, 0.02)
+            radius = max(stone.radius_m - settings.foot_radius_m, 0.02)
             wet &= np.hypot(X - stone.position[0], Z - stone.position[1]) > radius
         return cls(low, x, z, free, wide, (walls > 0.0) & ~wet)
 

@@ -28,6 +28,7 @@ from marey.graph.arrays import (
     to_frame,
 )
 from marey.graph.database.compact import compute_pose_costs, compute_transition_costs
+from marey.graph.database.settings import AS_CAPTURED, SearchSettings
 from marey.graph.paths import PathStep
 from marey.graph.search.blended_graph import PreparedGraph
 from marey.graph.search.footsteps import move_steps
@@ -191,13 +192,12 @@ class SearchProblem:
         heuristic: str,
         pick_tolerance_m: float | None = None,
         until: int | None = None,
-        slack_m: float = 0.0,
-        arm_m: float = 0.0,
+        settings: SearchSettings = AS_CAPTURED,
     ) -> SearchProblem | SearchFailure:
         """Compile a sketch, or return why it is infeasible; with ``until``, only its first constraints."""
-        roads, ground = made.roads, GroundGrid.from_sketch(sketch)
-        constraints = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, slack_m=slack_m, arm_m=arm_m)[:until]
-        failure = check_ground(sketch, ground, constraints) or check_parameters(roads, constraints)
+        roads, ground = made.roads, GroundGrid.from_sketch(sketch, settings)
+        constraints = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, settings=settings)[:until]
+        failure = check_ground(sketch, ground, constraints) or check_parameters(roads, constraints, settings)
         if failure is not None:
             return failure
         layers = layer_distances(roads, constraints, ground)

@@ -19,12 +19,12 @@ from marey.graph.arrays import (
     SearchGraph,
     SketchConstraint,
 )
-from marey.graph.search.ground import FOOT_RADIUS_M, GroundGrid
+from marey.graph.database.settings import AS_CAPTURED, SearchSettings
+from marey.graph.search.ground import GroundGrid
 from marey.graph.search.heuristics import ConstraintLayers, find_meeting_edges
 from marey.world import Event, River, Sketch, segment_distance
 
 PICK_TOL_M: Final = 0.05
-JUMP_TOL_M: Final = 0.4
 HAND_MASKS: Final = {None: PICK_LEFT | PICK_RIGHT, "left": PICK_LEFT, "right": PICK_RIGHT}
 MAX_GOALS: Final = 31  # constraints that fit into the key of a search state
 
@@ -38,35 +38,33 @@ class SearchFailure:
 
 
 def compile_sketch(
-    sketch: Sketch, *, pick_tolerance_m: float | None = None, slack_m: float = 0.0, arm_m: float = 0.0
+    sketch: Sketch, *, pick_tolerance_m: float | None = None, settings: SearchSettings = AS_CAPTURED
 ) -> tuple[SketchConstraint, ...]:
     """Constraints of a sketch in order; the last is the goal ([Safonova2006]_ F13).
-
-    Where footsteps may move by ``slack_m``, arm and spine may do as much as ``arm_m`` of what a hand is off.
 
     A river that the way crosses gets a step from bank to bank, unless stones lie in it or the sketch has a jump there:
     whether it is a step or a jump is left to the search.
     """
     tolerance = PICK_TOL_M if pick_tolerance_m is None else pick_tolerance_m
-    constraints = [_make_constraint(sketch, event, tolerance, slack_m, arm_m) for event in sketch.events]
+    constraints = [_make_constraint(sketch, event, tolerance, settings) for event in sketch.events]
     goal = sketch.goal
     heading = np.nan if goal.heading_deg is None else float(np.deg2rad(goal.heading_deg))
     place = (goal.position[0], 0.0, goal.position[1])
     constraints.append(SketchConstraint(REACH, place, goal.tolerance_m, heading, is_stop=True))
-    return tuple(_insert_crossings(sketch, constraints))
+    return tuple(_insert_crossings(sketch, constraints, settings))
 
 
 def _make_constraint(
-    sketch: Sketch, event: Event, pick_tolerance_m: float, slack_m: float, arm_m: float
+    sketch: Sketch, event: Event, pick_tolerance_m: float, settings: SearchSettings
 ) -> SketchConstraint:
     if event.kind in ("pick", "place"):
         at = sketch.world.object(event.object or "").position if event.kind == "pick" else event.to
         assert at is not None
         pin = (np.nan, np.nan) if event.at is None else event.at
         name, hands = f"{event.kind} '{event.object}'", HAND_MASKS[event.hand]
-        near = max(pick_tolerance_m, arm_m)
+        near = max(pick_tolerance_m, settings.arm_m)
         is_tight = event.at is not None or pick_tolerance_m < PICK_TOL_M  # else captured steps arrive near enough
-        slack = slack_m if is_tight else 0.0
+        slack = settings.slack_m if is_tight else 0.0
         return SketchConstraint(
             PICK, at, near, hands=hands, pin_tolerance_m=pick_tolerance_m, slack_m=slack, pin=pin, name=name
         )
@@ -74,13 +72,15 @@ def _make_constraint(
     place = (event.at[0], 0.0, event.at[1])
     if event.kind == "jump":
         length, rise = event.length_m or 0.0, event.height_m or 0.0
-        return SketchConstraint(JUMP, place, JUMP_TOL_M, length_m=length, rise_m=rise, name="jump")
+        return SketchConstraint(JUMP, place, settings.jump_tolerance_m, length_m=length, rise_m=rise, name="jump")
     stop = event.kind == "stop"
     hold = event.seconds or 0.0
     return SketchConstraint(REACH, place, sketch.goal.tolerance_m, is_stop=stop, hold_s=hold, name=event.kind)
 
 
-def _insert_crossings(sketch: Sketch, constraints: list[SketchConstraint]) -> list[SketchConstraint]:
+def _insert_crossings(
+    sketch: Sketch, constraints: list[SketchConstraint], settings: SearchSettings
+) -> list[SketchConstraint]:
     """Put steps over rivers between the constraints where the way meets them; jumps into rivers cross them."""
     found: list[SketchConstraint] = []
     at = np.array(sketch.start.position)
@@ -92,9 +92,12 @@ def _insert_crossings(sketch: Sketch, constraints: list[SketchConstraint]) -> li
             leg = sketch.path.point_at(np.linspace(a, b, max(2, int(np.ceil(abs(b - a) / 0.05)) + 1)))
         crossed = [(s, river, place) for river in sketch.world.rivers for s, place in _find_crossings(leg, river)]
         for _, river, place in sorted(crossed, key=lambda c: c[0]):
-            if _must_cross(sketch, river, place, [*found, constraint]):
+            if _must_cross(sketch, river, place, [*found, constraint], settings):
                 there = (float(place[0]), 0.0, float(place[1]))
-                near, span = JUMP_TOL_M + 0.5 * sketch.corridor_m, river.width_m + 2.0 * FOOT_RADIUS_M
+                near, span = (
+                    settings.jump_tolerance_m + 0.5 * sketch.corridor_m,
+                    river.width_m + 2.0 * settings.foot_radius_m,
+                )
                 found.append(
                     SketchConstraint(STEP, there, near, _crossing_direction(river, leg), length_m=span, name="river")
                 )
@@ -103,7 +106,7 @@ def _insert_crossings(sketch: Sketch, constraints: list[SketchConstraint]) -> li
             away = segment_distance(
                 river.start, river.end, np.array(constraint.place[0]), np.array(constraint.place[2])
             )
-            if away < 0.5 * river.width_m + FOOT_RADIUS_M:
+            if away < 0.5 * river.width_m + settings.foot_radius_m:
                 constraint = replace(constraint, heading_rad=_crossing_direction(river, leg))
                 break
         found.append(constraint)
@@ -133,9 +136,11 @@ def _find_crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArr
     return [(float(along[k] + t[k] * np.linalg.norm(d[k])), leg[k] + t[k] * d[k]) for k in hit]
 
 
-def _must_cross(sketch: Sketch, river: River, place: FloatArray, others: list[SketchConstraint]) -> bool:
+def _must_cross(
+    sketch: Sketch, river: River, place: FloatArray, others: list[SketchConstraint], settings: SearchSettings
+) -> bool:
     """Whether a way has to cross a river in one step: no stones, no jump of its own, no way round."""
-    reach = 0.5 * river.width_m + FOOT_RADIUS_M
+    reach = 0.5 * river.width_m + settings.foot_radius_m
     for stone in sketch.world.stones:
         x, z = np.array(stone.position)
         if segment_distance(river.start, river.end, x, z) < reach:
@@ -170,7 +175,9 @@ def check_ground(sketch: Sketch, ground: GroundGrid, constraints: tuple[SketchCo
     return None
 
 
-def check_parameters(roads: SearchGraph, constraints: tuple[SketchConstraint, ...]) -> SearchFailure | None:
+def check_parameters(
+    roads: SearchGraph, constraints: tuple[SketchConstraint, ...], settings: SearchSettings = AS_CAPTURED
+) -> SearchFailure | None:
     """Whether the graph has, for every constraint, an event that could meet it."""
     for layer, constraint in enumerate(constraints):
         if constraint.kind == REACH or find_meeting_edges(roads, constraint).any():
@@ -181,11 +188,11 @@ def check_parameters(roads: SearchGraph, constraints: tuple[SketchConstraint, ..
             return SearchFailure(
                 f"NO_BEHAVIOUR_PATH({layer})", f"No clip does this ({constraint.name}): add clips that do"
             )
-        return SearchFailure(f"PARAM_OUT_OF_RANGE({layer})", _nearest_event_advice(roads, constraint))
+        return SearchFailure(f"PARAM_OUT_OF_RANGE({layer})", _nearest_event_advice(roads, constraint, settings))
     return None
 
 
-def _nearest_event_advice(roads: SearchGraph, constraint: SketchConstraint) -> str:
+def _nearest_event_advice(roads: SearchGraph, constraint: SketchConstraint, settings: SearchSettings) -> str:
     if constraint.kind == PICK:
         heights = roads.hand[np.isin(roads.event, PICKS), 1]
         nearest = float(heights[np.argmin(np.abs(heights - constraint.place[1]))])
@@ -196,7 +203,7 @@ def _nearest_event_advice(roads: SearchGraph, constraint: SketchConstraint) -> s
         )
     flights = roads.flight[roads.flight[:, 0] > 0.0]
     if constraint.kind == STEP:
-        longest = float(np.linalg.norm(roads.delta[:, :2], axis=1).max(initial=0.0)) - 2.0 * FOOT_RADIUS_M
+        longest = float(np.linalg.norm(roads.delta[:, :2], axis=1).max(initial=0.0)) - 2.0 * settings.foot_radius_m
         return f"the clips jump over {longest:.2f} m of water at most: add clips, narrow the river, or add stones"
     return (
         f"{constraint.name} asks for {constraint.length_m:.2f} m and a rise of {constraint.rise_m:.2f} m; "
