@@ -151,9 +151,8 @@ class AnytimeSearch:
             self._accumulate_counts()
             if self.memory.goal == EMPTY:
                 return None, is_settled
-            way = SearchPath.from_memory(stage.made, self.memory, stage.constraints).subtract_final_cost(
-                stage.terms.final
-            )
+            way = SearchPath.from_memory(stage.made, self.memory, stage.constraints)
+            way = way.subtract_final_cost(stage.terms.final)
             whole = way if whole is None else whole.append_path(way)
             if thing:
                 hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
