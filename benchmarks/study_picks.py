@@ -204,7 +204,7 @@ def walk_study(graph: MotionGraph, count: int, rng: np.random.Generator) -> tupl
         a, c = (chosen[side] for side in np.triu_indices(len(chosen), 1))
         good = np.ones(len(a), dtype=bool)
         for column in range(CYCLE):
-            good &= partners.has(graph.arrays.target[ways[a, column]], graph.arrays.target[ways[c, column]])
+            good &= partners.matrix()[graph.arrays.target[ways[a, column]], graph.arrays.target[ways[c, column]]]
         if good.any():
             ends = cycle_ends(graph, ways[a[good]], ways[c[good]], WEIGHTS)
             best[n] = min(best[n], float(np.linalg.norm(ends - place, axis=-1).min()))

@@ -25,56 +25,43 @@ def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:
     Raises:
         InputError: the shape is wrong, or a value is not finite; the message names the first bad index.
     """
-    array = _copy_as(values, np.float64, name)
-    _check_shape(array, shape, name)
+    array = _freeze(values, np.float64, shape, name)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(f"{name} holds {array[where]} at index {where}", "Fill or cut the gap first")
-    array.setflags(write=False)
     return array
 
 
 def frozen_ints(values: ArrayLike, *shape: int | None, name: str) -> IntArray:
     """As :func:`frozen`, for whole numbers."""
-    array = _copy_as(values, np.int64, name)
-    _check_shape(array, shape, name)
-    array.setflags(write=False)
-    return array
+    return _freeze(values, np.int64, shape, name)
 
 
 def frozen_bools(values: ArrayLike, *shape: int | None, name: str) -> BoolArray:
     """As :func:`frozen`, for flags."""
-    array = _copy_as(values, np.bool_, name)
-    _check_shape(array, shape, name)
-    array.setflags(write=False)
-    return array
+    return _freeze(values, np.bool_, shape, name)
 
 
-def _copy_as(values: ArrayLike, dtype: type[Any], name: str) -> NDArray[Any]:
-    if isinstance(values, np.ndarray):
-        given = cast(NDArray[Any], values)
-        if given.dtype == dtype and given.flags.c_contiguous and _is_immutable(given):
-            return given
-    try:
-        return np.array(values, dtype=dtype, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{name} is not an array of {dtype.__name__}: {error}") from None
-
-
-def _is_immutable(array: NDArray[Any]) -> bool:
-    while not array.flags.writeable:
-        if not isinstance(array.base, np.ndarray):
-            return array.base is None
-        array = array.base
-    return False
-
-
-def _check_shape(array: NDArray[Any], shape: tuple[int | None, ...], name: str) -> None:
-    if not shape:
-        return
-    fits = array.ndim == len(shape) and all(
+def _freeze(values: ArrayLike, dtype: type[Any], shape: tuple[int | None, ...], name: str) -> NDArray[Any]:
+    """A read-only array of a type and shape; the given one if nobody can write to it."""
+    base = cast(Any, values) if isinstance(values, np.ndarray) else None
+    # Read-only all the way down to the array that owns the data
+    while base is not None and not base.flags.writeable and isinstance(base.base, np.ndarray):
+        base = base.base
+    is_immutable = base is not None and not base.flags.writeable and base.base is None
+    given = cast(NDArray[Any], values)
+    if is_immutable and given.dtype == dtype and given.flags.c_contiguous:
+        array = given
+    else:
+        try:
+            array = np.array(values, dtype=dtype, order="C")
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{name} is not an array of {dtype.__name__}: {error}") from None
+    is_fit = len(shape) == array.ndim and all(
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
     )
-    if not fits:
+    if shape and not is_fit:
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
         raise InputError(f"{name} has shape {array.shape}, expected ({wanted})")
+    array.setflags(write=False)
+    return array

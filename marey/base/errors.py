@@ -60,6 +60,7 @@ class UnknownNameError(MareyError, KeyError):
         self.kind, self.name, self.owner, self.known = kind, name, owner, known
 
     def __str__(self) -> str:
+        # A misspelt name is most often near the right one
         near = get_close_matches(self.name, self.known, n=1, cutoff=0.6)
         hint = f" Did you mean '{near[0]}'?" if near else ""
         shown = ", ".join(self.known[:8]) + (", ..." if len(self.known) > 8 else "")

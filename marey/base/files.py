@@ -38,6 +38,7 @@ def atomic_file(target: Path) -> Generator[Path]:
 
     A reader sees the old file or the whole new one, also when this process is killed.
     """
+    # Beside the target, so that the last step is a rename on one disk
     draft = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
     try:
         yield draft
@@ -78,6 +79,7 @@ class TensorFormat:
         """Bytes of a file."""
         from safetensors.numpy import save
 
+        # Sorted keys and contiguous arrays, so that the same content makes the same bytes
         described = {**facts, "format": self.name, self.version_key: self.version}
         text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         packed = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
@@ -101,7 +103,16 @@ class TensorFormat:
         """
         from safetensors import SafetensorError, safe_open
 
-        self._check_size(Path(path))
+        # Refuse what is no safetensors file before the library sees it
+        if not Path(path).is_file():
+            raise MissingFileError(str(path), self.fix)
+        size = Path(path).stat().st_size
+        if size > MAX_BYTES:
+            raise self.format_error(path, f"{size} bytes; the limit is {MAX_BYTES}")
+        with Path(path).open("rb") as file:
+            announced = int.from_bytes(file.read(8), "little")
+        if size < 8 or announced > min(size - 8, MAX_HEADER_BYTES):
+            raise self.format_error(path, "not a readable safetensors file: cut off, or something else")
         try:
             with cast(Any, safe_open(str(path), framework="np")) as file:
                 metadata: dict[str, str] = file.metadata() or {}
@@ -121,18 +132,8 @@ class TensorFormat:
         """An error about a file of this kind."""
         return FormatError(what, str(path), 0, self.fix if fix is None else fix)
 
-    def _check_size(self, path: Path) -> None:
-        if not path.is_file():
-            raise MissingFileError(str(path), self.fix)
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise self.format_error(path, f"{size} bytes; the limit is {MAX_BYTES}")
-        with path.open("rb") as file:
-            announced = int.from_bytes(file.read(8), "little")
-        if size < 8 or announced > min(size - 8, MAX_HEADER_BYTES):
-            raise self.format_error(path, "not a readable safetensors file: cut off, or something else")
-
     def _check_header(self, described: Any, path: str | Path) -> dict[str, Any]:
+        # The header names the kind of file and its version
         facts = cast(dict[str, Any], described) if isinstance(described, dict) else {}
         version: Any = facts.get(self.version_key)
         if facts.get("format") != self.name or type(version) is not int or version < 1:

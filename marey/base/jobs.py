@@ -38,6 +38,7 @@ def serve_requests(answer: Callable[[str], str]) -> None:
     What a library prints goes to stderr, not between the answers; Ctrl-C is for the caller, who closes stdin.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Answers go to the old stdout, everything else to stderr
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
@@ -75,6 +76,7 @@ class _WorkerPool:
         self._module, self._tries, self._is_closed = module, tries, False
         self._processes: dict[int, subprocess.Popen[str]] = {}
         self._threads = [threading.Thread(target=self._feed, args=(n,), daemon=True) for n in range(workers)]
+        # One thread for each process
         for thread in self._threads:
             thread.start()
 
@@ -82,14 +84,10 @@ class _WorkerPool:
         with contextlib.suppress(queue.Empty):
             while not self._is_closed:
                 number, request = self._waiting.get_nowait()
-                self.answers.put((number, self._ask_with_retries(worker, request)))
-
-    def _ask_with_retries(self, worker: int, request: str) -> str:
-        for _ in range(self._tries):
-            answer = self._ask(worker, request)
-            if answer or self._is_closed:
-                return answer
-        return ""
+                answer, tries = "", 0
+                while not answer and tries < self._tries and not self._is_closed:
+                    answer, tries = self._ask(worker, request), tries + 1
+                self.answers.put((number, answer))
 
     def _ask(self, worker: int, request: str) -> str:
         process = self._processes.get(worker)
@@ -97,10 +95,10 @@ class _WorkerPool:
             _end_worker(process)  # it died between two requests: its pipes are still open
             process = None
         if process is None:
-            module = self._module
+            # The worker finds marey where this process has found it
             paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
             process = self._processes[worker] = subprocess.Popen(
-                [sys.executable, "-P", "-m", module],
+                [sys.executable, "-P", "-m", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -108,6 +106,7 @@ class _WorkerPool:
                 text=True,
                 encoding="utf-8",
             )
+        # A dead worker breaks the pipe, or answers less than a whole line
         line = ""
         with contextlib.suppress(OSError, ValueError):
             print(request, file=cast(IO[str], process.stdin), flush=True)
@@ -120,6 +119,7 @@ class _WorkerPool:
     def close(self) -> None:
         """End every process, busy or not, and wait for it."""
         self._is_closed = True
+        # A thread that waits to put its answer is let go by taking one
         while any(thread.is_alive() for thread in self._threads):
             for process in tuple(self._processes.values()):
                 process.kill()

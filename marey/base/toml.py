@@ -104,9 +104,11 @@ def read_record(value: Any, kind: type[Record], place: TomlLocation, **read: Any
         read: fields that were read already; they are not looked for in the table.
     """
     table = as_table(value, place)
+    # Every key is a field, and what was read already is left alone
     known = {f.name: f for f in fields(cast(Any, kind)) if f.name not in read}
     hints = get_type_hints(kind)
     check_keys({k: v for k, v in table.items() if k not in read}, tuple(known), place)
+    # Fields without a default must be there; the others are read by their annotations
     missing = [n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING and n not in table]
     if missing:
         place.fail(f"{place.table or 'the file'} has no '{missing[0]}'", f"It needs {', '.join(missing)}")
@@ -133,12 +135,9 @@ def as_text(value: Any, key: str, place: TomlLocation) -> str:
 
 def as_number(value: Any, key: str, place: TomlLocation) -> float:
     """The value, which must be a finite number of a sensible size."""
-    # Whether a number is neither NaN nor infinite; a whole number may be too large for a float and yet finite
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not (isinstance(value, int) or math.isfinite(value))
-    ):
+    # A whole number may be too large for a float and yet finite
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not (isinstance(value, int) or math.isfinite(value)):
         place.fail(f"'{key}' is not a finite number", f"Write {key} = 1.0, say", key)
     if key in place.positive and value <= 0:
         place.fail(f"'{key}' is {value}", "It must be positive", key)
@@ -161,6 +160,7 @@ def check_keys(table: Mapping[str, Any], known: tuple[str, ...], place: TomlLoca
     """Refuse an unknown key and name the nearest known one."""
     for key in table:
         if key not in known:
+            # The nearest known key is most likely what was meant
             near = get_close_matches(key, known, n=1)
             fix = f"Did you mean '{near[0]}'?" if near else f"Known are {', '.join(known)}"
             where = place if place.table else place.at(key)
@@ -194,6 +194,7 @@ def format_toml_keys(record: Any, *, leave_out: tuple[str, ...] = ()) -> list[st
 
 def _read_value(value: Any, wanted: Any, key: str, place: TomlLocation) -> Any:
     if get_origin(wanted) in (Union, UnionType):
+        # A union with None: "free" and "all" stand for None, which TOML has not
         choices = [c for c in get_args(wanted) if c is not NoneType]
         if NoneType in get_args(wanted) and choices[0] is not str and value in OPEN:
             return None
@@ -202,28 +203,22 @@ def _read_value(value: Any, wanted: Any, key: str, place: TomlLocation) -> Any:
         return as_text(value, key, place)
     if wanted is bool:
         return value if isinstance(value, bool) else place.fail(f"'{key}' is no switch", f"Write {key} = true", key)
+    inner = get_args(wanted)
     if get_origin(wanted) is tuple:
-        return _read_tuple(value, get_args(wanted), key, place)
+        # A tuple of so many numbers, or of any number of values of one kind
+        if len(inner) != 2 or inner[1] is not Ellipsis:
+            return as_numbers(value, len(inner), key, place)
+        if not isinstance(value, list):
+            place.fail(f"'{key}' is not a list", f"Write {key} = [...]", key)
+        return tuple(_read_value(item, inner[0], key, place) for item in cast(list[Any], value))
     if get_origin(wanted) in (dict, Mapping):
-        return _read_mapping(value, get_args(wanted)[1], key, place)
+        if not isinstance(value, dict):
+            place.fail(f"'{key}' is not a table", f"Write {key} = {{ name = 1.0 }}", key)
+        return {str(k): _read_value(v, inner[1], key, place) for k, v in cast(dict[str, Any], value).items()}
     number = as_number(value, key, place)
     if wanted is int and number != int(number):
         place.fail(f"'{key}' is {value}, not a whole number", "Write a whole number", key)
     return int(number) if wanted is int else number
-
-
-def _read_tuple(value: Any, wanted: tuple[Any, ...], key: str, place: TomlLocation) -> tuple[Any, ...]:
-    if len(wanted) != 2 or wanted[1] is not Ellipsis:
-        return as_numbers(value, len(wanted), key, place)
-    if not isinstance(value, list):
-        place.fail(f"'{key}' is not a list", f"Write {key} = [...]", key)
-    return tuple(_read_value(item, wanted[0], key, place) for item in cast(list[Any], value))
-
-
-def _read_mapping(value: Any, wanted: Any, key: str, place: TomlLocation) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        place.fail(f"'{key}' is not a table", f"Write {key} = {{ name = 1.0 }}", key)
-    return {str(k): _read_value(v, wanted, key, place) for k, v in cast(dict[str, Any], value).items()}
 
 
 def _find_key_lines(text: str) -> dict[tuple[str, int, str], int]:
@@ -236,6 +231,7 @@ def _find_key_lines(text: str) -> dict[tuple[str, int, str], int]:
     table, number = "", 0
     for line, row in enumerate(text.splitlines(), start=1):
         if header := re.match(r"\s*(\[{1,2})\s*([\w.-]+)\s*\]", row):
+            # A header: [[list]] counts its tables, [table] is the first of its name
             table = header[2]
             number = counts.get(table, 0) if header[1] == "[[" else 0
             counts[table] = number + 1

@@ -3,12 +3,9 @@
 from marey.base import deprecated_names
 from marey.graph.arrays import GraphArrays
 from marey.graph.construction.build import build_graph
-from marey.graph.construction.event_tables import (
-    graph_report,
-    register_event,
-)
-from marey.graph.construction.file import graph_bytes, load_graph, save_graph
-from marey.graph.database.settings import GraphSettings
+from marey.graph.construction.event_tables import graph_report, register_event
+from marey.graph.construction.file import load_graph, save_graph
+from marey.graph.database.settings import GraphSettings, SearchSettings
 from marey.graph.motion_graph import MotionGraph
 from marey.graph.reconstruction.motion import rebuild_for_sketch, rebuild_motion
 from marey.graph.search.solve import SearchResult, SearchSolution, search_graph
@@ -18,9 +15,9 @@ __all__ = [
     "GraphSettings",
     "MotionGraph",
     "SearchResult",
+    "SearchSettings",
     "SearchSolution",
     "build_graph",
-    "graph_bytes",
     "graph_report",
     "load_graph",
     "rebuild_for_sketch",

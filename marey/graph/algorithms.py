@@ -46,6 +46,15 @@ def pop_heap(heap: IntArray, keys: FloatArray, size: int) -> int:
     return size
 
 
+def select_cheapest(columns: list[IntArray], cost: FloatArray) -> IntArray:
+    """Numbers of the cheapest row of each group of equal ``columns``."""
+    order = np.lexsort((cost, *columns[::-1]))
+    key = np.stack(columns)[:, order]
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
+    return order[fresh]
+
+
 def largest_component(source: IntArray, target: IntArray, count: int) -> IntArray:
     """Nodes of the largest part in which everything can be reached from everything."""
     import scipy.sparse.csgraph as csgraph
@@ -61,10 +70,8 @@ def shortest_costs_to(wanted: IntArray, source: IntArray, target: IntArray, cost
     import scipy.sparse.csgraph as csgraph
     from scipy.sparse import csr_array
 
-    order = np.lexsort((cost, source, target))  # of parallel edges scipy would add the costs
-    key = np.stack([target[order], source[order]])
-    fresh = np.concatenate([[True], (key[:, 1:] != key[:, :-1]).any(axis=0)]) if len(order) else np.zeros(0, dtype=bool)
-    kept = order[fresh]
+    # Of parallel edges scipy would add the costs
+    kept = select_cheapest([target, source], cost)
     back = csr_array((cost[kept], (target[kept], source[kept])), shape=(count, count))
     return np.asarray(cast(Any, csgraph).dijkstra(back, indices=wanted, min_only=True), dtype=np.float64)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -10,27 +12,20 @@ from marey.base import BoolArray, FloatArray, IntArray
 
 EMPTY: Final = -1
 NO_EVENT, PICK_LEFT, PICK_RIGHT, FLIGHT, STAND = 0, 1, 2, 3, 4
+PICKS: Final = (PICK_LEFT, PICK_RIGHT)
 NUM_TORQUES = 16
 NUM_PATH_SAMPLES = 9  # places of the root along an edge that are tested against walls and the corridor
 OPEN, CLOSED, INCONSISTENT = 1, 2, 3  # status of a search state; 0 is neither
 REACH, PICK, JUMP, STEP = 0, 1, 2, 3  # kinds of constraints
 RUNNING, DONE, FULL = 0, 1, 2  # what a run of the search returns
-STATES, HEAP, EXPANSIONS, GOAL, VIOLATIONS, BLOCKED = 0, 1, 2, 3, 4, 5  # entries of Memory.counts
-KEY, NODE, MET, PARENT, EDGE, STATUS, SLOT = 0, 1, 2, 3, 4, 5, 6  # columns of Memory.whole
-X, Z, YAW, G, H = 0, 1, 2, 3, 4  # columns of Memory.real
-KIND, GOAL_X, GOAL_Y, GOAL_Z, HEADING, TOLERANCE, HANDS, LENGTH, RISE, STOP, PIN_X, PIN_Z = range(12)
-SLACK, PIN_TOLERANCE = 12, 13  # the last of Goals.rows()
 HEADING_TOL: Final = 0.26  # [rad] 15 degrees
 BIN_SHIFT: Final = 0.0123  # [rad] of the bins of directions: no usual direction is between two of them
 MAX_BLOCKED: Final = 4096  # edges that the ground blocked, kept for a second look
 MAX_STEP_SHIFT_M: Final = 0.03  # [m] by which a footstep moves so that a pick meets its target
 MAX_STEP_ROTATION_RAD: Final = 0.052  # [rad] and turns
 MAX_ANCHOR_ROTATION_RAD: Final = 0.2  # [rad] by which all of them turn together
-NO_PIN: Final = np.full((1, 2), np.nan)
 NO_PICKS: Final = np.zeros(0, dtype=np.int64)
 NO_ENDS: Final = np.zeros((0, 3))
-NO_SLACK: Final = np.zeros(1)
-PIN_TOLERANCE_AS_HAND: Final = np.full(1, np.nan)
 NO_DIRECTIONS: Final = np.zeros((0, 0, 0))
 NO_FINAL: Final = np.zeros(0)
 
@@ -57,6 +52,11 @@ class GraphArrays(NamedTuple):
     power: FloatArray  # (E,) [1/s] the rest per second: cost = seconds * power + price
     torque: FloatArray  # (E, TORQUES) directions of length one whose dot products are those of the torques of two edges
 
+    @property
+    def source(self) -> IntArray:
+        """State that each edge leaves ``(E,)``."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
 
 class SearchGraph(NamedTuple):
     """N states and E edges as the search walks them; places are in the frame of the anchor foot."""
@@ -74,8 +74,14 @@ class SearchGraph(NamedTuple):
     root: FloatArray  # (N, 3)
     feet: FloatArray  # (N, 2, 2) [m]
     stands: BoolArray  # (N,) where one may begin, stop and end
+    apart: BoolArray  # (E,) edges that are taken only to meet a constraint
     pick: IntArray = NO_PICKS  # (N,) to which all that a state can do leads; EMPTY: to none; (0,): not known
     pick_end: FloatArray = NO_ENDS  # (N, 3) and where the anchor is there
+
+    @property
+    def source(self) -> IntArray:
+        """State that each edge leaves ``(E,)``."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
 
 class GridArrays(NamedTuple):
@@ -88,42 +94,50 @@ class GridArrays(NamedTuple):
     stand: BoolArray  # (H, W) where a foot may stand
 
 
-class ConstraintArrays(NamedTuple):
-    """L constraints in order; the last is the goal."""
+@dataclass(frozen=True, slots=True)
+class SketchConstraint:
+    """One constraint of a sketch; the last of a sketch is its goal."""
 
-    kind: IntArray  # (L,) REACH, PICK, JUMP, STEP
-    place: FloatArray  # (L, 3) [m] x, height, z
-    heading: FloatArray  # (L,) [rad]; NaN: any. Of a jump or step: in which a river is crossed
-    tolerance: FloatArray  # (L,) [m]
-    hands: IntArray  # (L,) bits: 1 left, 2 right
-    length: FloatArray  # (L,) [m] shortest flight of a jump, least way from plant to plant of a step
-    rise: FloatArray  # (L,) [m] least rise of a jump
-    stop: BoolArray  # (L,) whether it is met standing only
-    pin: FloatArray = NO_PIN  # (L, 2) [m] where the root is while picking: x, z; NaN: anywhere
-    slack: FloatArray = NO_SLACK  # (L,) [m] by which footsteps may move hand and root to where a pick has them
-    pin_tolerance: FloatArray = PIN_TOLERANCE_AS_HAND  # (L,) [m] of the root at its pin; NaN: that of the hand
+    kind: int  # REACH, PICK, JUMP, STEP
+    place: tuple[float, float, float]  # [m] x, height, z
+    tolerance_m: float
+    heading_rad: float = np.nan  # any; of a jump or step: in which a river is crossed
+    hands: int = 0  # bits: 1 left, 2 right
+    length_m: float = 0.0  # shortest flight of a jump, least way from plant to plant of a step
+    rise_m: float = 0.0  # least rise of a jump
+    is_stop: bool = False  # whether it is met standing only
+    hold_s: float = 0.0
+    pin_tolerance_m: float = np.nan  # of the root at its pin; NaN: that of the hand
+    slack_m: float = 0.0  # by which footsteps may move hand and root towards their targets
+    pin: tuple[float, float] = (np.nan, np.nan)  # [m] x, z of the root while something is picked up; NaN: anywhere
+    name: str = "goal"
 
     @property
-    def root_tolerance(self) -> FloatArray:
-        """Of pinned roots ``(L,)`` [m]."""
-        return np.where(np.isnan(self.pin_tolerance), self.tolerance, self.pin_tolerance)
+    def root_tolerance_m(self) -> float:
+        """Of a pinned root [m]."""
+        return self.tolerance_m if np.isnan(self.pin_tolerance_m) else self.pin_tolerance_m
 
-    def rows(self) -> FloatArray:
-        """One row for each ``(L, 14)``, see KIND and following."""
-        columns = (
-            self.kind,
-            *self.place.T,
-            self.heading,
-            self.tolerance,
-            self.hands,
-            self.length,
-            self.rise,
-            self.stop,
-            *np.broadcast_to(self.pin, (len(self.kind), 2)).T,
-            np.broadcast_to(self.slack, len(self.kind)),
-            self.root_tolerance,
-        )
-        return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1)
+
+CONSTRAINT_FIELDS: Final = (
+    "kind", "x", "y", "z", "heading", "tolerance", "hands", "length", "rise", "stop", "pin_x", "pin_z", "slack",
+    "pin_tolerance",
+)  # fmt: skip
+CONSTRAINT_RECORD: Final = np.dtype(
+    [(name, np.int64 if name in ("kind", "hands", "stop") else np.float64) for name in CONSTRAINT_FIELDS], align=True
+)
+"""A constraint as compiled code reads it, with the units of :class:`SketchConstraint`."""
+Records = Any
+"""A numpy record array; numpy's types do not tell its fields."""
+
+
+def pack_constraints(constraints: Sequence[SketchConstraint]) -> Records:
+    """Constraints as records ``(L,)``."""
+    rows = [
+        (w.kind, *w.place, w.heading_rad, w.tolerance_m, w.hands, w.length_m, w.rise_m, w.is_stop, *w.pin, w.slack_m,
+         w.root_tolerance_m)
+        for w in constraints
+    ]  # fmt: skip
+    return np.array(rows, dtype=CONSTRAINT_RECORD).view(np.recarray)
 
 
 class HeuristicTerms(NamedTuple):
@@ -135,64 +149,104 @@ class HeuristicTerms(NamedTuple):
     turned: FloatArray = NO_DIRECTIONS  # (L, N, B) cost by direction of the anchor, at the last rate; B is 0: not known
 
 
+SEARCH_STATE: Final = np.dtype(
+    [(name, np.int64) for name in ("key", "node", "met", "parent", "edge", "status", "slot")]
+    + [(name, np.float64) for name in ("x", "z", "yaw", "g", "h")],
+    align=True,
+)
+"""A search state: key and place in the table, state of the graph, constraints met, the search state and edge that lead
+to it, status; anchor x, z [m] and yaw [rad], cost so far and estimate of the cost left."""
+SEARCH_COUNTS: Final = np.dtype(
+    [(name, np.int64) for name in ("states", "heap", "expansions", "goal", "violations", "blocked")], align=True
+)
+"""How many search states, entries of the heap, expansions, violations of consistency and blocked edges there are; and
+the number of the cheapest search state that meets all constraints, EMPTY if none does."""
+
+
 class SearchMemory(NamedTuple):
     """Everything that a search keeps, so that it can be stopped and taken up again."""
 
     table: IntArray  # (T,) hash table: number of the search state, EMPTY
-    whole: IntArray  # (C, 7) of each search state: KEY and following
-    real: FloatArray  # (C, 5) of each: anchor, cost so far, estimate of the cost left; X and following
+    states: Records  # (C,) of SEARCH_STATE
     heap: IntArray  # (B,)
     keys: FloatArray  # (B,)
     blocked: IntArray  # (MAX_BLOCKED, 2) search state and edge that met a wall
-    counts: IntArray  # (6,) see STATES and following
+    counts: Records  # (1,) of SEARCH_COUNTS
 
     @property
     def num_states(self) -> int:
         """How many search states there are."""
-        return int(self.counts[STATES])
+        return int(self.counts[0].states)
 
     @property
     def goal(self) -> int:
         """Number of the cheapest state that meets all constraints, EMPTY if none does."""
-        return int(self.counts[GOAL])
+        return int(self.counts[0].goal)
 
     @property
     def goal_cost(self) -> float:
         """Cost of the best path found so far; inf without one."""
-        return float(self.real[self.goal, G]) if self.goal != EMPTY else np.inf
+        return float(self.states[self.goal].g) if self.goal != EMPTY else np.inf
 
     def chain(self) -> list[int]:
         """Search states from a start to the goal that was found."""
         chain = [self.goal]
-        while self.whole[chain[-1], PARENT] != EMPTY:
-            chain.append(int(self.whole[chain[-1], PARENT]))
+        while self.states[chain[-1]].parent != EMPTY:
+            chain.append(int(self.states[chain[-1]].parent))
         return chain[::-1]
 
 
 def allocate_memory(capacity: int) -> SearchMemory:
     """Room for so many search states; pages are touched only as they are used."""
-    size = 1 << int(np.ceil(np.log2(2 * capacity)))
     memory = SearchMemory(
-        np.full(size, EMPTY, dtype=np.int64), np.empty((capacity, 7), dtype=np.int64), np.empty((capacity, 5)),
-        np.empty(4 * capacity, dtype=np.int64), np.empty(4 * capacity), np.empty((MAX_BLOCKED, 2), dtype=np.int64),
-        np.zeros(6, dtype=np.int64),
-    )  # fmt: skip
-    memory.counts[GOAL] = EMPTY
+        table=np.full(1 << int(np.ceil(np.log2(2 * capacity))), EMPTY, dtype=np.int64),
+        states=np.empty(capacity, dtype=SEARCH_STATE).view(np.recarray),
+        heap=np.empty(4 * capacity, dtype=np.int64),
+        keys=np.empty(4 * capacity),
+        blocked=np.empty((MAX_BLOCKED, 2), dtype=np.int64),
+        counts=np.zeros(1, dtype=SEARCH_COUNTS).view(np.recarray),
+    )
+    memory.counts.goal[:] = EMPTY
     return memory
 
 
 def clear_memory(memory: SearchMemory) -> None:
     """Forget a search; costs as much as the search was large."""
-    memory.table[memory.whole[: memory.num_states, SLOT]] = EMPTY
+    memory.table[memory.states.slot[: memory.num_states]] = EMPTY
     memory.counts[:] = 0
-    memory.counts[GOAL] = EMPTY
+    memory.counts.goal[:] = EMPTY
+
+
+class SearchSpace(NamedTuple):
+    """Everything that the compiled search reads and writes."""
+
+    graph: SearchGraph
+    world: GridArrays
+    goals: Records  # (L,) of CONSTRAINT_RECORD
+    terms: HeuristicTerms
+    memory: SearchMemory
+
+
+class Anchor(NamedTuple):
+    """An anchor in the world, as compiled code hands it over."""
+
+    x: float  # [m]
+    z: float  # [m]
+    yaw: float  # [rad]
+    cos: float
+    sin: float
+
+
+def wrap_angles(angles: FloatArray) -> FloatArray:
+    """The same angles [rad] between -pi and pi."""
+    return (angles + np.pi) % (2.0 * np.pi) - np.pi
 
 
 def to_frame(place: FloatArray, frame: FloatArray) -> FloatArray:
     """Places ``(..., 3)`` x, z, yaw seen from frames ``(..., 3)``."""
     dx, dz = place[..., 0] - frame[..., 0], place[..., 1] - frame[..., 1]
     c, s = np.cos(frame[..., 2]), np.sin(frame[..., 2])
-    yaw = (place[..., 2] - frame[..., 2] + np.pi) % (2.0 * np.pi) - np.pi
+    yaw = wrap_angles(place[..., 2] - frame[..., 2])
     return np.stack([c * dx - s * dz, s * dx + c * dz, yaw], axis=-1)
 
 

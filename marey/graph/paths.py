@@ -126,6 +126,12 @@ UP: Final = np.array([0.0, 1.0, 0.0])
 TWO_PI: Final = 2.0 * np.pi
 
 
+def _weighted_mean(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
+    """Means ``(M, W, ...)`` of rows ``(M, ...)``, the first with each of the weights."""
+    w = np.asarray(weights, dtype=np.float64).reshape(1, -1, *(1,) * (first.ndim - 1))
+    return w * first[:, None] + (1.0 - w) * second[:, None]
+
+
 def blended_seconds(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
     r"""Durations ``(M, W)`` [s] of blended edges, :math:`T^2 = w T_1^2 + (1 - w) T_2^2` ([Safonova2006]_ (4.2)).
 
@@ -155,23 +161,20 @@ def blended_costs(graph: MotionGraph, first: IntArray, second: IntArray, weights
     w = np.asarray(weights, dtype=np.float64)[None]
     effort = w * w * n1 + 2.0 * w * (1.0 - w) * np.sqrt(n1 * n2) * likeness + (1.0 - w) ** 2 * n2
     seconds = blended_seconds(graph, first, second, weights)
-    return seconds * (time + np.maximum(effort, 0.0)) + _weighted_mean(
-        arrays.price[first], arrays.price[second], weights
-    )
+    price = _weighted_mean(arrays.price[first], arrays.price[second], weights)
+    return seconds * (time + np.maximum(effort, 0.0)) + price
 
 
 def blended_deltas(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
     """Next anchors ``(M, W, 3)`` of blended edges: x, z [m], yaw [rad]; both sources stand on one anchor."""
     a, b = graph.arrays.delta[first], graph.arrays.delta[second].copy()
     b[:, 2] = a[:, 2] + (b[:, 2] - a[:, 2] + np.pi) % TWO_PI - np.pi
-    w = np.asarray(weights, dtype=np.float64)[None, :, None]
-    return w * a[:, None] + (1.0 - w) * b[:, None]
+    return _weighted_mean(a, b, weights)
 
 
 def blended_paths(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
     """Places of the root ``(M, W, SAMPLES, 2)`` [m] along blended edges, in the frame of the anchor."""
-    w = np.asarray(weights, dtype=np.float64)[None, :, None, None]
-    return w * graph.arrays.path[first][:, None] + (1.0 - w) * graph.arrays.path[second][:, None]
+    return _weighted_mean(graph.arrays.path[first], graph.arrays.path[second], weights)
 
 
 def blended_flights(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
@@ -180,9 +183,8 @@ def blended_flights(graph: MotionGraph, first: IntArray, second: IntArray, weigh
     Both are linear in the weight: centres of mass are blended, and squares of durations ([Safonova2006]_ §5.2).
     """
     a, b = graph.arrays.flight[first], graph.arrays.flight[second]
-    w = np.asarray(weights, dtype=np.float64)[None, :, None]
     both = ((a[:, 0] > 0.0) & (b[:, 0] > 0.0))[:, None, None]
-    return np.where(both, w * a[:, None] + (1.0 - w) * b[:, None], 0.0)
+    return np.where(both, _weighted_mean(a, b, weights), 0.0)
 
 
 def blended_hands(graph: MotionGraph, first: IntArray, second: IntArray, weights: FloatArray) -> FloatArray:
@@ -201,7 +203,14 @@ def blended_hands(graph: MotionGraph, first: IntArray, second: IntArray, weights
         planted = graph.database.classes[int(kind)]
         hand = next(name.removeprefix(PICKED_PREFIX) for name in planted if name.startswith(PICKED_PREFIX))
         several = np.concatenate([own, own[-1:]])  # a source has two frames at least
-        sources = _state_sources(graph, first[several], second[several], planted)
+        # First poses of both lists of states as sources whose frames are the pairs; all anchors stand at the origin
+        starts = graph.database.phases.start
+        a, b = (
+            anchored_source(graph.database, starts[[graph.members[int(s)][0] for s in states[several]]], planted)
+            for states in (first, second)
+        )
+        yaw = a.yaw - TWO_PI * np.round(a.yaw / TWO_PI)
+        sources = replace(a, yaw=yaw), replace(b, yaw=b.yaw - TWO_PI * np.round((b.yaw - yaw) / TWO_PI))
         for number, weight in enumerate(weights):
             # Each frame of the sources is one pick; the first source has weight w
             shares = np.linspace(0.0, 1.0, len(sources[0].roots))
@@ -213,28 +222,6 @@ def blended_hands(graph: MotionGraph, first: IntArray, second: IntArray, weights
             positions, frames = joint_frames(graph.database.body.skeleton, poses.roots, poses.wxyz)
             found[own, number] = points.positions(positions, frames)[:, points.index(hand)][:-1]
     return found
-
-
-def _weighted_mean(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
-    """Weighted means ``(M, W)``."""
-    w = np.asarray(weights, dtype=np.float64)[None]
-    return w * first[:, None] + (1.0 - w) * second[:, None]
-
-
-def _state_sources(
-    graph: MotionGraph, first: IntArray, second: IntArray, planted: tuple[str, ...]
-) -> tuple[BlendSource, BlendSource]:
-    """First poses of two lists of states, as sources whose frames are the pairs; all anchors stand at the origin."""
-    a, b = (_first_pose_source(graph, states, planted) for states in (first, second))
-    yaw = a.yaw - TWO_PI * np.round(a.yaw / TWO_PI)
-    other = b.yaw - TWO_PI * np.round((b.yaw - yaw) / TWO_PI)
-    return replace(a, yaw=yaw), replace(b, yaw=other)
-
-
-def _first_pose_source(graph: MotionGraph, states: IntArray, planted: tuple[str, ...]) -> BlendSource:
-    database = graph.database
-    phases = np.array([graph.members[int(s)][0] for s in states], dtype=np.int64)
-    return anchored_source(database, database.phases.start[phases], planted)
 
 
 def anchored_source(database: Database, poses: IntArray, planted: tuple[str, ...]) -> BlendSource:
@@ -265,11 +252,12 @@ class BlendPartners:
         """Partners of a state."""
         return self.partner[self.first[state] : self.first[state + 1]]
 
-    def has(self, first: IntArray, second: IntArray) -> BoolArray:
-        """Whether pairs of states may be blended ``(M,)``."""
+    def matrix(self) -> BoolArray:
+        """Whether two states may be blended ``(N, N)``."""
         count = len(self.first) - 1
-        source = np.repeat(np.arange(count), np.diff(self.first))
-        return np.isin(first * count + second, source * count + self.partner)
+        found = np.zeros((count, count), dtype=bool)
+        found[np.repeat(np.arange(count), np.diff(self.first)), self.partner] = True
+        return found
 
 
 def state_distances(graph: MotionGraph, metric: PoseMetric | None = None) -> FloatArray:
@@ -311,7 +299,7 @@ def find_partners(graph: MotionGraph, distance: FloatArray | None = None) -> Ble
 
 def states_near_events(arrays: GraphArrays, edges: int) -> BoolArray:
     """States ``(N,)`` from which a pick or a flight is at most ``edges`` edges away, ahead or behind."""
-    source = np.repeat(np.arange(len(arrays.event)), np.diff(arrays.first))
+    source = arrays.source
     ahead = behind = (arrays.event > 0) & (arrays.event < 4)
     for _ in range(edges):
         ahead, behind = ahead.copy(), behind.copy()

@@ -53,45 +53,41 @@ class Catalogue:
             # autocommit: transactions are opened by hand, where a reader can see them
             self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
             self._db.row_factory = sqlite3.Row
-            self._prepare()
+            # A file's folder and name: what lies above says where the archive stands, nothing of the clip
+            self._db.create_function(
+                "place", 1, lambda source: "/".join(PurePath(str(source)).parts[-2:]), deterministic=True
+            )
+            self._open()
 
-    def _prepare(self) -> None:
-        self._db.create_function("place", 1, _folder_and_name, deterministic=True)
+    def _open(self) -> None:
+        """Check whose file it is, switch it to write-ahead mode, and bring its tables to this version."""
         self._db.execute("BEGIN")  # one view of the file, while another process may be making it
-        self._check_owner()
-        self._db.execute("COMMIT")
-        self._use_write_ahead()
-        self._db.execute("PRAGMA synchronous = FULL")  # a committed row survives a power cut
-        self._db.execute("PRAGMA foreign_keys = ON")
-        if self._pragma("user_version") < CATALOGUE_VERSION:
-            with self.writing():
-                self._migrate()
-
-    def _use_write_ahead(self) -> None:
-        deadline = time.monotonic() + BUSY_TIMEOUT_S
-        while True:  # sqlite does not wait by itself when two processes switch a new file at the same time
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-
-    def _check_owner(self) -> None:
         version, owner = self._pragma("user_version"), self._pragma("application_id")
         if owner != APPLICATION_ID and self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise InputError(f"'{self.path}' is not a marey catalogue", "Give the folder of a marey library")
         if version > CATALOGUE_VERSION:
             what = f"'{self.path}' has catalogue version {version}; this marey knows versions up to {CATALOGUE_VERSION}"
             raise InputError(what, "Upgrade marey: pip install --upgrade marey")
-
-    def _migrate(self) -> None:
-        for step in _MIGRATIONS[self._pragma("user_version") :]:
-            for statement in filter(str.strip, step.split(";")):
-                self._db.execute(statement)
-        self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        self._db.execute(f"PRAGMA user_version = {CATALOGUE_VERSION}")
+        self._db.execute("COMMIT")
+        # sqlite does not wait by itself when two processes switch a new file at the same time
+        deadline = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+        self._db.execute("PRAGMA synchronous = FULL")  # a committed row survives a power cut
+        self._db.execute("PRAGMA foreign_keys = ON")
+        if self._pragma("user_version") < CATALOGUE_VERSION:
+            with self.writing():
+                for step in _MIGRATIONS[self._pragma("user_version") :]:
+                    for statement in filter(str.strip, step.split(";")):
+                        self._db.execute(statement)
+                self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                self._db.execute(f"PRAGMA user_version = {CATALOGUE_VERSION}")
 
     def _pragma(self, name: str) -> int:
         return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
@@ -159,13 +155,34 @@ class Catalogue:
             "SELECT id, signature FROM clips JOIN signatures ON clip = id "
             "WHERE num_joints = ? AND num_frames = ? AND abs(rate_hz - ?) < 1e-3 * rate_hz"
         )
+        # The same number of joints and frames, and the same rate to a thousandth
         shape = (record.num_joints, record.num_frames, record.rate_hz)
         rows = self._rows(query, shape)
         return next((str(row[0]) for row in rows if is_same_motion(row[1], signature)), None)
 
     def find(self, query: Query) -> tuple[ClipRecord, ...]:
         """Return the clips for which every condition holds, in the order of their names."""
-        where, values = _build_conditions(query)
+        parts, values = ["1"], list[Any]()
+        for column in ("behaviour", "subject"):
+            if getattr(query, column) is not None:
+                parts.append(f"{column} = ?")
+                values.append(getattr(query, column))
+        for tag in query.tags:
+            parts.append("EXISTS (SELECT 1 FROM tags WHERE clip = id AND tag = ?)")
+            values.append(tag)
+        spans: dict[str, Span] = {"mean_speed_mps": query.speed_mps, "duration_s": query.duration_s}
+        for column, (low, high) in spans.items():
+            for bound, sign in ((low, ">="), (high, "<=")):
+                if bound is not None:
+                    parts.append(f"{column} {sign} ?")
+                    values.append(bound)
+        if query.text:
+            parts.append(
+                "(instr(lower(name || ' ' || place(source) || ' ' || warnings), ?) "
+                "OR EXISTS (SELECT 1 FROM tags WHERE clip = id AND instr(lower(tag), ?)))"
+            )
+            values += [query.text.lower()] * 2
+        where = " AND ".join(parts)
         sql = f"SELECT * FROM clips WHERE {where} ORDER BY name, id LIMIT ?"  # noqa: S608 (values are bound)
         rows = self._rows(sql, (*values, -1 if query.limit is None else query.limit))
         return tuple(self._record(row) for row in rows)
@@ -188,43 +205,11 @@ class Catalogue:
         return ClipRecord(**values, tags=tuple(tag[0] for tag in tags))
 
 
-def _folder_and_name(source: str) -> str:
-    """Return a file's folder and name: what lies above says where the archive stands, nothing of the clip."""
-    return "/".join(PurePath(source).parts[-2:])
-
-
-def _build_conditions(query: Query) -> tuple[str, list[Any]]:
-    parts, values = ["1"], list[Any]()
-    for column in ("behaviour", "subject"):
-        if getattr(query, column) is not None:
-            parts.append(f"{column} = ?")
-            values.append(getattr(query, column))
-    for tag in query.tags:
-        parts.append("EXISTS (SELECT 1 FROM tags WHERE clip = id AND tag = ?)")
-        values.append(tag)
-    spans: dict[str, Span] = {"mean_speed_mps": query.speed_mps, "duration_s": query.duration_s}
-    for column, (low, high) in spans.items():
-        for bound, sign in ((low, ">="), (high, "<=")):
-            if bound is not None:
-                parts.append(f"{column} {sign} ?")
-                values.append(bound)
-    if query.text:
-        parts.append(
-            "(instr(lower(name || ' ' || place(source) || ' ' || warnings), ?) "
-            "OR EXISTS (SELECT 1 FROM tags WHERE clip = id AND instr(lower(tag), ?)))"
-        )
-        values += [query.text.lower()] * 2
-    return " AND ".join(parts), values
-
-
 @contextmanager
 def _translate_errors(path: Path) -> Generator[None]:
+    """Errors of sqlite as errors of the catalogue file: it is damaged, locked for too long, or cannot be written."""
     try:
         yield
     except sqlite3.Error as error:
         fix = "Check that the folder can be written and that no other program holds it"
-        raise CatalogueError(f"catalogue '{path}': {error}", fix) from error
-
-
-class CatalogueError(InputError):
-    """The catalogue file cannot be used: it is damaged, locked for too long, or cannot be written."""
+        raise InputError(f"catalogue '{path}': {error}", fix) from error

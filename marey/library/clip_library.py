@@ -18,56 +18,9 @@ from marey.library.records import (
     content_address,
     motion_signature,
 )
-from marey.library.staging import StagingResult, count_workers, stage_clips
+from marey.library.staging import count_workers, stage_clips
 from marey.library.store import Store, expand_paths, file_sha256, is_library
 from marey.motion import Motion
-
-
-def is_intact(store: Store, record: ClipRecord) -> bool:
-    """Whether the file of a clip has the bytes that were written and its motion has the address."""
-    path = store.clip_path(record.id)
-    try:
-        return file_sha256(path) == record.file_sha256 and content_address(_read_stored(store, record.id)) == record.id
-    except (MareyError, OSError):
-        return not path.exists()  # removed by another process since: absent, not damaged
-
-
-def _read_stored(store: Store, clip_id: str) -> Motion:
-    from marey.io import read_clip
-
-    return read_clip(store.clip_path(clip_id))
-
-
-def _repair_store(
-    store: Store, missing: tuple[str, ...], damaged: tuple[str, ...], strays: tuple[str, ...]
-) -> tuple[str, ...]:
-    done = list[str]()
-    for clip_id in missing:
-        store.take_out(clip_id)
-        done.append(f"{clip_id[:12]}: dropped the row, its file is gone; add the source again")
-    for clip_id in damaged:
-        aside = store.set_aside(clip_id)
-        done.append(f"{clip_id[:12]}: moved the damaged file to {aside}; add the source again")
-    done += [_adopt_stray(store, clip_id) for clip_id in strays]
-    return tuple(done)
-
-
-def _adopt_stray(store: Store, clip_id: str) -> str:
-    """Give a file without a row its row back, if it is a whole clip under its own address."""
-    try:
-        motion = _read_stored(store, clip_id)
-        if content_address(motion) != clip_id:
-            raise MareyError("its motion has another address")
-    except MareyError as error:
-        aside = store.set_aside(clip_id)
-        return f"{clip_id[:12]}: moved to {aside}: {error}"
-    source = clip_id if motion.source is None else motion.source.path
-    record = describe_clip(motion, IngestJob(source), store.clip_path(clip_id))
-    with store.catalogue.writing():
-        if clip_id not in store.catalogue.ids():
-            store.catalogue.insert(record, motion_signature(motion))
-    return f"{clip_id[:12]}: wrote its row again; tags are lost"
-
 
 Progress = Callable[[int, int, AddOutcome], None]  # files done, files in all, what became of the last
 
@@ -140,6 +93,7 @@ class Library:
         self, jobs: Sequence[IngestJob], workers: int | None, cluster: str | None, on_link: Callable[[str], None] | None
     ) -> Generator[tuple[int, AddOutcome]]:
         """Yield the number of each job and what became of it, in the order they are done."""
+        # Files of an earlier run first, then what workers read
         known = {index: result for index, job in enumerate(jobs) if (result := self._find_unchanged(job)) is not None}
         yield from known.items()
         fresh = [index for index in range(len(jobs)) if index not in known]
@@ -151,7 +105,11 @@ class Library:
                 closing(stage_clips(todo, folder, num_workers, cluster=cluster, on_link=on_link)) as ready,
             ):
                 for answer in ready:
-                    yield fresh[answer.index], self._take_in(todo[answer.index], answer)
+                    if answer.staged is None:
+                        result = AddOutcome(todo[answer.index].path, "failed", None, answer.error)
+                    else:
+                        result = self._store.take_in(answer.staged, answer.clip_file)
+                    yield fresh[answer.index], result
 
     def add_motion(self, motion: Motion, *, tags: Iterable[str] = (), subject: str | None = None) -> AddOutcome:
         """Take in a motion in memory; its name becomes the clip's name."""
@@ -197,16 +155,51 @@ class Library:
         With ``repair``, rows without files are dropped, files without rows get their rows back, and damaged files
         are moved to the folder ``damaged``.
         """
-        # Compare catalogue and files; see `verify`
+        from marey.io import read_clip
+
         store = self._store
         with store.catalogue.writing():  # one view of both: no clip is halfway in
             records = {record.id: record for record in store.catalogue.find(Query())}
-            files = store.stored_ids()
-        missing = tuple(sorted(records.keys() - files))
-        damaged = tuple(sorted(i for i in records.keys() & files if not is_intact(store, records[i])))
-        strays = tuple(sorted(files - records.keys()))
-        repairs = _repair_store(store, missing, damaged, strays) if repair else ()
-        return VerifyReport(len(records), missing, damaged, strays, repairs)
+            files = {path.stem for path in store.clips.glob("*/*.safetensors")}
+        missing, strays = tuple(sorted(records.keys() - files)), tuple(sorted(files - records.keys()))
+        # Bytes as written, motion under its own address
+        damaged = list[str]()
+        for clip_id in sorted(records.keys() & files):
+            path = store.clip_path(clip_id)
+            try:
+                is_intact = file_sha256(path) == records[clip_id].file_sha256
+                is_intact = is_intact and content_address(read_clip(path)) == clip_id
+            except (MareyError, OSError):
+                is_intact = not path.exists()  # removed by another process since: absent, not damaged
+            damaged += [] if is_intact else [clip_id]
+        done = list[str]()
+        if repair:
+            for clip_id in missing:
+                store.take_out(clip_id)
+                done.append(f"{clip_id[:12]}: dropped the row, its file is gone; add the source again")
+            for clip_id in damaged:
+                aside = store.set_aside(clip_id)
+                done.append(f"{clip_id[:12]}: moved the damaged file to {aside}; add the source again")
+            done += [self._adopt_stray(clip_id) for clip_id in strays]
+        return VerifyReport(len(records), missing, tuple(damaged), strays, tuple(done))
+
+    def _adopt_stray(self, clip_id: str) -> str:
+        """Give a file without a row its row back, if it is a whole clip under its own address."""
+        from marey.io import read_clip
+
+        store, path = self._store, self._store.clip_path(clip_id)
+        try:
+            motion = read_clip(path)
+            if content_address(motion) != clip_id:
+                raise MareyError("its motion has another address")
+        except MareyError as error:
+            return f"{clip_id[:12]}: moved to {store.set_aside(clip_id)}: {error}"
+        source = clip_id if motion.source is None else motion.source.path
+        record = describe_clip(motion, IngestJob(source), path)
+        with store.catalogue.writing():
+            if clip_id not in store.catalogue.ids():
+                store.catalogue.insert(record, motion_signature(motion))
+        return f"{clip_id[:12]}: wrote its row again; tags are lost"
 
     def remove(self, ids: str | Iterable[str]) -> tuple[ClipRecord, ...]:
         """Remove clips, given by name or id, and return what they were; each goes whole or stays whole."""
@@ -243,8 +236,3 @@ class Library:
             with self._store.catalogue.writing():
                 self._store.catalogue.tag(clip_id, job.tags)
         return AddOutcome(job.path, "unchanged", clip_id)
-
-    def _take_in(self, job: IngestJob, answer: StagingResult) -> AddOutcome:
-        if answer.staged is None:
-            return AddOutcome(job.path, "failed", None, answer.error)
-        return self._store.take_in(answer.staged, answer.clip_file)

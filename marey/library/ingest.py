@@ -9,13 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import MareyError
 from marey.library.records import ClipRecord, IngestJob, content_address, motion_signature
 from marey.library.store import StagedClip, file_sha256, flush_file, write_note
 from marey.motion import Motion, find_runs
-from marey.skeleton import RoleMap, Skeleton
-
-BEHAVIOURS: Final = ("walk", "run", "jump", "turn", "stand", "pick-up", "acrobatic", "other")
+from marey.skeleton import Skeleton
 
 UPSIDE_DOWN_RAD: Final = 2.13  # trunk tilt; bending to the floor reaches 113°, ducking at a run 120°, a cartwheel 140°
 LONGEST_FLIGHT_S: Final = 1.2  # a rise of 1.8 m; longer intervals in the air are hanging, swinging or climbing
@@ -52,9 +50,17 @@ class Features:
 
 
 def guess_behaviour(features: Features) -> str:
-    """Return one of :data:`BEHAVIOURS`: the first rule that holds, from the rarest behaviour to the commonest."""
+    """Return "acrobatic", "jump", "pick-up", "turn", "run", "walk", "stand" or "other".
+
+    It is that of the first rule that holds, from the rarest behaviour to the commonest.
+    """
     f = features
     stays = f.mean_speed_mps < STAY_SPEED_MPS and f.net_distance_m < STAY_DISTANCE_M
+    # Those who hardly move turn by more until it counts; those who move may wind, or run round a bend
+    turns = abs(f.heading_change_rad) > (SLOW_TURN_RAD if f.mean_speed_mps < 0.5 else TURN_RAD) or (
+        f.mean_speed_mps >= 0.5
+        and (f.heading_range_rad > WINDING_RAD or (f.path_turn_rad > TURN_RAD and f.fast_speed_mps > RUN_SPEED_MPS))
+    )
     if f.tilt_rad > UPSIDE_DOWN_RAD:
         return "acrobatic"
     if f.flight_s > LONGEST_FLIGHT_S:
@@ -63,7 +69,7 @@ def guess_behaviour(features: Features) -> str:
         return "jump"
     if f.hand_low < LOW_HAND and f.pelvis_median > 1.0 and f.flight_s < RUN_FLIGHT_S:
         return "pick-up"
-    if _is_turning(f):
+    if turns:
         return "turn"
     if f.fast_speed_mps > RUN_SPEED_MPS and f.flight_s >= RUN_FLIGHT_S:
         return "run"
@@ -74,50 +80,46 @@ def guess_behaviour(features: Features) -> str:
     return "stand" if f.pelvis_low > 0.9 else "other"
 
 
-def _is_turning(f: Features) -> bool:
-    if f.mean_speed_mps < 0.5:
-        return abs(f.heading_change_rad) > SLOW_TURN_RAD
-    return (
-        abs(f.heading_change_rad) > TURN_RAD
-        or f.heading_range_rad > WINDING_RAD
-        or (f.path_turn_rad > TURN_RAD and f.fast_speed_mps > RUN_SPEED_MPS)
-    )
-
-
 def measure_features(motion: Motion) -> Features:
     """Measure what :func:`guess_behaviour` looks at; contacts are detected if the motion has none."""
     from marey.motion import ensure_contacts, ground_height, headings, mean_speed, root_speeds
     from marey.skeleton import role_map
 
-    roles, leg_m = role_map(motion.skeleton), mean_leg_length(motion.skeleton)
+    roles, leg_m, floor_m = role_map(motion.skeleton), mean_leg_length(motion.skeleton), ground_height(motion)
     positions = motion.joint_positions()
-    pelvis_m = positions[:, roles.get("pelvis") or 0, 1] - ground_height(motion)
+    pelvis_m = positions[:, roles.get("pelvis") or 0, 1] - floor_m
     low, median, high = (float(np.percentile(pelvis_m, share)) / leg_m for share in (1, 50, 99))
     turned = np.unwrap(headings(motion))
+    # Angle between the directions of the path over its first and last quarter
     root = motion.root_positions[:, [0, 2]]
-    # Length of the longest run of true flags
+    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(root, axis=0), axis=1))])
+    start, stop = np.searchsorted(along, [PATH_SHARE * along[-1], (1.0 - PATH_SHARE) * along[-1]])
+    first, last = root[start] - root[0], root[-1] - root[stop]
+    path_turn = abs(np.arctan2(first[0] * last[1] - first[1] * last[0], first @ last))
+    # Longest time in which no contact point touches; none when nothing is known
+    track = (ensure_contacts(motion) if motion.contacts is None else motion).contacts
+    flights = [] if track is None or not track.names else find_runs(~np.logical_or.reduce(track.active, axis=1))
+    # Lowest hand, and tilt of the trunk from the vertical
+    hands = [joint for role in ("left_wrist", "right_wrist") if (joint := roles.get(role)) is not None]
+    pelvis, neck, tilt = roles.get("pelvis"), roles.get("neck"), 0.0
+    if pelvis is not None and neck is not None:
+        trunk = positions[:, neck] - positions[:, pelvis]
+        tilt = float(np.percentile(np.arctan2(np.hypot(trunk[:, 0], trunk[:, 2]), trunk[:, 1]), 99))
     return Features(
         mean_speed_mps=mean_speed(motion),
         fast_speed_mps=float(np.percentile(root_speeds(motion), 90)),
         net_distance_m=float(np.linalg.norm(root[-1] - root[0])),
         heading_change_rad=float(turned[-1] - turned[0]),
         heading_range_rad=float(np.ptp(turned)),
-        path_turn_rad=_path_turn(root),
-        flight_s=max(
-            (
-                stop - start
-                for start, stop in find_runs(~_is_held(ensure_contacts(motion) if motion.contacts is None else motion))
-            ),
-            default=0,
-        )
-        / motion.rate_hz,
+        path_turn_rad=float(path_turn),
+        flight_s=max((stop - start for start, stop in flights), default=0) / motion.rate_hz,
         root_low_m=float(pelvis_m.min()),
         root_high_m=float(pelvis_m.max()),
         pelvis_low=low,
         pelvis_median=median,
         pelvis_high=high,
-        hand_low=_lowest_hand(positions, roles, ground_height(motion)) / leg_m,
-        tilt_rad=_tilt(positions, roles),
+        hand_low=(float(positions[:, hands, 1].min() - floor_m) if hands else float("inf")) / leg_m,
+        tilt_rad=tilt,
     )
 
 
@@ -130,52 +132,36 @@ def mean_leg_length(skeleton: Skeleton) -> float:
     rest = skeleton.rest_positions()
     legs = [
         float(np.linalg.norm(rest[hip] - rest[knee]) + np.linalg.norm(rest[knee] - rest[ankle]))
-        for hip, knee, ankle in ((roles.get(f"{side}_{part}") for part in _LEG) for side in ("left", "right"))
+        for hip, knee, ankle in (
+            (roles.get(f"{side}_{part}") for part in ("hip", "knee", "ankle")) for side in ("left", "right")
+        )
         if hip is not None and knee is not None and ankle is not None
     ]
     length_m = float(np.mean(legs)) if legs else 0.49 * standing_height(skeleton)
     return max(length_m, 1e-6)  # a skeleton of one point has no length
 
 
-_LEG: Final = ("hip", "knee", "ankle")
-
-
-def _is_held(motion: Motion) -> BoolArray:
-    """Whether any contact point touches, frame by frame; always, when nothing is known."""
-    track = motion.contacts
-    if track is None or not track.names:
-        return np.ones(motion.num_frames, dtype=bool)
-    return np.logical_or.reduce(track.active, axis=1)
-
-
-def _path_turn(root: FloatArray) -> float:
-    """Angle [rad] between the directions of a path ``(F, 2)`` over its first and last quarter."""
-    along = np.zeros(len(root))
-    np.cumsum(np.linalg.norm(np.diff(root, axis=0), axis=1), out=along[1:])
-    start, stop = np.searchsorted(along, [PATH_SHARE * along[-1], (1.0 - PATH_SHARE) * along[-1]])
-    first, last = root[start] - root[0], root[-1] - root[stop]
-    turn = np.arctan2(first[0] * last[1] - first[1] * last[0], first @ last)
-    return float(abs(turn))
-
-
-def _lowest_hand(positions: FloatArray, roles: RoleMap, ground_m: float) -> float:
-    hands = [joint for role in ("left_wrist", "right_wrist") if (joint := roles.get(role)) is not None]
-    return float(positions[:, hands, 1].min() - ground_m) if hands else float("inf")
-
-
-def _tilt(positions: FloatArray, roles: RoleMap) -> float:
-    pelvis, neck = roles.get("pelvis"), roles.get("neck")
-    if pelvis is None or neck is None:
-        return 0.0
-    trunk = positions[:, neck] - positions[:, pelvis]
-    return float(np.percentile(np.arctan2(np.hypot(trunk[:, 0], trunk[:, 2]), trunk[:, 1]), 99))
-
-
 _TRIAL_NAME: Final = re.compile(r"(?:s|subj|subject)?[_-]?0*(\d{1,4})[_-]\d{1,4}(?!\d)", re.IGNORECASE)
 
 
+def stage_file(job: IngestJob, file: str, clip_file: Path, stamp: str) -> StagedClip:
+    """Read the file of a job, which may lie elsewhere than the job says, and write it as a clip with contacts."""
+    from marey.io import load
+    from marey.motion import ensure_contacts
+
+    motion = load(file, rate_hz=job.rate_hz, unit=job.unit)
+    if motion.contacts is None:
+        try:
+            motion = ensure_contacts(motion)
+        except MareyError as error:  # a skeleton without feet is still a clip
+            motion = replace(motion, load_report=motion.load_report.adding(f"no contacts: {error}"))
+    if motion.source is not None and file != job.path:
+        motion = replace(motion, source=replace(motion.source, path=job.path))
+    return stage_motion(motion, job, clip_file, stamp)
+
+
 def stage_motion(motion: Motion, job: IngestJob, clip_file: Path, stamp: str) -> StagedClip:
-    """As :func:`stage`, for a motion in memory."""
+    """Write a motion as a clip that the library can take in, with the note that lets another process do so."""
     from marey.io import write_clip
 
     write_clip(motion, clip_file, channels=False)
@@ -231,16 +217,3 @@ def file_stamp(path: str) -> str:
     """Size and time of change: while they stay, the file is taken to be the same."""
     status = Path(path).stat()
     return f"{status.st_size} {status.st_mtime_ns}"
-
-
-def ensure_stored_contacts(motion: Motion) -> Motion:
-    """Return the motion with a contact track; a skeleton without feet keeps none and its report says so."""
-    if motion.contacts is not None:
-        return motion
-    from marey.base import MareyError
-    from marey.motion import ensure_contacts
-
-    try:
-        return ensure_contacts(motion)
-    except MareyError as error:  # a skeleton without feet is still a clip
-        return replace(motion, load_report=motion.load_report.adding(f"no contacts: {error}"))

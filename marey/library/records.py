@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -28,7 +28,7 @@ class ClipRecord:
     id: str  # address of the motion's content, 32 hexadecimal digits
     name: str
     subject: str | None  # "07" for 07_01.bvh, or as given
-    behaviour: str  # one of BEHAVIOURS, guessed from measured features
+    behaviour: str  # guessed from measured features, see `guess_behaviour`
     num_joints: int
     num_frames: int
     rate_hz: float
@@ -79,37 +79,29 @@ class AddReport:
 
     results: tuple[AddOutcome, ...] = ()
 
-    def _having(self, outcome: Outcome) -> tuple[AddOutcome, ...]:
-        return tuple(result for result in self.results if result.outcome == outcome)
-
     @property
     def added(self) -> tuple[AddOutcome, ...]:
         """Files whose motion is new to the library."""
-        return self._having("added")
+        return tuple(result for result in self.results if result.outcome == "added")
 
     @property
     def duplicates(self) -> tuple[AddOutcome, ...]:
         """Files whose motion the library already holds."""
-        return self._having("duplicate")
+        return tuple(result for result in self.results if result.outcome == "duplicate")
 
     @property
     def unchanged(self) -> tuple[AddOutcome, ...]:
         """Files read by an earlier run and not touched since: they were skipped."""
-        return self._having("unchanged")
+        return tuple(result for result in self.results if result.outcome == "unchanged")
 
     @property
     def failed(self) -> tuple[AddOutcome, ...]:
         """Files that could not be read, each with its message."""
-        return self._having("failed")
+        return tuple(result for result in self.results if result.outcome == "failed")
 
     def __str__(self) -> str:
-        counts = (
-            f"{len(self.added)} added",
-            f"{len(self.duplicates)} duplicates",
-            f"{len(self.unchanged)} unchanged",
-            f"{len(self.failed)} failed",
-        )
-        return ", ".join(counts)
+        read = f"{len(self.added)} added, {len(self.duplicates)} duplicates"
+        return f"{read}, {len(self.unchanged)} unchanged, {len(self.failed)} failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +112,7 @@ class VerifyReport:
     missing: tuple[str, ...] = ()  # rows whose file is gone
     damaged: tuple[str, ...] = ()  # rows whose file does not hold what was written
     strays: tuple[str, ...] = ()  # files without a row
-    repairs: tuple[str, ...] = field(default=())  # what was done about it, one sentence each
+    repairs: tuple[str, ...] = ()  # what was done about it, one sentence each
 
     @property
     def is_sound(self) -> bool:
@@ -169,6 +161,7 @@ def content_address(motion: Motion) -> str:
     lists the joints. Rotations enter by two columns of their matrices, since a quaternion and its negative are the
     same rotation. Values are rounded to ``1 / STEPS_PER_UNIT``, so that the last bits of a float do not count either.
     """
+    # Tree and rate, then all that moves, joints in the order of their names
     order, tree = _sort_by_name(motion.skeleton)
     digest = hashlib.blake2b(b"marey motion 1", digest_size=16)
     digest.update(json.dumps([tree, round(motion.rate_hz, 2)]).encode())
@@ -187,6 +180,7 @@ def motion_signature(motion: Motion) -> bytes:
     Two files of one motion that differ by rounding have different addresses but near signatures.
     """
     order, tree = _sort_by_name(motion.skeleton)
+    # Frames spread over the clip
     frames = np.unique(np.linspace(0, motion.num_frames - 1, SIGNATURE_FRAMES).round().astype(int))
     columns = motion.rotations[frames].matrix()[..., :2].reshape(len(frames), -1, 6)
     values = np.concatenate([motion.joint_positions()[frames], columns], axis=-1)[:, order]
@@ -200,6 +194,7 @@ def is_same_motion(one: bytes, other: bytes) -> bool:
     """Whether two signatures differ by rounding only (``SAME_MOTION_TOL`` in the largest entry)."""
     if len(one) != len(other) or one[:TREE_HASH_BYTES] != other[:TREE_HASH_BYTES]:
         return False
+    # The same tree: compare positions and rotations
     here, there = (np.frombuffer(data[TREE_HASH_BYTES:], "<f4").astype(np.float64) for data in (one, other))
     return bool(np.abs(here - there).max(initial=0.0) < SAME_MOTION_TOL)
 

@@ -7,38 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
 from marey.base import DaskJobs, MareyError, ask_workers, count_cores
-from marey.library.ingest import ensure_stored_contacts, file_stamp, stage_motion
+from marey.library.ingest import file_stamp, stage_file
 from marey.library.records import IngestJob
 from marey.library.store import StagedClip, flush_file, write_note
 from marey.library.worker import answer_request
-
-
-def stage_on_cluster(
-    jobs: Sequence[IngestJob], clip_files: Sequence[Path], address: str, on_link: Callable[[str], None] | None = None
-) -> Generator[tuple[int, str]]:
-    """Number and answer of every job, as ``answer_request`` gives it; clips are written here."""
-    arguments = [(job, collect_files(job), file_stamp(job.path) if Path(job.path).is_file() else "") for job in jobs]
-    with DaskJobs(address, "a library on a cluster", on_link) as cluster:
-        for index, future in cluster.run(stage_bytes, arguments):
-            yield index, _save_result(future, clip_files[index])
-
-
-def _save_result(future: Any, clip_file: Path) -> str:
-    try:
-        line, data = cast(tuple[str, bytes], future.result())
-    except Exception as error:  # of any kind, on another machine
-        return json.dumps({"error": f"{type(error).__name__}: {error}"})
-    if data:
-        clip_file.write_bytes(data)
-        flush_file(clip_file)
-        write_note(StagedClip.from_json(line), clip_file)
-    return line
 
 
 def collect_files(job: IngestJob) -> dict[str, bytes]:
@@ -52,20 +30,13 @@ def collect_files(job: IngestJob) -> dict[str, bytes]:
 
 def stage_bytes(job: IngestJob, files: dict[str, bytes], stamp: str) -> tuple[str, bytes]:
     """Stage one job on a worker; return the answer and the clip, both as they would have been written at home."""
-    from marey.io import load
-
     with TemporaryDirectory() as folder:
         try:
             for name, data in files.items():
                 (Path(folder) / name).write_bytes(data)
-            motion = ensure_stored_contacts(
-                load(Path(folder) / Path(job.path).name, rate_hz=job.rate_hz, unit=job.unit)
-            )  # fmt: skip
-            if motion.source is not None:
-                motion = replace(motion, source=replace(motion.source, path=job.path))
-            clip = Path(folder) / "staged" / "clip.safetensors"
+            clip, here = Path(folder) / "staged" / "clip.safetensors", Path(folder) / Path(job.path).name
             clip.parent.mkdir()
-            return stage_motion(motion, job, clip, stamp).to_json().decode(), clip.read_bytes()
+            return stage_file(job, str(here), clip, stamp).to_json().decode(), clip.read_bytes()
         except (MareyError, OSError) as error:
             return json.dumps({"error": str(error).replace(folder, str(Path(job.path).parent))}), b""
 
@@ -104,29 +75,37 @@ def stage_clips(
         cluster: address of a Dask scheduler, in place of own processes.
         on_link: called with the address of the cluster's dashboard.
     """
+    files = [folder / f"{index:06d}.safetensors" for index in range(len(jobs))]
+    requests = [json.dumps({"job": asdict(job), "clip_file": str(file)}) for job, file in zip(jobs, files, strict=True)]
     if cluster is not None:
-        for index, line in stage_on_cluster(jobs, [_clip_file(folder, n) for n in range(len(jobs))], cluster, on_link):
-            yield _parse_answer(line, index, folder)
-        return
-    requests = [
-        json.dumps({"job": asdict(job), "clip_file": str(_clip_file(folder, index))}) for index, job in enumerate(jobs)
-    ]
-    if workers == 0:
-        yield from (_parse_answer(answer_request(request), index, folder) for index, request in enumerate(requests))
-        return
-    for index, line in ask_workers(WORKER, requests, workers):
-        yield _parse_answer(line, index, folder)
+        answers = _answer_on_cluster(jobs, files, cluster, on_link)
+    elif workers == 0:
+        answers = ((index, answer_request(request)) for index, request in enumerate(requests))
+    else:
+        answers = ask_workers(WORKER, requests, workers)
+    # An answer is one JSON object; less of it means that the worker died
+    for index, line in answers:
+        if not line.endswith("}\n") and not line.endswith("}"):
+            yield StagingResult(index, None, files[index], "the reader crashed on this file")
+            continue
+        error = cast(dict[str, Any], json.loads(line)).get("error")
+        staged = None if error is not None else StagedClip.from_json(line)
+        yield StagingResult(index, staged, files[index], error or "")
 
 
-def _clip_file(folder: Path, index: int) -> Path:
-    return folder / f"{index:06d}.safetensors"
-
-
-def _parse_answer(line: str, index: int, folder: Path) -> StagingResult:
-    file = _clip_file(folder, index)
-    if not line.endswith("}\n") and not line.endswith("}"):
-        return StagingResult(index, None, file, "the reader crashed on this file")
-    values = cast(dict[str, Any], json.loads(line))
-    if "error" in values:
-        return StagingResult(index, None, file, values["error"])
-    return StagingResult(index, StagedClip.from_json(line), file)
+def _answer_on_cluster(
+    jobs: Sequence[IngestJob], clip_files: Sequence[Path], address: str, on_link: OnLink | None
+) -> Generator[tuple[int, str]]:
+    """Number and answer of every job, as ``answer_request`` gives it; clips are written here."""
+    arguments = [(job, collect_files(job), file_stamp(job.path) if Path(job.path).is_file() else "") for job in jobs]
+    with DaskJobs(address, "a library on a cluster", on_link) as cluster:
+        for index, future in cluster.run(stage_bytes, arguments):
+            try:
+                line, data = cast(tuple[str, bytes], future.result())
+            except Exception as error:  # of any kind, on another machine
+                line, data = json.dumps({"error": f"{type(error).__name__}: {error}"}), b""
+            if data:
+                clip_files[index].write_bytes(data)
+                flush_file(clip_files[index])
+                write_note(StagedClip.from_json(line), clip_files[index])
+            yield index, line

@@ -24,7 +24,7 @@ import shutil
 import sqlite3
 import uuid
 import zipfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -104,61 +104,35 @@ def expand_paths(paths: str | Path | Iterable[str | Path]) -> tuple[Path, ...]:
     Raises:
         MissingFileError: a path that was named does not exist.
     """
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
-    return tuple(dict.fromkeys(file for path in given for file in _expand_path(Path(path))))
-
-
-def _expand_path(path: Path) -> Iterator[Path]:
-    if path.is_dir():
-        yield from sorted(_find_clips(path / "clips" if is_library(path) else path))
-    elif path.exists():
-        yield path
-    else:
-        raise MissingFileError(str(path))
+    found: dict[Path, None] = {}
+    for path in map(Path, [paths] if isinstance(paths, str | Path) else paths):
+        if not path.exists():
+            raise MissingFileError(str(path))
+        found |= dict.fromkeys(sorted(_find_clips(path)) if path.is_dir() else [path])
+    return tuple(found)
 
 
 def _find_clips(folder: Path) -> Iterator[Path]:
-    for home, inner, names in os.walk(folder):
+    for home, inner, names in os.walk(folder / "clips" if is_library(folder) else folder):
         inner[:] = [name for name in inner if not name.startswith(".") and not is_library(Path(home) / name)]
-        for path in (Path(home) / name for name in names if not name.startswith(".")):
-            if _LOOKS_LIKE_A_CLIP.get(path.suffix.lower(), _never)(path):
-                yield path
+        yield from (Path(home) / name for name in names if not name.startswith(".") and _is_clip(Path(home) / name))
 
 
-def _always(_: Path) -> bool:
-    return True
-
-
-def _never(_: Path) -> bool:
-    return False
-
-
-def _is_deepmimic(path: Path) -> bool:
-    """Whether a JSON or text file has frames; folders are full of other ones."""
-    with path.open("rb") as file:
-        return b'"Frames"' in file.read(SNIFFED_BYTES)
-
-
-def _is_amass(path: Path) -> bool:
-    """Whether an archive has poses; AMASS keeps archives of body shapes beside them. A broken one is tried."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return "poses.npy" in archive.namelist()
-    except (zipfile.BadZipFile, OSError):
-        return True
-
-
-_LOOKS_LIKE_A_CLIP: Final[Mapping[str, Callable[[Path], bool]]] = {
-    ".bvh": _always,
-    ".amc": _always,
-    ".glb": _always,
-    ".gltf": _always,
-    ".safetensors": _always,
-    ".json": _is_deepmimic,
-    ".txt": _is_deepmimic,
-    ".npz": _is_amass,
-}
-"""files looked for in folders; a file that is named is tried whatever it is"""
+def _is_clip(path: Path) -> bool:
+    """Whether a file found in a folder looks like a clip; a file that is named is tried whatever it is."""
+    suffix = path.suffix.lower()
+    if suffix in (".json", ".txt"):
+        # A DeepMimic clip has frames; folders are full of other texts
+        with path.open("rb") as file:
+            return b'"Frames"' in file.read(SNIFFED_BYTES)
+    if suffix == ".npz":
+        # AMASS keeps archives of body shapes beside those with poses; a broken one is tried
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return "poses.npy" in archive.namelist()
+        except (zipfile.BadZipFile, OSError):
+            return True
+    return suffix in (".bvh", ".amc", ".glb", ".gltf", ".safetensors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +152,12 @@ class StagedClip:
     def from_json(cls, data: bytes | str) -> StagedClip:
         """Undo :meth:`to_json`."""
         values = cast(dict[str, Any], json.loads(data))
-        job, record = IngestJob(**_to_tuples(values["job"])), ClipRecord(**_to_tuples(values["record"]))
-        return cls(job, record, bytes.fromhex(values["signature"]), values["stamp"])
-
-
-def _to_tuples(values: dict[str, Any]) -> dict[str, Any]:
-    """Undo what JSON does to tuples."""
-    return {key: tuple(cast(list[Any], v)) if isinstance(v, list) else v for key, v in values.items()}
+        # JSON has made lists of tuples
+        job, record = (
+            {key: tuple(cast(list[Any], v)) if isinstance(v, list) else v for key, v in values[part].items()}
+            for part in ("job", "record")
+        )
+        return cls(IngestJob(**job), ClipRecord(**record), bytes.fromhex(values["signature"]), values["stamp"])
 
 
 class Store:
@@ -203,13 +176,10 @@ class Store:
         """Where the clip of an address lies."""
         return self.clips / clip_id[:2] / f"{clip_id}.safetensors"
 
-    def stored_ids(self) -> set[str]:
-        """Addresses of all files in ``clips``."""
-        return {path.stem for path in self.clips.glob("*/*.safetensors")}
-
     @contextmanager
     def run(self) -> Generator[Path]:
         """A folder of its own for one adding run, removed at its end; locked, so that no other run tidies it up."""
+        # A name that no other run has
         folder = self.incoming / uuid.uuid4().hex
         with self.catalogue.writing():  # see `recover`: a lock file is never seen before it is locked
             lock = ProcessLock(folder.with_suffix(".lock"))
@@ -233,6 +203,7 @@ class Store:
             raise
 
     def _take_in(self, staged: StagedClip, clip_file: Path) -> AddOutcome:
+        # The row first: a failure while the file moves rolls it back
         job, record = staged.job, staged.record
         known = self.catalogue.same_motion(record, staged.signature)
         if known is None:
@@ -272,6 +243,7 @@ class Store:
     def recover(self) -> None:
         """Finish or undo what killed runs left behind; does nothing, and locks nothing, when there is nothing."""
         if any(self.incoming.iterdir()):
+            # Runs whose lock is free belong to processes that are gone
             dead = list[ProcessLock]()
             try:
                 with self.catalogue.writing():
@@ -302,6 +274,7 @@ class Store:
 
     def _empty_trash(self) -> None:
         with self.catalogue.writing():
+            # A row that is still there means that the removal did not happen
             kept = self.catalogue.ids()
             for path in self.trash.glob("*.safetensors"):
                 if path.stem in kept:  # the row was not deleted: the clip stays

@@ -10,22 +10,17 @@ import json
 from pathlib import Path
 
 from marey.base import MareyError, serve_requests
-from marey.library.ingest import ensure_stored_contacts, file_stamp, stage_motion
+from marey.library.ingest import file_stamp, stage_file
 from marey.library.records import IngestJob
 
 
 def answer_request(line: str) -> str:
     """Do one job ``{"job": {...}, "clip_file": path}``; return the staged clip or ``{"error": sentence}``."""
     try:
+        # Whatever a file does to its reader, the caller gets a sentence
         asked = json.loads(line)
         job = IngestJob(**(asked["job"] | {"tags": tuple(asked["job"]["tags"])}))
-        # Read a file and write it as a clip that `take_in` can take in
-        clip_file = Path(asked["clip_file"])
-        from marey.io import load
-
-        stamp = file_stamp(job.path)
-        motion = ensure_stored_contacts(load(job.path, rate_hz=job.rate_hz, unit=job.unit))
-        return stage_motion(motion, job, clip_file, stamp).to_json().decode()
+        return stage_file(job, job.path, Path(asked["clip_file"]), file_stamp(job.path)).to_json().decode()
     except (MareyError, OSError) as error:
         return json.dumps({"error": str(error)})
     except Exception as error:

@@ -9,14 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from marey.base import DaskJobs, InputError, write_atomically
+from marey.base import DaskJobs, InputError, count_cores, write_atomically
 from marey.library import ClipRecord, Library
-
-if TYPE_CHECKING:
-    from marey.motion import Motion
-
 
 OnStep = Callable[[str, int, int], None]
 """Called with the step ("read", "fit" or "graph"), how much of it is ready, and of how much."""
@@ -71,42 +67,56 @@ def run_archive(
     Raises:
         InputError: no clip could be read, no cluster answers, or a setting makes no sense.
     """
+    from marey.graph import build_graph, save_graph
+    from marey.models import PGA
+
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
     if cluster is not None and on_link is not None:
         with DaskJobs(cluster, "an archive on a cluster", on_link):
             pass  # the address is checked and told before the work begins
-    tell = _ignore_progress if on_step is None else on_step
+
+    def tell(step: str, done: int, total: int) -> None:
+        if on_step is not None:
+            on_step(step, done, total)
+
     with Library(folder / LIBRARY) as library:
+        # Every file into the library; those of an earlier run are skipped
         added = library.add(
-            paths, workers=workers, cluster=cluster,
-            progress=lambda done, total, _: tell("read", done, total),
-        )  # fmt: skip
+            paths, workers=workers, cluster=cluster, progress=lambda done, total, _: tell("read", done, total)
+        )
         clips = library.clips()
         if not clips:
             raise InputError(f"none of {len(added.results)} files could be read", "Run `marey info` on one of them")
         ledger = _ResultLedger(folder / LEDGER_FILE)
         # A pose model of each behaviour, of the clips that share its most common joints
-        folder_models = folder / MODELS
-        from marey.models import PGA
-
-        folder_models.mkdir(exist_ok=True)
+        (folder / MODELS).mkdir(exist_ok=True)
         behaviours = sorted({clip.behaviour for clip in clips})
         for number, behaviour in enumerate(behaviours):
-            own = _select_common_joints([clip for clip in clips if clip.behaviour == behaviour])
-            file = folder_models / f"{behaviour}.safetensors"
+            own = [clip for clip in clips if clip.behaviour == behaviour]
+            joints = Counter(clip.joints for clip in own).most_common(1)[0][0]
+            own = [clip for clip in own if clip.joints == joints]
+            file = folder / MODELS / f"{behaviour}.safetensors"
             if not ledger.has(behaviour, _hash_inputs(own), file):
                 PGA().fit([library.load(clip.id) for clip in own]).save(file)
                 ledger.enter(behaviour, _hash_inputs(own))
             tell("fit", number + 1, len(behaviours))
-        models = tuple(behaviours)
-        graph, advice = _build_graph(library, clips, folder, ledger, tell, workers, cluster, settings)
+        # The graph of all clips, or the reason why there is none
+        file, key, advice = folder / GRAPH, _hash_inputs(clips, settings), ""
+        if not ledger.has("graph", key, file):
+            try:
+                graph = build_graph(
+                    [library.load(clip.id) for clip in clips], workers=workers or count_cores(), cluster=cluster,
+                    resume=folder / READY, on_progress=lambda done, total: tell("graph", done, total), **settings,
+                )  # fmt: skip
+            except InputError as error:
+                advice = str(error)
+            else:
+                save_graph(graph, file)
+                ledger.enter("graph", key)
     failed = tuple(f"{result.path}: {result.message}" for result in added.failed)
-    return ArchiveReport(len(clips), failed, models, graph, advice, tuple(ledger.kept))
-
-
-def _ignore_progress(step: str, done: int, total: int) -> None:
-    """Default progress callback: does nothing."""
+    made = None if advice else str(file)
+    return ArchiveReport(len(clips), failed, tuple(behaviours), made, advice, tuple(ledger.kept))
 
 
 class _ResultLedger:
@@ -135,33 +145,3 @@ class _ResultLedger:
 def _hash_inputs(clips: Sequence[ClipRecord], settings: Mapping[str, Any] | None = None) -> str:
     facts = [sorted(clip.id for clip in clips), sorted((settings or {}).items())]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-
-
-def _select_common_joints(clips: Sequence[ClipRecord]) -> list[ClipRecord]:
-    joints = Counter(clip.joints for clip in clips).most_common(1)[0][0]
-    return [clip for clip in clips if clip.joints == joints]
-
-
-def _build_graph(
-    library: Library, clips: Sequence[ClipRecord], folder: Path, ledger: _ResultLedger, tell: OnStep,
-    workers: int | None,
-    cluster: str | None, settings: dict[str, Any],
-) -> tuple[str | None, str]:  # fmt: skip
-    """The graph of all clips, or the reason why there is none."""
-    from marey.base import count_cores
-    from marey.graph import build_graph, save_graph
-
-    file, key = folder / GRAPH, _hash_inputs(clips, settings)
-    if ledger.has("graph", key, file):
-        return str(file), ""
-    motions: list[Motion] = [library.load(clip.id) for clip in clips]
-    try:
-        graph = build_graph(
-            motions, workers=workers or count_cores(), cluster=cluster, resume=folder / READY,
-            on_progress=lambda done, total: tell("graph", done, total), **settings,
-        )  # fmt: skip
-    except InputError as error:
-        return None, str(error)
-    save_graph(graph, file)
-    ledger.enter("graph", key)
-    return str(file), ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -22,10 +22,11 @@ from marey.world import Sketch, load_sketch, parse_sketch, sketch_to_toml
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph
-    from marey.motion import Motion
 
 
 REPORT_SUFFIX = ".json"
+TRIES: Final = 3  # of a job whose process dies
+WORKER_MODULE: Final = "marey.pipeline.worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,11 @@ class BatchItem:
         return self.file is not None
 
 
+def count_workers(num_jobs: int, wanted: int | None) -> int:
+    """How many processes to start."""
+    return max(1, min(count_cores() if wanted is None else wanted, num_jobs))
+
+
 def run_job(job: BatchJob, graph: bytes | None = None) -> tuple[dict[str, Any], bytes]:
     """Make a motion; nothing is written.
 
@@ -80,7 +86,15 @@ def run_job(job: BatchJob, graph: bytes | None = None) -> tuple[dict[str, Any], 
         result = synthesize_sketch(sketch, job.engine, graph=wanted, **job.options)
     except MareyError as error:
         return {"name": job.name, "key": job.key, "status": "ERROR", "file": None, "error": str(error)}, b""
-    data = b"" if result.motion is None else _encode_motion(result.motion, job.suffix)
+    # The bytes of the motion file, for a caller on another machine
+    data = b""
+    if result.motion is not None:
+        from marey.io import save
+
+        with TemporaryDirectory() as folder:
+            made = Path(folder) / f"motion{job.suffix}"
+            save(result.motion, made)
+            data = made.read_bytes()
     file = f"{job.name}{job.suffix}" if data else None
     return {"name": job.name, "key": job.key, "file": file, "error": result.advice, **result.to_json()}, data
 
@@ -92,19 +106,11 @@ def _load_graph(path: str, key: str, data: bytes | None) -> MotionGraph:
 
     if data is None:
         return load_graph(path)
+    # The file lies on another machine: its bytes came with the job
     with TemporaryDirectory() as folder:
         file = Path(folder) / "graph.safetensors"
         file.write_bytes(data)
         return load_graph(file)
-
-
-def _encode_motion(motion: Motion, suffix: str) -> bytes:
-    from marey.io import save
-
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / f"motion{suffix}"
-        save(motion, file)
-        return file.read_bytes()
 
 
 def store_result(report: dict[str, Any], data: bytes, folder: Path) -> BatchItem:
@@ -133,50 +139,31 @@ def load_finished_item(job: BatchJob, folder: Path) -> BatchItem | None:
         return None
 
 
-def run_on_cluster(
-    jobs: Sequence[BatchJob], folder: Path, address: str, on_link: Callable[[str], None] | None
-) -> Generator[BatchItem]:
-    """Run jobs on a cluster and write here what comes back; workers need no common disk.
+def run_jobs(
+    jobs: Sequence[BatchJob], folder: Path, workers: int | None, cluster: str | None,
+    on_link: Callable[[str], None] | None,
+) -> Generator[BatchItem]:  # fmt: skip
+    """Items in the order they are ready, from processes on this machine or from a cluster.
 
-    Raises:
-        MissingExtraError: Dask is not installed.
-        InputError: no scheduler answers at the address.
+    What comes back from a cluster is written here; its workers need no common disk.
     """
-    with DaskJobs(address, "a batch on a cluster", on_link) as cluster:
+    if cluster is None:
+        requests = [json.dumps({"job": asdict(job), "folder": str(folder.absolute())}) for job in jobs]
+        for number, line in ask_workers(WORKER_MODULE, requests, count_workers(len(jobs), workers), tries=TRIES):
+            died = f"its process died {TRIES} times. Run the batch again to retry"
+            yield make_item(json.loads(line)) if line else BatchItem(jobs[number].name, "ERROR", error=died)
+        return
+    with DaskJobs(cluster, "a batch on a cluster", on_link) as dask:
+        # Each graph goes to the workers once
         files = {job.graph for job in jobs if job.graph is not None}
-        graphs = {path: cluster.client.scatter(Path(path).read_bytes(), broadcast=True) for path in files}
-        for number, future in cluster.run(run_job, [(job, graphs.get(job.graph or "")) for job in jobs]):
-            yield _store_future(future, jobs[number], folder)
-
-
-def _store_future(future: Any, job: BatchJob, folder: Path) -> BatchItem:
-    try:
-        report, data = future.result()
-    except Exception as error:
-        return BatchItem(job.name, "ERROR", error=f"{type(error).__name__}: {error}")
-    return store_result(report, data, folder)
-
-
-TRIES: Final = 3  # of a job whose process dies
-WORKER_MODULE: Final = "marey.pipeline.worker"
-
-
-def count_workers(num_jobs: int, wanted: int | None) -> int:
-    """How many processes to start."""
-    return max(1, min(count_cores() if wanted is None else wanted, num_jobs))
-
-
-def run_in_processes(jobs: Sequence[BatchJob], folder: Path, workers: int) -> Generator[BatchItem]:
-    """Run jobs in worker processes; items in the order they are ready."""
-    requests = [json.dumps({"job": asdict(job), "folder": str(folder)}) for job in jobs]
-    for number, line in ask_workers(WORKER_MODULE, requests, workers, tries=TRIES):
-        yield (
-            make_item(json.loads(line))
-            if line
-            else BatchItem(
-                jobs[number].name, "ERROR", error=f"its process died {TRIES} times. Run the batch again to retry"
-            )
-        )
+        graphs = {path: dask.client.scatter(Path(path).read_bytes(), broadcast=True) for path in files}
+        for number, future in dask.run(run_job, [(job, graphs.get(job.graph or "")) for job in jobs]):
+            try:
+                report, data = future.result()
+            except Exception as error:  # of any kind, on another machine
+                yield BatchItem(jobs[number].name, "ERROR", error=f"{type(error).__name__}: {error}")
+            else:
+                yield store_result(report, data, folder)
 
 
 AnyPath = str | os.PathLike[str]
@@ -245,30 +232,18 @@ def run_batch(
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
     jobs = _make_jobs(sketches, folder, engine, graph, suffix, options)
+    # What an earlier run finished is told first
     items = {job.name: item for job in jobs if (item := load_finished_item(job, folder)) is not None}
-    for number, item in enumerate(items.values()):
-        _report_item(on_item, item, number + 1, len(jobs))
-    left = [job for job in jobs if job.name not in items]
-    for item in _run_jobs(left, folder, workers, cluster, on_link):
-        items[item.name] = item
-        _report_item(on_item, item, len(items), len(jobs))
-    return BatchReport(tuple(items[job.name] for job in jobs))
-
-
-def _report_item(on_item: OnItem | None, item: BatchItem, done: int, total: int) -> None:
     if on_item is not None:
-        on_item(item, done, total)
-
-
-def _run_jobs(
-    jobs: list[BatchJob], folder: Path, workers: int | None, cluster: str | None, on_link: Callable[[str], None] | None
-) -> Iterator[BatchItem]:
-    if not jobs:
-        return iter(())
-    if cluster is not None:
-        return run_on_cluster(jobs, folder, cluster, on_link)
-
-    return run_in_processes(jobs, folder.absolute(), count_workers(len(jobs), workers))
+        for number, item in enumerate(items.values()):
+            on_item(item, number + 1, len(jobs))
+    # The rest, as it gets ready
+    left = [job for job in jobs if job.name not in items]
+    for item in run_jobs(left, folder, workers, cluster, on_link) if left else ():
+        items[item.name] = item
+        if on_item is not None:
+            on_item(item, len(items), len(jobs))
+    return BatchReport(tuple(items[job.name] for job in jobs))
 
 
 def _make_jobs(
@@ -279,44 +254,32 @@ def _make_jobs(
     suffix: str,
     options: dict[str, Any],
 ) -> list[BatchJob]:
-    import json
-
+    from marey.graph import save_graph
     from marey.io import WRITABLE_SUFFIXES
 
     if suffix not in WRITABLE_SUFFIXES:
         raise InputError(f"no motion file ends in '{suffix}'", f"Use one of {', '.join(WRITABLE_SUFFIXES)}")
+    # Options go to other processes as JSON
     try:
         plain: dict[str, Any] = json.loads(json.dumps(options))
     except TypeError as error:
         raise InputError(f"an option is not plain data: {error}", "Give numbers, words and lists") from error
-    file, key = _graph_file(graph, folder)
-    named = [_name_and_text(sketch) for sketch in sketches]
-    names = [name for name, _ in named]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"two sketches are called '{twice}'", "Rename one: names become file names")
-    return [BatchJob(name, toml, suffix, engine, file, key, plain) for name, toml in named]
-
-
-def _name_and_text(sketch: Sketch | AnyPath) -> tuple[str, str]:
-    """Name and text of a sketch."""
-    if isinstance(sketch, Sketch):
-        name = "".join(c if c.isalnum() or c in "-_." else "-" for c in sketch.name) or "sketch"
-        return name, sketch_to_toml(sketch)
-    return Path(sketch).stem, sketch_to_toml(load_sketch(Path(sketch)))
-
-
-def _graph_file(graph: MotionGraph | AnyPath | None, folder: Path) -> tuple[str | None, str]:
-    """File and fingerprint of a graph; one in memory is written to the folder first."""
-    if graph is None:
-        return None, ""
-    if isinstance(graph, str | os.PathLike):
-        file = Path(graph)
-        if not file.is_file():
-            raise InputError(f"there is no graph file '{file}'", "Make one: marey graph build")
-    else:
-        from marey.graph import save_graph
-
-        file = folder / ".graph.safetensors"
-        save_graph(graph, file)
-    return str(file.absolute()), hashlib.sha256(file.read_bytes()).hexdigest()[:32]
+    # File and fingerprint of the graph; one in memory is written to the folder first
+    file, key = None, ""
+    if graph is not None:
+        home = Path(graph) if isinstance(graph, str | os.PathLike) else folder / ".graph.safetensors"
+        if not isinstance(graph, str | os.PathLike):
+            save_graph(graph, home)
+        elif not home.is_file():
+            raise InputError(f"there is no graph file '{home}'", "Make one: marey graph build")
+        file, key = str(home.absolute()), hashlib.sha256(home.read_bytes()).hexdigest()[:32]
+    # Names become file names
+    named: dict[str, Sketch] = {}
+    for given in sketches:
+        sketch = given if isinstance(given, Sketch) else load_sketch(Path(given))
+        own = "".join(c if c.isalnum() or c in "-_." else "-" for c in sketch.name) or "sketch"
+        name = own if isinstance(given, Sketch) else Path(given).stem
+        if name in named:
+            raise InputError(f"two sketches are called '{name}'", "Rename one: names become file names")
+        named[name] = sketch
+    return [BatchJob(name, sketch_to_toml(sketch), suffix, engine, file, key, plain) for name, sketch in named.items()]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray
+from marey.base import FloatArray
 from marey.motion import Motion, contact_positions, ensure_contacts, find_runs
 from marey.skeleton import contact_points
-from marey.world import Sketch, World
+from marey.world import Sketch, World, segment_distance
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,9 @@ class SketchCheck:
     reaches_m: tuple[float, ...] = ()  # [m] hand from what it picks up or where it puts it down
 
     def to_json(self) -> dict[str, Any]:
-        """Numbers for a report."""
-        return {name: _round_value(value) for name, value in asdict(self).items()}
-
-
-def _round_value(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [round(float(v), 5) for v in value]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return value if isinstance(value, int) else round(float(value), 5)
+        """Numbers for a report; lengths to a hundredth of a millimetre."""
+        facts = {name: round(value, 5) for name, value in asdict(self).items() if name != "reaches_m"}
+        return facts | {"reaches_m": [round(float(reach), 5) for reach in self.reaches_m]}
 
 
 def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] = ()) -> SketchCheck:
@@ -51,9 +46,24 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
     points = contact_positions(motion)[:, [contact_points(motion.skeleton).index(n) for n in motion.contacts.names]]
     active = motion.contacts.active
     ground = motion.root_positions[:, [0, 2]]
-    steps = np.linalg.norm(np.diff(points[:, :, [0, 2]], axis=0), axis=-1)
-    off_path = max_path_distance(sketch, ground)
-    wet = _measure_wet_plants(sketch.world, points[:, :, [0, 2]], active)
+    places = points[:, :, [0, 2]]
+    steps = np.linalg.norm(np.diff(places, axis=0), axis=-1)
+    # Farthest that the root is from the way drawn: from the start to the path, along it, to the goal
+    off_path = 0.0
+    if sketch.path is not None:
+        first, last = sketch.path.points[0], sketch.path.points[-1]
+        before = segment_distance(sketch.start.position, first, ground[:, 0], ground[:, 1])
+        after = segment_distance(last, sketch.goal.position, ground[:, 0], ground[:, 1])
+        along = np.array([sketch.path.nearest(place)[1] for place in ground])
+        off_path = float(np.minimum(along, np.minimum(before, after)).max())
+    # Of each contact that is in water at any of its frames, how far from the bank
+    wet: list[float] = []
+    if sketch.world.rivers:
+        depth = distance_into_water(sketch.world, places)
+        stances = [(k, start, stop) for k in range(active.shape[1]) for start, stop in find_runs(active[:, k])]
+        deepest = [float(depth[start:stop, k].max()) for k, start, stop in stances]
+        wet = [away for away in deepest if away > 1e-9]
+    # Soles, not hands, stand on the ground
     soles = points[:, [not name.endswith("hand") for name in motion.contacts.names], 1]
     return SketchCheck(
         goal_m=float(np.linalg.norm(ground[-1] - np.array(sketch.goal.position))),
@@ -67,38 +77,13 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
     )
 
 
-def max_path_distance(sketch: Sketch, ground: FloatArray) -> float:
-    """Farthest [m] that places ``(F, 2)`` are from the way drawn: from the start to the path, along it, to the goal."""
-    if sketch.path is None:
-        return 0.0
-    ends = np.array(sketch.start.position), *sketch.path.points[[0, -1]], np.array(sketch.goal.position)
-    away = [
-        min(sketch.path.nearest(p)[1], segment_distance(p, ends[0], ends[1]), segment_distance(p, ends[2], ends[3]))
-        for p in ground
-    ]
-    return max(away)
-
-
-def _measure_wet_plants(world: World, places: FloatArray, active: BoolArray) -> list[float]:
-    """Of each contact that is in water, how far [m] from the bank."""
-    if not world.rivers:
-        return []
-    depths = [
-        max(distance_into_water(world, place) for place in places[start:stop, k])
-        for k in range(active.shape[1]) for start, stop in find_runs(active[:, k])
-    ]  # fmt: skip
-    return [depth for depth in depths if depth > 1e-9]
-
-
-def distance_into_water(world: World, place: FloatArray) -> float:
-    """Distance [m] of a position in water from the nearest bank or stone; 0 on land and on stones."""
-    banks = [0.5 * r.width_m - segment_distance(place, np.array(r.start), np.array(r.end)) for r in world.rivers]
-    stones = [float(np.hypot(*(place - np.array(stone.position)))) - stone.radius_m for stone in world.stones]
-    return max(0.0, min([max([0.0, *banks]), *stones]))
-
-
-def segment_distance(place: FloatArray, start: FloatArray, end: FloatArray) -> float:
-    """Distance [m] of a place from a straight piece."""
-    along = end - start
-    t = float(np.clip((place - start) @ along / max(float(along @ along), 1e-12), 0.0, 1.0))
-    return float(np.hypot(*(place - start - t * along)))
+def distance_into_water(world: World, places: FloatArray) -> FloatArray:
+    """Distance [m] of positions ``(..., 2)`` in water from the nearest bank or stone; 0 on land and on stones."""
+    x, z = places[..., 0], places[..., 1]
+    inside = np.zeros(x.shape)
+    for river in world.rivers:
+        inside = np.maximum(inside, 0.5 * river.width_m - segment_distance(river.start, river.end, x, z))
+    # On a stone one is on land
+    for stone in world.stones:
+        inside = np.minimum(inside, np.hypot(x - stone.position[0], z - stone.position[1]) - stone.radius_m)
+    return np.maximum(inside, 0.0)

@@ -70,8 +70,20 @@ def repair_motion(motion: Motion, sketch: Sketch, *, limit_s: float = REPAIR_TIM
         if left <= 0.0:
             break
         moved = _repair_stretch(motion, start_s, stop_s, left / (len(stretches) - number))
-        if moved is None or not _keeps_sketch(motion, moved, sketch):
+        if moved is None:
             continue
+        # A repaired motion keeps to the sketch as well as it did, or within the bars
+        old, new = check_motion(motion, sketch), check_motion(moved, sketch)
+        reaches = zip(measure_reaches(motion, sketch), measure_reaches(moved, sketch), strict=True)
+        if (
+            new.slide_mm > max(MAX_SLIDE_MM, old.slide_mm)
+            or new.off_corridor_m > max(MAX_OFF_CORRIDOR_M, old.off_corridor_m)
+            or new.penetration_mm > max(MAX_PENETRATION_MM, old.penetration_mm)
+            or new.wet_plants > old.wet_plants
+            or any(now > max(REACH_TOLERANCE_M, was + 1e-6) for was, now in reaches)
+        ):
+            continue
+        # Kept only if more of the whole motion is valid
         again = check_validity(moved)
         if again.valid_fraction > report.valid_fraction:
             motion, report, kept = moved, again, kept + 1
@@ -84,6 +96,7 @@ def find_invalid_stretches(report: ValidityReport, rate_hz: float) -> list[tuple
     last = (report.num_frames - 1) / rate_hz
     found: list[tuple[float, float]] = []
     for frame in np.flatnonzero(report.levels == 2):
+        # The margin round a red frame; joined to the stretch before it while that stays short enough
         low, high = max(0.0, frame / rate_hz - STRETCH_MARGIN_S), min(last, frame / rate_hz + STRETCH_MARGIN_S)
         if found and low <= found[-1][1] and high - found[-1][0] <= MAX_STRETCH_S:
             found[-1] = (found[-1][0], high)
@@ -102,27 +115,10 @@ def _repair_stretch(motion: Motion, start_s: float, stop_s: float, limit_s: floa
     return result.motion if result.after.valid_fraction > result.before.valid_fraction else None
 
 
-def _keeps_sketch(before: Motion, after: Motion, sketch: Sketch) -> bool:
-    """Whether a repaired motion keeps to the sketch as well as it did, or within the bars."""
-    old, new = check_motion(before, sketch), check_motion(after, sketch)
-    return (
-        new.slide_mm <= max(MAX_SLIDE_MM, old.slide_mm)
-        and new.off_corridor_m <= max(MAX_OFF_CORRIDOR_M, old.off_corridor_m)
-        and new.penetration_mm <= max(MAX_PENETRATION_MM, old.penetration_mm)
-        and new.wet_plants <= old.wet_plants
-    ) and all(
-        now <= max(REACH_TOLERANCE_M, was + 1e-6)
-        for was, now in zip(measure_reaches(before, sketch), measure_reaches(after, sketch), strict=True)
-    )
-
-
 def measure_reaches(motion: Motion, sketch: Sketch) -> list[float]:
     """How near [m] a hand ever comes to each thing that is picked up or put down."""
     points, names = contact_positions(motion), contact_points(motion.skeleton).names
     hands = points[:, [k for k, name in enumerate(names) if name.endswith("hand")]]
     events = [event for event in sketch.events if event.kind in ("pick", "place")]
     placed = [e.to if e.kind == "place" else sketch.world.object(e.object or "").position for e in events]
-    return [
-        float(np.linalg.norm(hands - place, axis=-1).min())
-        for place in [np.array(place) for place in placed if place is not None]
-    ]
+    return [float(np.linalg.norm(hands - np.array(place), axis=-1).min()) for place in placed if place is not None]

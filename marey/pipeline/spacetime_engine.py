@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.pipeline.measures import distance_into_water, segment_distance
-from marey.world import Box, Event, Sketch, Table, Wall, World
+from marey.pipeline.measures import distance_into_water
+from marey.world import Event, Sketch, World, box_distance, segment_distance
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -23,9 +23,7 @@ STEP_M: Final = 0.67  # [m] of an unhurried walk
 STEP_RANGE_M: Final = (0.45, 1.0)  # shortest and longest
 CELL_M: Final = 0.02  # [m] between places that are looked at
 FOOT_M: Final = 0.14  # [m] from the middle of a foot to its ends, with a margin
-SOLE_SAMPLES_M: Final = tuple(
-    float(at) for at in np.linspace(-FOOT_M, FOOT_M, 7)
-)  # a ditch between two is too narrow to see
+SOLE_SAMPLES: Final = 7  # along a foot; a ditch between two is too narrow to see
 FOOT_OFFSET_M: Final = 0.05  # [m] a foot from the line, with a margin
 CLEARANCE_M: Final = 0.3  # [m] from the line to anything solid
 
@@ -54,52 +52,6 @@ class StraightPath:
         along = np.asarray(along_m, dtype=np.float64)
         return self.start + along[..., None] * np.array([s, c]) + aside_m * np.array([c, -s])
 
-    def check_straight(self, sketch: Sketch) -> None:
-        """Refuse a path or a place to pass that is not on the line, as far as the corridor allows.
-
-        Raises:
-            InputError: one is not.
-        """
-        allowed = 0.5 * sketch.corridor_m if sketch.path is not None else CLEARANCE_M
-        points = [np.array(event.at) for event in sketch.events if event.at is not None]
-        points += list(sketch.path.sample(0.1)) if sketch.path is not None else []
-        off = max((segment_distance(p, self.start, self.at(self.length_m)) for p in points), default=0.0)
-        if off > allowed - 0.08:  # a root sways by so much
-            raise InputError(
-                f"the path deviates {off:.2f} m from a straight line, but the space-time engine walks straight",
-                "Straighten it, widen the corridor, or take another engine",
-            )
-
-    def check_clear(self, world: World) -> None:
-        """Refuse a line that meets something solid.
-
-        Raises:
-            InputError: it does.
-        """
-        places = self.at(np.linspace(0.0, self.length_m, max(2, int(self.length_m / 0.05))))
-        near = [(f"wall {i + 1}", _wall_distance(places, wall)) for i, wall in enumerate(world.walls)]
-        near += [(f"table {i + 1}", _box_distance(places, table)) for i, table in enumerate(world.tables)]
-        near += [(f"box {i + 1}", _box_distance(places, box)) for i, box in enumerate(world.boxes)]
-        for name, away in near:
-            if away < CLEARANCE_M:
-                raise InputError(
-                    f"{name} is in the way, and the space-time engine goes straight", "Move it, or take another engine"
-                )
-
-
-def _wall_distance(places: FloatArray, wall: Wall) -> float:
-    start, end = np.array(wall.start), np.array(wall.end)
-    return min(segment_distance(place, start, end) for place in places) - 0.5 * wall.thickness_m
-
-
-def _box_distance(places: FloatArray, box: Table | Box) -> float:
-    """Least distance [m] of places from a box."""
-    turn = np.radians(box.heading_deg)
-    away = places - np.array(box.position)
-    own = np.stack([away @ [np.cos(turn), -np.sin(turn)], away @ [np.sin(turn), np.cos(turn)]], axis=1)
-    outside = np.maximum(np.abs(own) - 0.5 * np.array(box.size), 0.0)
-    return float(np.hypot(outside[:, 0], outside[:, 1]).min())
-
 
 def plan_footsteps(line: StraightPath, world: World) -> FloatArray:
     r"""Places ``(N + 1,)`` [m] along the line of an even number N of steps, from 0 to its length.
@@ -110,7 +62,15 @@ def plan_footsteps(line: StraightPath, world: World) -> FloatArray:
         InputError: no steps that a walk could make keep out of the water.
     """
     cells = np.append(np.arange(0.0, line.length_m - 0.5 * CELL_M, CELL_M), line.length_m)
-    dry = np.stack([_find_dry_cells(line, world, cells, 1.0), _find_dry_cells(line, world, cells, -1.0)])
+    # Whether a left or right foot may stand so far along ``(2, C)``: all on land, or all on one stone
+    dry = np.zeros((2, len(cells)), dtype=bool)
+    for foot, side in enumerate((1.0, -1.0)):
+        soles = np.linspace(-FOOT_M, FOOT_M, SOLE_SAMPLES)
+        feet = np.stack([line.at(cells + at, side * aside) for at in soles for aside in (0.0, FOOT_OFFSET_M)], axis=1)
+        dry[foot] = (distance_into_water(World(rivers=world.rivers), feet) == 0.0).all(axis=1)
+        for stone in world.stones:
+            dry[foot] |= np.linalg.norm(feet - np.array(stone.position), axis=-1).max(axis=1) <= stone.radius_m
+    # An even number of steps near that of an unhurried walk; of those that can be made, the most usual
     middle = max(1, round(0.5 * line.length_m / STEP_M))
     tried = [_spread_steps(cells, dry, 2 * n) for n in (middle, middle + 1, middle - 1) if n > 0]
     found = [places for places in tried if places is not None]
@@ -122,23 +82,14 @@ def plan_footsteps(line: StraightPath, world: World) -> FloatArray:
     return min(found, key=lambda places: float(np.square(np.diff(places) - STEP_M).sum()))
 
 
-def _find_dry_cells(line: StraightPath, world: World, cells: FloatArray, side: float) -> BoolArray:
-    """Whether a left (1) or right (-1) foot may stand so far along ``(C,)``: all on land, or all on one stone."""
-    points = [line.at(cells + at, side * aside) for at in SOLE_SAMPLES_M for aside in (0.0, FOOT_OFFSET_M)]
-    places = np.stack(points, axis=1)
-    land = World(rivers=world.rivers)
-    firm = np.array([all(distance_into_water(land, place) == 0.0 for place in foot) for foot in places])
-    for stone in world.stones:
-        firm |= np.linalg.norm(places - np.array(stone.position), axis=-1).max(axis=1) <= stone.radius_m
-    return np.asarray(firm, dtype=np.bool_)
-
-
 def _spread_steps(cells: FloatArray, dry: BoolArray, count: int) -> FloatArray | None:
     """The most even of all ways to make so many steps; left feet have even numbers."""
+    # Price of a step between any two cells
     apart = cells[None, :] - cells[:, None]
     price = np.where(
         (apart >= STEP_RANGE_M[0]) & (apart <= STEP_RANGE_M[1]), np.square(apart - cells[-1] / count), np.inf
     )
+    # Least cost to stand in each cell after each step, and the cell before it
     cost = np.where(np.arange(len(cells)) == 0, 0.0, np.inf)
     before: list[FloatArray] = []
     for step in range(1, count + 1):
@@ -147,6 +98,7 @@ def _spread_steps(cells: FloatArray, dry: BoolArray, count: int) -> FloatArray |
         cost = np.where(dry[step % 2], total.min(axis=0), np.inf)
     if not np.isfinite(cost[-1]):
         return None
+    # Trace the steps back from the end
     at = [len(cells) - 1]
     for row in reversed(before):
         at.append(int(row[at[-1]]))
@@ -179,10 +131,23 @@ def solve_sketch(sketch: Sketch, *, rate_hz: float, limit_s: float | None = None
     from marey.spacetime import optimize_reduced
 
     line = StraightPath.from_sketch(sketch)
-    # Say what this engine cannot do
-    kinds = {event.kind for event in sketch.events}
+    check_sketch(sketch, line)
+    jumps = [event for event in sketch.events if event.kind == "jump"]
+    problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
+    found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
+    # Problems begin at the origin and go along +Z
+    there = np.array([line.start[0], 0.0, line.start[1]])
+    return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
+
+
+def check_sketch(sketch: Sketch, line: StraightPath) -> None:
+    """Say what this engine cannot do.
+
+    Raises:
+        InputError: the sketch asks for something else than a straight walk or one jump over free ground.
+    """
     for kind in ("pick", "place", "stop"):
-        if kind in kinds:
+        if any(event.kind == kind for event in sketch.events):
             raise InputError(f"a {kind} event, and the space-time engine walks or jumps", "Take the graph engine")
     if sketch.key_poses:
         raise InputError("key poses, which the space-time engine takes from problems only", "Use marey optimize")
@@ -193,13 +158,30 @@ def solve_sketch(sketch: Sketch, *, rate_hz: float, limit_s: float | None = None
             f"{line.length_m:.1f} m, and the space-time engine solves at most {MAX_WALK_M:.0f} m at a time",
             "Shorten the sketch, or take another engine",
         )
-    line.check_straight(sketch)
-    line.check_clear(sketch.world)
-    jumps = [event for event in sketch.events if event.kind == "jump"]
-    problem = make_jump_problem(sketch, line, jumps[0]) if jumps else make_walk_problem(sketch, line)
-    found = optimize_reduced(problem, time_limit_s=TIME_LIMIT_S if limit_s is None else limit_s, rate_hz=rate_hz)
-    there = np.array([line.start[0], 0.0, line.start[1]])
-    return transform_motion(found.motion, line.heading_rad, np.zeros(3), there), found
+    # The path and places to pass are on the line, as far as the corridor allows; a root sways by 8 cm
+    allowed = (0.5 * sketch.corridor_m if sketch.path is not None else CLEARANCE_M) - 0.08
+    asked = [event.at for event in sketch.events if event.at is not None]
+    drawn = [] if sketch.path is None else sketch.path.sample(0.1).tolist()
+    x, z = np.array([*asked, *drawn], dtype=np.float64).reshape(-1, 2).T
+    off = float(segment_distance(line.start, line.at(line.length_m), x, z).max(initial=0.0))
+    if off > allowed:
+        raise InputError(
+            f"the path deviates {off:.2f} m from a straight line, but the space-time engine walks straight",
+            "Straighten it, widen the corridor, or take another engine",
+        )
+    # Nothing solid stands near the line
+    x, z = line.at(np.linspace(0.0, line.length_m, max(2, int(line.length_m / 0.05)))).T
+    near = [
+        (f"wall {i + 1}", segment_distance(wall.start, wall.end, x, z) - 0.5 * wall.thickness_m)
+        for i, wall in enumerate(sketch.world.walls)
+    ]
+    for kind, boxes in (("table", sketch.world.tables), ("box", sketch.world.boxes)):
+        for i, box in enumerate(boxes):
+            near.append((f"{kind} {i + 1}", box_distance(box.position, box.size, box.heading_deg, x, z)))
+    for name, away in near:
+        if away.min() < CLEARANCE_M:
+            what = f"{name} is in the way, and the space-time engine goes straight"
+            raise InputError(what, "Move it, or take another engine")
 
 
 def _facing_angle_deg(what: str, given_deg: float | None, line: StraightPath) -> float:
@@ -232,6 +214,7 @@ def make_jump_problem(sketch: Sketch, line: StraightPath, event: Event) -> Space
         )
     _facing_angle_deg("start", sketch.start.heading_deg, line)
     turn = _facing_angle_deg("goal", sketch.goal.heading_deg, line)
+    # The time in the air of a centre of mass that rises by h and falls as far, T = 2 sqrt(2 h / g)
     flight = FLIGHT_S if event.height_m is None else 2.0 * float(np.sqrt(2.0 * event.height_m / 9.81))
     basis = "turn.safetensors" if abs(turn) > MAX_JUMP_TURN_DEG else "jump.safetensors"
     return build_jump_problem(line.length_m, turn, flight_s=round(flight, 3), basis=basis, name=sketch.name)
@@ -245,6 +228,7 @@ def make_walk_problem(sketch: Sketch, line: StraightPath) -> SpacetimeProblem:
     if abs(_facing_angle_deg("goal", sketch.goal.heading_deg, line)) > MAX_FACING_DEG:
         raise InputError("the goal faces away from the path", "The space-time engine ends its walk straight ahead")
     places = plan_footsteps(line, sketch.world)
+    # The time of a step follows from the speed asked for
     steps = np.diff(places)
     step_s = STEP_S
     if sketch.speed_mps is not None:

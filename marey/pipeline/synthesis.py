@@ -12,7 +12,7 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError
 from marey.pipeline.measures import SketchCheck, check_motion
-from marey.pipeline.repair import measure_reaches
+from marey.pipeline.repair import SketchRepair, measure_reaches, repair_motion
 from marey.pipeline.spacetime_engine import solve_sketch
 from marey.world import Sketch
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchResult
     from marey.locomotion import LocomotionModel
     from marey.motion import Motion
-    from marey.pipeline.repair import SketchRepair
 
 
 ENGINES: Final = ("auto", "graph", "locomotion", "spacetime")
@@ -29,12 +28,7 @@ SOLVED: Final = "SOLVED"  # of an engine that proves nothing
 RATE_HZ: Final = 60.0
 MIN_FRAMES: Final = 3  # of a motion whose physics can be checked
 BUDGET_S: Final = 10.0  # [s] of search
-LOCOMOTION_OPTIONS: Final = (
-    "speed_mps",
-    "run",
-    "style",
-    "leg_length_m",
-)  # options that "auto" leaves out for other engines
+LOCOMOTION_OPTIONS: Final = ("speed_mps", "run", "style", "leg_length_m")  # that "auto" leaves out for other engines
 LEVEL_TOLERANCE_M: Final = 0.02  # [m] a stone no higher than this is level ground
 COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no time to search
 
@@ -58,6 +52,12 @@ class SynthesisResult:
         """Whether there is a motion."""
         return self.motion is not None
 
+    @property
+    def way_m(self) -> float:
+        """Way of the root over the ground [m]; 0 without a motion."""
+        ground = np.zeros((1, 2)) if self.motion is None else self.motion.root_positions[:, [0, 2]]
+        return float(np.linalg.norm(np.diff(ground, axis=0), axis=1).sum())
+
     def to_json(self) -> dict[str, Any]:
         """Facts for a report."""
         facts: dict[str, Any] = {
@@ -65,7 +65,7 @@ class SynthesisResult:
         }  # fmt: skip
         if self.motion is not None and self.errors is not None:
             facts |= {"seconds": round(self.motion.duration_s, 3), "frames": self.motion.num_frames}
-            facts |= {"rate_hz": self.motion.rate_hz, "way_m": round(_format_length(self.motion), 3)}
+            facts |= {"rate_hz": self.motion.rate_hz, "way_m": round(self.way_m, 3)}
             facts |= {"off_path_m": round(self.errors.off_path_m, 4), "errors": self.errors.to_json()}
         if self.validity is not None:
             facts["validity"] = {
@@ -75,7 +75,17 @@ class SynthesisResult:
         if self.touched is not None:
             facts["touch_up"] = self.touched.to_json()
         if self.search is not None:
-            facts |= _search_facts(self.search)
+            search = self.search
+            if search.is_solved:
+                # JSON has no infinity
+                proved = round(search.epsilon, 4) if np.isfinite(search.epsilon) else None
+                facts |= {"cost": round(search.cost, 6), "epsilon": proved}
+            history = [
+                {"epsilon": s.epsilon, "cost": round(s.cost, 6), "expansions": s.expansions,
+                 "seconds": round(s.seconds, 4)}
+                for s in search.history
+            ]  # fmt: skip
+            facts |= {"expansions": search.expansions, "search_s": round(search.seconds, 4), "history": history}
         return facts
 
     @property
@@ -83,8 +93,7 @@ class SynthesisResult:
         """The same, for people."""
         if self.motion is None or self.errors is None:
             return f"no motion: {self.status}. {self.advice}"
-        length = _format_length(self.motion)
-        text = f"{self.motion.duration_s:.1f} s of motion over {length:.1f} m ({self.engine}, {self.status})"
+        text = f"{self.motion.duration_s:.1f} s of motion over {self.way_m:.1f} m ({self.engine}, {self.status})"
         if self.errors.reaches_m:
             text += f"; hands within {1000.0 * max(self.errors.reaches_m):.1f} mm of their things"
         if self.errors.off_path_m > 0.0:
@@ -94,20 +103,6 @@ class SynthesisResult:
         if self.touched is not None:
             return f"{text}; {self.touched.sentence}"
         return text if self.validity is None else f"{text}; {self.validity.valid_fraction:.0%} of it valid"
-
-
-def _format_length(motion: Motion) -> float:
-    return float(np.linalg.norm(np.diff(motion.root_positions[:, [0, 2]], axis=0), axis=1).sum())
-
-
-def _search_facts(search: SearchResult) -> dict[str, Any]:
-    history = [
-        {"epsilon": s.epsilon, "cost": round(s.cost, 6), "expansions": s.expansions, "seconds": round(s.seconds, 4)}
-        for s in search.history
-    ]  # fmt: skip
-    proved = round(search.epsilon, 4) if np.isfinite(search.epsilon) else None  # JSON has no infinity
-    found = {"cost": round(search.cost, 6), "epsilon": proved} if search.is_solved else {}
-    return found | {"expansions": search.expansions, "search_s": round(search.seconds, 4), "history": history}
 
 
 def choose_engine(sketch: Sketch, graph: Any = None) -> str:
@@ -158,7 +153,14 @@ def synthesize_sketch(
         raise UnknownNameError("engine", engine, "marey.synthesize", ENGINES)
     if not (np.isfinite(rate_hz) and rate_hz > 0.0):
         raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
-    _check_level(sketch)
+    high = next((stone for stone in sketch.world.stones if abs(stone.height_m) > LEVEL_TOLERANCE_M), None)
+    if high is not None:
+        x, z = high.position
+        raise InputError(
+            f"the stone at ({x:.2f}, {z:.2f}) is {high.height_m:.2f} m over the ground, and engines know level ground",
+            "Set its height_m to 0; `marey optimize` has runs over high stones",
+        )
+    # The engine, and the options that it knows
     chosen = choose_engine(sketch, graph) if engine == "auto" else engine
     if engine == "auto" and chosen != "locomotion":
         options = {name: value for name, value in options.items() if name not in LOCOMOTION_OPTIONS}
@@ -171,16 +173,17 @@ def synthesize_sketch(
         made = _optimise_sketch(sketch, rate_hz, budget_s, options)
     else:
         given = {name: value for name, value in wanted.items() if value is not None}
-        made = _search_graph(sketch, _load_graph(graph), {"budget_s": BUDGET_S} | given, rate_hz, refine=refine)
+        made = _search_graph(sketch, graph, {"budget_s": BUDGET_S} | given, rate_hz, refine=refine)
+    # No motion: the reason and what would help
     motion, reaches, report, touched = made.motion, made.reaches_m, None, None
     if motion is None:
         took = time.perf_counter() - begin
         return SynthesisResult(made.status, made.engine, None, None, None, took, made.advice, made.search)
+    # Red stretches moved; hands are measured again where they are then
     if touch_up and motion.num_frames >= MIN_FRAMES:
-        from marey.pipeline.repair import repair_motion as touch
-
-        touched = touch(motion, sketch)
+        touched = repair_motion(motion, sketch)
         motion, reaches = touched.motion, tuple(measure_reaches(touched.motion, sketch))
+    # Measured on the motion itself, whatever the engine says of it
     motion = replace(motion, name=sketch.name)
     errors = check_motion(motion, sketch, reaches_m=reaches)
     if check and motion.num_frames >= MIN_FRAMES:
@@ -203,21 +206,19 @@ class _EngineOutput:
     search: SearchResult | None = None
 
 
-def _check_level(sketch: Sketch) -> None:
-    high = next((stone for stone in sketch.world.stones if abs(stone.height_m) > LEVEL_TOLERANCE_M), None)
-    if high is not None:
-        x, z = high.position
-        raise InputError(
-            f"the stone at ({x:.2f}, {z:.2f}) is {high.height_m:.2f} m over the ground, and engines know level ground",
-            "Set its height_m to 0; `marey optimize` has runs over high stones",
-        )
-
-
 def _search_graph(
-    sketch: Sketch, graph: MotionGraph, options: dict[str, Any], rate_hz: float, *, refine: bool
-) -> _EngineOutput:
-    from marey.graph import rebuild_for_sketch
+    sketch: Sketch, graph: MotionGraph | str | os.PathLike[str] | None, options: dict[str, Any], rate_hz: float, *,
+    refine: bool,
+) -> _EngineOutput:  # fmt: skip
+    from marey.graph import load_graph, rebuild_for_sketch
 
+    # The shipped graph, a file, or one in memory
+    if graph is None:
+        from marey.samples import demo_graph
+
+        graph = demo_graph()
+    elif isinstance(graph, str | os.PathLike):
+        graph = load_graph(graph)
     # Search; once more if the time went by while kernels were being compiled, which happens once on a machine
     found = graph.search(sketch, **options)
     is_cold = found.stopped == "TIMEOUT" and found.expansions <= COLD_EXPANSIONS
@@ -239,18 +240,6 @@ def _optimise_sketch(sketch: Sketch, rate_hz: float, limit_s: float | None, opti
     return _EngineOutput(SOLVED, "spacetime", replace(motion, contacts=trim_sliding_contacts(motion)))
 
 
-def _load_graph(graph: MotionGraph | str | os.PathLike[str] | None) -> MotionGraph:
-    if graph is None:
-        from marey.samples import demo_graph
-
-        return demo_graph()
-    if isinstance(graph, str | os.PathLike):
-        from marey.graph import load_graph
-
-        return load_graph(graph)
-    return graph
-
-
 def synthesize(sketch: Sketch, engine: str = "auto", **options: Any) -> Motion:
     """The motion that a sketch asks for.
 
@@ -263,9 +252,7 @@ def synthesize(sketch: Sketch, engine: str = "auto", **options: Any) -> Motion:
         InputError: there is no such motion; the message has the reason and what would help.
         UnknownNameError: there is no such engine.
     """
-    synthesized = synthesize_sketch
-
-    result = synthesized(sketch, engine, check=False, **options)
+    result = synthesize_sketch(sketch, engine, check=False, **options)
     if result.motion is None:
         raise InputError(f"no motion for '{sketch.name}': {result.status}", result.advice)
     return result.motion

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -16,13 +17,7 @@ if TYPE_CHECKING:
 
 DEMO_SETTINGS: Final[dict[str, Any]] = {"mirror": True, "density": 100.0, "merge": 1.5, "links": 24}
 """Engine walks are far more alike than captured ones: links to the same gait alone would fill the usual density."""
-MAKERS: Final = (
-    "samples",
-    "locomotion",
-    "blending",
-    "graph",
-    "motion",
-)  # packages whose code decides what the graph is
+MAKERS: Final = ("samples", "locomotion", "blending", "graph", "motion")  # packages whose code decides what it is
 
 
 def demo_graph(
@@ -37,7 +32,7 @@ def demo_graph(
         on_progress: called with how many clips are ready, of how many.
         folder: of the cache; by default ``MAREY_CACHE``, or the one of the system.
     """
-    from marey.graph import build_graph, load_graph
+    from marey.graph import build_graph, load_graph, save_graph
 
     file = demo_graph_file(folder)
     if file.is_file():
@@ -46,35 +41,23 @@ def demo_graph(
         except (MareyError, OSError):
             pass  # damaged: it is built again
     graph = build_graph(demo_clips(), on_progress=on_progress, **DEMO_SETTINGS)
-    _save_to_cache(graph, file)
+    # Write the graph, and forget those that other versions made
+    with contextlib.suppress(MareyError, OSError):  # a home that cannot be written to
+        file.parent.mkdir(parents=True, exist_ok=True)
+        save_graph(graph, file)
+        for old in file.parent.glob("demo-graph-*.safetensors"):
+            if old != file:
+                old.unlink(missing_ok=True)
     return graph
 
 
 def demo_graph_file(folder: str | Path | None = None) -> Path:
     """Where the graph of this version of marey is kept, whether it was made already or not."""
-    return Path(cache_folder() if folder is None else folder) / f"demo-graph-{_hash_makers()}.safetensors"
-
-
-def _hash_makers() -> str:
-    """A name for everything that the graph depends on: the code that makes it and the model it is made with."""
+    # It is named by everything that it depends on: the code that makes it and the model it is made with
     home = Path(__file__).parents[1]
     found = [file for name in MAKERS for file in sorted((home / name).rglob("*.py"))]
     found.append(home / "locomotion" / "data" / "locomotion.safetensors")
     whole = sha256()
     for file in found:
         whole.update(file.name.encode() + sha256(file.read_bytes()).digest())
-    return whole.hexdigest()[:12]
-
-
-def _save_to_cache(graph: MotionGraph, file: Path) -> None:
-    """Write the graph, and forget those that other versions made."""
-    from marey.graph import save_graph
-
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        save_graph(graph, file)
-        for old in file.parent.glob("demo-graph-*.safetensors"):
-            if old != file:
-                old.unlink(missing_ok=True)
-    except (MareyError, OSError):
-        return  # a home that cannot be written to
+    return Path(cache_folder() if folder is None else folder) / f"demo-graph-{whole.hexdigest()[:12]}.safetensors"

@@ -70,6 +70,7 @@ def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, cle
     ankle, pitch, toes = np.zeros((len(times), 3)), np.zeros(len(times)), np.zeros(len(times))
     heel_down, toe_down = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
     for step in steps:
+        # Stance: the toes stay flat while the heel is up
         on = (times >= step.down_s) & (times <= step.up_s)
         part = (times[on] - step.down_s) / (step.up_s - step.down_s)
         ankle[on], pitch[on] = _stance_track(step, part, shape)
@@ -77,6 +78,7 @@ def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, cle
         heel_down[on] = pitch[on] < FLAT_TOL_RAD
         toe_down[on] = pitch[on] > -FLAT_TOL_RAD
     for step, following in pairwise(steps):
+        # Swing: a cubic that keeps position and velocity of the stances on either side
         off = (times > step.up_s) & (times < following.down_s)
         part = (times[off] - step.up_s) / (following.down_s - step.up_s)
         duration = following.down_s - step.up_s
@@ -138,63 +140,67 @@ class BodyTargets:
     elbow: dict[str, FloatArray]  # (F,) flexion
 
 
-def pose_body(skeleton: Skeleton, rate_hz: float, wish: BodyTargets, *, name: str) -> Motion:
+def pose_body(skeleton: Skeleton, rate_hz: float, targets: BodyTargets, *, name: str) -> Motion:
     """Pose the canonical human so that feet and centre of mass meet their targets.
 
     Where a leg is too short, the whole clip is lowered until it reaches; a constant shift needs no force.
     """
-    motion, missing_m = _match_centre_of_mass(skeleton, rate_hz, wish, name)
-    while missing_m > REACH_TOL_M and wish.com[0, 1] > 0.0:
-        wish = replace(wish, com=wish.com - np.array([0.0, LOWERING_M, 0.0]))
-        motion, missing_m = _match_centre_of_mass(skeleton, rate_hz, wish, name)
-    tracks = {f"{side}_heel": foot.heel_down for side, foot in wish.feet.items()}
-    tracks |= {f"{side}_toe": foot.toe_down for side, foot in wish.feet.items()}
+    motion, missing_m = _match_centre_of_mass(skeleton, rate_hz, targets, name)
+    while missing_m > REACH_TOL_M and targets.com[0, 1] > 0.0:
+        targets = replace(targets, com=targets.com - np.array([0.0, LOWERING_M, 0.0]))
+        motion, missing_m = _match_centre_of_mass(skeleton, rate_hz, targets, name)
+    # Contacts as planned; hands touch nothing
+    tracks = {f"{side}_heel": foot.heel_down for side, foot in targets.feet.items()}
+    tracks |= {f"{side}_toe": foot.toe_down for side, foot in targets.feet.items()}
     names = ("left_heel", "left_toe", "right_heel", "right_toe", "left_hand", "right_hand")
-    hands = np.zeros(len(wish.com), dtype=bool)
+    hands = np.zeros(len(targets.com), dtype=bool)
     return replace(motion, contacts=Contacts(names, np.stack([tracks.get(name, hands) for name in names], axis=1)))
 
 
-def _match_centre_of_mass(skeleton: Skeleton, rate_hz: float, wish: BodyTargets, name: str) -> tuple[Motion, float]:
+def _match_centre_of_mass(skeleton: Skeleton, rate_hz: float, targets: BodyTargets, name: str) -> tuple[Motion, float]:
     """Shift the root until the centre of mass meets its target."""
-    root = wish.com + np.array([0.0, 0.02, 0.0])
-    motion, missing_m = _pose_with_root(skeleton, rate_hz, wish, root, name)
+    root = targets.com + np.array([0.0, 0.02, 0.0])
+    motion, missing_m = _pose_with_root(skeleton, rate_hz, targets, root, name)
     for _ in range(COM_PASSES):
-        root = root + wish.com - centre_of_mass(motion)
-        motion, missing_m = _pose_with_root(skeleton, rate_hz, wish, root, name)
+        root = root + targets.com - centre_of_mass(motion)
+        motion, missing_m = _pose_with_root(skeleton, rate_hz, targets, root, name)
     return motion, missing_m
 
 
 def _pose_with_root(
-    skeleton: Skeleton, rate_hz: float, wish: BodyTargets, root: FloatArray, name: str
+    skeleton: Skeleton, rate_hz: float, targets: BodyTargets, root: FloatArray, name: str
 ) -> tuple[Motion, float]:
     """The body with its root at ``root``, and by how much a planted ankle misses its place at worst [m]."""
     frames = len(root)
     local = np.tile(SO3.identity(skeleton.num_joints).wxyz, (frames, 1, 1))
     pelvis = (
-        _rotation_about(Y_AXIS, wish.pelvis_yaw)
-        @ _rotation_about(Z_AXIS, wish.pelvis_roll)
-        @ _rotation_about(X_AXIS, 0.3 * wish.lean)
+        _rotation_about(Y_AXIS, targets.pelvis_yaw)
+        @ _rotation_about(Z_AXIS, targets.pelvis_roll)
+        @ _rotation_about(X_AXIS, 0.3 * targets.lean)
     )
     local[:, 0] = pelvis.wxyz
     # Undo the pelvis's roll and twice its yaw over three joints, so that shoulders counter the hips
     third = 1.0 / 3.0
     for joint in ("spine1", "spine2", "spine3"):
-        turn = _rotation_about(Y_AXIS, -2.0 * third * wish.pelvis_yaw) @ _rotation_about(
-            Z_AXIS, -third * wish.pelvis_roll
+        turn = _rotation_about(Y_AXIS, -2.0 * third * targets.pelvis_yaw) @ _rotation_about(
+            Z_AXIS, -third * targets.pelvis_roll
         )
-        local[:, skeleton.index(joint)] = (turn @ _rotation_about(X_AXIS, 0.7 * third * wish.lean)).wxyz
+        local[:, skeleton.index(joint)] = (turn @ _rotation_about(X_AXIS, 0.7 * third * targets.lean)).wxyz
+    # The head looks ahead
     for joint in ("neck", "head"):
-        back = _rotation_about(X_AXIS, -0.45 * wish.lean) @ _rotation_about(Y_AXIS, 0.5 * wish.pelvis_yaw)
+        back = _rotation_about(X_AXIS, -0.45 * targets.lean) @ _rotation_about(Y_AXIS, 0.5 * targets.pelvis_yaw)
         local[:, skeleton.index(joint)] = back.wxyz
-    for side, foot in wish.feet.items():
+    # Arms as asked for; knees bent a little, which defines the plane of the leg solver
+    for side, foot in targets.feet.items():
         sign = 1.0 if side == "left" else -1.0
-        hang = SO3.from_axis_angle(Z_AXIS, -sign * (0.5 * np.pi - wish.arm_out_rad))
-        local[:, skeleton.index(f"{side}_shoulder")] = (_rotation_about(X_AXIS, -wish.arm_flexion[side]) @ hang).wxyz
-        local[:, skeleton.index(f"{side}_elbow")] = _rotation_about(Y_AXIS, -sign * wish.elbow[side]).wxyz
+        hang = SO3.from_axis_angle(Z_AXIS, -sign * (0.5 * np.pi - targets.arm_out_rad))
+        local[:, skeleton.index(f"{side}_shoulder")] = (_rotation_about(X_AXIS, -targets.arm_flexion[side]) @ hang).wxyz
+        local[:, skeleton.index(f"{side}_elbow")] = _rotation_about(Y_AXIS, -sign * targets.elbow[side]).wxyz
         local[:, skeleton.index(f"{side}_knee")] = SO3.exp(KNEE_HINT_RAD * X_AXIS).wxyz
         local[:, skeleton.index(f"{side}_foot")] = _rotation_about(X_AXIS, foot.toe_pitch - foot.pitch).wxyz
+    # Legs by two-bone kinematics
     motion, missing_m = Motion(skeleton, rate_hz, root, SO3(local), name=name), 0.0
-    for side, foot in wish.feet.items():
+    for side, foot in targets.feet.items():
         solved = solve_two_bone(motion, f"{side}_leg", foot.ankle, end_rotations=_rotation_about(X_AXIS, foot.pitch))
         planted = foot.heel_down | foot.toe_down
         motion, missing_m = solved.motion, max(missing_m, float(solved.position_error_m[planted].max()))

@@ -42,11 +42,14 @@ def walk(speed_mps: float = 1.3, *, seconds: float = 4.0, stature_m: float = 1.7
     roll = StanceRoll(strike_rad=-0.32 * pace, leave_rad=0.55 + 0.4 * pace)
     feet = _plan_feet(skeleton, times, stride_s, 0.62, speed_mps, roll, clearance_m=0.03, half_width=0.6, behind_m=0.10)
     phase = 2.0 * np.pi * times / stride_s
+    # The centre of mass bobs twice a cycle, lowest in double support, and sways once
     bob = -0.5 * (0.018 * pace * leg) * np.cos(2.0 * phase - 0.9)
     sway = 0.022 * leg * np.sin(phase - 0.4)
     com = np.stack([sway, _standing_com(skeleton) - (0.016 + 0.022 * pace) * leg + bob, speed_mps * times], axis=1)
-    wish = _plan_arm_swing(com, feet, phase, arm=0.36 * pace, elbow=(0.25, 0.2), yaw=-0.09 * pace, roll=0.06, lean=0.05)
-    return pose_body(skeleton, rate_hz, wish, name="walk")
+    targets = _plan_arm_swing(
+        com, feet, phase, arm=0.36 * pace, elbow=(0.25, 0.2), yaw=-0.09 * pace, roll=0.06, lean=0.05
+    )
+    return pose_body(skeleton, rate_hz, targets, name="walk")
 
 
 @lru_cache(maxsize=32)  # a Motion cannot be changed, so callers may share it
@@ -74,10 +77,17 @@ def run(speed_mps: float = 3.0, *, seconds: float = 3.0, stature_m: float = 1.75
     phase = 2.0 * np.pi * times / stride_s
     stance_s, step_s = duty * stride_s, 0.5 * stride_s
     com = np.zeros((len(times), 3))
-    com[:, 1] = _standing_com(skeleton) - 0.02 * leg + _bounce(times % step_s, stance_s, step_s)
+    # Height over one step: the law above in stance, a parabola in flight
+    t, w = times % step_s, np.pi / stance_s
+    lift = np.pi * GRAVITY * step_s / (2.0 * stance_s)
+    start = -0.5 * GRAVITY * (step_s - stance_s)  # falling speed at landing
+    stance = start * t - 0.5 * GRAVITY * t**2 + lift / w * t - lift / w**2 * np.sin(w * t)
+    s = t - stance_s
+    bounce = np.where(t < stance_s, stance, -start * s - 0.5 * GRAVITY * s**2)
+    com[:, 1] = _standing_com(skeleton) - 0.02 * leg + bounce
     com[:, 2] = speed_mps * times
-    wish = _plan_arm_swing(com, feet, phase, arm=0.7, elbow=(1.5, 0.25), yaw=-0.16, roll=0.05, lean=0.14)
-    return pose_body(skeleton, rate_hz, wish, name="run")
+    targets = _plan_arm_swing(com, feet, phase, arm=0.7, elbow=(1.5, 0.25), yaw=-0.16, roll=0.05, lean=0.14)
+    return pose_body(skeleton, rate_hz, targets, name="run")
 
 
 @lru_cache(maxsize=32)  # a Motion cannot be changed, so callers may share it
@@ -125,8 +135,8 @@ def jump(length_m: float = 1.2, *, stature_m: float = 1.75, rate_hz: float = RAT
     lean = _interpolate_monotone(times, knots, [0.0, 0.0, 0.75, 0.12, 0.45, 0.7, 0.0, 0.0])
     still = np.zeros_like(times)
     both = {"left": arm, "right": arm}
-    wish = BodyTargets(com, feet, still, still, lean, both, 0.16, {"left": bend, "right": bend})
-    return pose_body(skeleton, rate_hz, wish, name="jump")
+    targets = BodyTargets(com, feet, still, still, lean, both, 0.16, {"left": bend, "right": bend})
+    return pose_body(skeleton, rate_hz, targets, name="jump")
 
 
 def _plan_feet(
@@ -176,17 +186,6 @@ def _plan_arm_swing(
     tilt = -roll * np.sin(phase)
     flexion = {"left": left, "right": right}
     return BodyTargets(com, feet, -yaw * np.cos(phase), tilt, np.full_like(phase, lean), flexion, 0.14, elbows)
-
-
-def _bounce(t: FloatArray, stance_s: float, step_s: float) -> FloatArray:
-    """Height over one step of a run, zero on average over stance and flight ends; see :func:`run`."""
-    lift = np.pi * GRAVITY * step_s / (2.0 * stance_s)
-    start = -0.5 * GRAVITY * (step_s - stance_s)  # falling speed at landing
-    w = np.pi / stance_s
-    stance = start * t - 0.5 * GRAVITY * t**2 + lift / w * t - lift / w**2 * np.sin(w * t)
-    s = t - stance_s
-    flight = -start * s - 0.5 * GRAVITY * s**2
-    return np.where(t < stance_s, stance, flight)
 
 
 def _quintics(times: FloatArray, knots: FloatArray, keys: list[tuple[float, float, float]]) -> FloatArray:

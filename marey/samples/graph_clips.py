@@ -72,11 +72,13 @@ def _walks(model: LocomotionModel) -> list[Motion]:
     found += [_perform_timeline(model, f"steps-{v}", _build_timeline(v, 0.1)) for v in SHORT_MPS]
     swell = (Action(0.3, speed) for speed in SWELL_MPS)
     found.append(_perform_timeline(model, "swell", _build_timeline(1.1, 0.3, *swell, ramp_s=1.8)))
+    # Into a bend and out of it again
     for speed, turn in BENDS:
         bend = (Action(BEND_S, speed, turn_rate=turn), Action(BEND_S, speed))
         found.append(
             _perform_timeline(model, f"bend-{speed}-{turn}", _build_timeline(speed, 0.6, *bend, ramp_s=BEND_RAMP_S))
         )
+    # From one bend straight into the other
     for speed, turns in WEAVES:
         weave = (Action(0.7, speed, turn_rate=turn) for turn in turns)
         found.append(
@@ -123,6 +125,7 @@ def _build_timeline(
     """From a stand to a gait, what comes then, and back to a stand."""
     from marey.locomotion import Action, JumpAction, Transition
 
+    # A faster gait takes longer to come to
     ramp = Transition(0.5 + 0.5 * speed)
     parts: list[Element] = [Action(STAND_S, 0.0), ramp, Action(seconds, speed, run=run)]
     for one in then:

@@ -16,6 +16,7 @@ from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, centre_of_mass
+from marey.numerics import smootherstep
 from marey.skeleton import Pose, contact_points
 
 SIDES: Final = ("left", "right")
@@ -74,15 +75,16 @@ def pick_up(
     first = int(enough[0]) if len(enough) else TRIES - 1
     rise = spare[first] - spare[first - 1] if first else 1.0
     share = float(shares[first] - (spare[first] / rise / (TRIES - 1) if first and spare[first] > 0.0 else 0.0))
+    # Down, hold, up: a deeper bend takes longer
     half_s = BEND_S[0] + BEND_S[1] * share
     times = np.arange(round((2.0 * (still_s + half_s) + HOLD_S) * rate_hz) + 1) / rate_hz
-    near = _ease((np.minimum(times, times[-1] - times) - still_s) / half_s)
+    near = smootherstep((np.minimum(times, times[-1] - times) - still_s) / half_s)
     body = _bend_body(stand, near * share, near * twist, rate_hz)
     # Lead the palm from where it hangs to the thing and back; also by how much it misses the thing [m]
     wrist = body.skeleton.index(f"{hand}_wrist")
     hangs = _palm(body, hand)
     way = hangs + near[:, None] ** HAND_LATER * (goal - hangs)
-    way = way + _ease(near / SOON)[:, None] * (_shorten_path(body, hand, way) - way)
+    way = way + smootherstep(near / SOON)[:, None] * (_shorten_path(body, hand, way) - way)
     motion = body
     for _ in range(HAND_PASSES):
         target = way - (_palm(motion, hand) - motion.joint_positions()[:, wrist])
@@ -91,22 +93,18 @@ def pick_up(
     if missed_m > 1e-3:
         raise InputError(f"the thing at {goal.round(2).tolist()} is out of reach", "Stand nearer to it")
     name = f"pick-{hand}-{goal[1]:.2f}-{goal[2]:.2f}-{abs(goal[0]):.2f}"
+    # Both feet touch all the time, the hand while it is at the thing
     touch = near >= 1.0
     feet = np.ones((len(touch), 4), dtype=bool)
     hands = np.stack([touch & (hand == side) for side in SIDES], axis=1)
     return replace(motion, contacts=Contacts(CONTACTS, np.concatenate([feet, hands], axis=1)), name=name)
 
 
-def _ease(part: FloatArray) -> FloatArray:
-    """0 before, 1 after, with the least jerk between."""
-    u = np.clip(part, 0.0, 1.0)
-    return u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
-
-
 def _bend_body(stand: Pose, share: FloatArray, twist: FloatArray, rate_hz: float) -> Motion:
     """The body bent by shares ``(F,)``: trunk, neck and arms first, then the pelvis for balance, then the legs."""
     skeleton, frames = stand.skeleton, len(share)
     local = np.tile(stand.rotations.wxyz, (frames, 1, 1))
+    # The trunk leans and twists, the head looks up, the arms hang
     lean = LEAN_RAD * share
     _rotate_joint(local, skeleton.index("pelvis"), X_AXIS, HIP_SHARE * lean)
     for name in ("spine1", "spine2", "spine3"):
@@ -119,6 +117,7 @@ def _bend_body(stand: Pose, share: FloatArray, twist: FloatArray, rate_hz: float
         flexed = ELBOW * lean if side == "right" else -ELBOW * lean
         _rotate_joint(local, skeleton.index(f"{side}_elbow"), Y_AXIS, flexed)
     sunk = stand.root_position - np.outer(SINK * stand.root_position[1] * share**LATER, Y_AXIS)
+    # The root moves until the centre of mass is over the feet as in the stand
     wished = centre_of_mass(Motion(skeleton, 1.0, stand.root_position[None], stand.rotations[None]))[0]
     motion = Motion(skeleton, rate_hz, sunk, SO3(local))
     for _ in range(BALANCE_PASSES):
@@ -143,11 +142,6 @@ def _hold_feet(motion: Motion, stand: Pose) -> Motion:
     return motion
 
 
-def _palm_offset(body: Motion, hand: str) -> FloatArray:
-    points = contact_points(body.skeleton)
-    return points.offsets[points.index(f"{hand}_hand")]
-
-
 def _palm(body: Motion, hand: str) -> FloatArray:
     """Where the palm is ``(F, 3)`` [m]."""
     points = contact_points(body.skeleton)
@@ -168,4 +162,6 @@ def _shorten_path(body: Motion, hand: str, way: FloatArray) -> FloatArray:
 def _arm_length(body: Motion, hand: str) -> float:
     """From the shoulder to the palm of a straight arm [m]."""
     bones = body.skeleton.offsets[[body.skeleton.index(f"{hand}_{part}") for part in ("elbow", "wrist")]]
-    return float(np.linalg.norm(bones, axis=1).sum() + np.linalg.norm(_palm_offset(body, hand)))
+    points = contact_points(body.skeleton)
+    palm = points.offsets[points.index(f"{hand}_hand")]
+    return float(np.linalg.norm(bones, axis=1).sum() + np.linalg.norm(palm))

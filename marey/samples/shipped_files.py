@@ -55,12 +55,26 @@ def _deepmimic_clips() -> dict[str, Path]:
 
 
 TURNED_DEG: Final = 30.0  # jumps that turn more are made of hops that turn
-FOLDER: Final = Path(__file__).parent / "problems"
+HOME: Final = Path(__file__).parent
+FOLDERS: Final = {"problem": "problems", "script": "scripts", "sketch": "sketches"}
+
+
+def _shipped_files(kind: str) -> dict[str, Path]:
+    """Files of one kind by name, in order."""
+    files = [file for file in (HOME / FOLDERS[kind]).iterdir() if file.suffix in (".toml", ".xml")]
+    return {file.stem: file for file in sorted(files, key=lambda file: file.stem)}
+
+
+def _find_shipped(kind: str, name: str) -> Path:
+    files = _shipped_files(kind)
+    if name not in files:
+        raise UnknownNameError(kind, name, "marey.samples", tuple(files))
+    return files[name]
 
 
 def problem_names() -> tuple[str, ...]:
     """Names of the shipped problems, in order."""
-    return tuple(sorted(file.stem for file in FOLDER.glob("*.toml")))
+    return tuple(_shipped_files("problem"))
 
 
 def problem_file(name: str) -> Path:
@@ -69,10 +83,27 @@ def problem_file(name: str) -> Path:
     Raises:
         UnknownNameError: no such problem; the nearest names are in the message.
     """
-    file = FOLDER / f"{name}.toml"
-    if name not in problem_names():
-        raise UnknownNameError("problem", name, "marey.samples", problem_names())
-    return file
+    return _find_shipped("problem", name)
+
+
+def script_names() -> tuple[str, ...]:
+    """Names of the shipped scripts, in order."""
+    return tuple(_shipped_files("script"))
+
+
+def script_file(name: str) -> Path:
+    """File of a shipped script; see :func:`problem_file`."""
+    return _find_shipped("script", name)
+
+
+def sketch_names() -> tuple[str, ...]:
+    """Names of the shipped sketches, in order."""
+    return tuple(_shipped_files("sketch"))
+
+
+def sketch_file(name: str) -> Path:
+    """File of a shipped sketch; see :func:`problem_file`."""
+    return _find_shipped("sketch", name)
 
 
 def jump_problem(*, length_m: float = 1.0, rise_m: float = 0.25, turn_deg: float = 0.0) -> SpacetimeProblem:
@@ -93,42 +124,3 @@ def jump_problem(*, length_m: float = 1.0, rise_m: float = 0.25, turn_deg: float
     basis = "turn" if abs(turn_deg) > TURNED_DEG else "jump"
     flight_s = round(2.0 * float(np.sqrt(2.0 * rise_m / GRAVITY)), 3)
     return jump_of(length_m, turn_deg, flight_s=flight_s, basis=basis)
-
-
-SCRIPTS: Final = Path(__file__).parent / "scripts"
-
-
-def script_names() -> tuple[str, ...]:
-    """Names of the shipped scripts, in order."""
-    return tuple(sorted(file.stem for file in SCRIPTS.iterdir() if file.suffix in (".toml", ".xml")))
-
-
-def script_file(name: str) -> Path:
-    """File of a shipped script.
-
-    Raises:
-        UnknownNameError: no such script; the nearest names are in the message.
-    """
-    for suffix in (".toml", ".xml"):
-        if name in script_names() and (file := SCRIPTS / f"{name}{suffix}").is_file():
-            return file
-    raise UnknownNameError("script", name, "marey.samples", script_names())
-
-
-SKETCHES: Final = Path(__file__).parent / "sketches"
-
-
-def sketch_names() -> tuple[str, ...]:
-    """Names of the shipped sketches, in order."""
-    return tuple(sorted(file.stem for file in SKETCHES.glob("*.toml")))
-
-
-def sketch_file(name: str) -> Path:
-    """File of a shipped sketch.
-
-    Raises:
-        UnknownNameError: no such sketch; the nearest names are in the message.
-    """
-    if name not in sketch_names():
-        raise UnknownNameError("sketch", name, "marey.samples", sketch_names())
-    return SKETCHES / f"{name}.toml"

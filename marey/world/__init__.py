@@ -12,7 +12,7 @@ from marey.world.sketch import (
     save_sketch,
     sketch_to_toml,
 )
-from marey.world.things import Bar, Box, River, Stone, Table, Thing, Wall, World
+from marey.world.things import Bar, Box, River, Stone, Table, Thing, Wall, World, box_distance, segment_distance
 
 __all__ = [
     "Bar",
@@ -28,9 +28,11 @@ __all__ = [
     "Thing",
     "Wall",
     "World",
+    "box_distance",
     "load_sketch",
     "parse_sketch",
     "save_sketch",
+    "segment_distance",
     "sketch_to_toml",
 ]
 

@@ -33,6 +33,7 @@ class Path:
             raise InputError("two neighbouring path points are the same", "Remove one of them")
         if self.kind not in ("polyline", "spline"):
             raise InputError(f"path kind '{self.kind}'", "It is 'polyline' or 'spline'")
+        # Arc lengths are those of the samples
         samples = _catmull_rom(points) if self.kind == "spline" else points
         steps = np.linalg.norm(np.diff(samples, axis=0), axis=1)
         object.__setattr__(self, "points", points)
@@ -60,6 +61,7 @@ class Path:
     def nearest(self, point: ArrayLike) -> tuple[float, float]:
         """Arc length [m] of the point of the path nearest to ``point`` (x, z), and its distance [m]."""
         p = np.asarray(point, dtype=np.float64)
+        # Foot of the perpendicular on every segment, held at its ends
         a, d = self._samples[:-1], np.diff(self._samples, axis=0)
         u = np.clip(np.einsum("ij,ij->i", p - a, d) / np.einsum("ij,ij->i", d, d), 0.0, 1.0)
         gaps = np.linalg.norm(p - (a + u[:, None] * d), axis=1)
@@ -79,6 +81,8 @@ class Path:
 
 
 def _catmull_rom(points: FloatArray) -> FloatArray:
+    """Samples ``(S, 2)`` of the centripetal curve through way-points."""
+    # One point beyond each end, mirrored; centripetal knots are square roots of distances apart
     first, last = 2.0 * points[0] - points[1], 2.0 * points[-1] - points[-2]
     p = np.concatenate([first[None], points, last[None]])
     knots = np.concatenate([[0.0], np.cumsum(np.sqrt(np.linalg.norm(np.diff(p, axis=0), axis=1)))])
@@ -93,5 +97,6 @@ def _evaluate_span(p: FloatArray, t: FloatArray) -> FloatArray:
     def mix(a: FloatArray, b: FloatArray, low: float, high: float) -> FloatArray:
         return (high - u) / (high - low) * a + (u - low) / (high - low) * b
 
+    # Three lines, two parabolas, one cubic
     a1, a2, a3 = (mix(p[i], p[i + 1], t[i], t[i + 1]) for i in range(3))
     return mix(mix(a1, a2, t[0], t[2]), mix(a2, a3, t[1], t[3]), t[1], t[2])

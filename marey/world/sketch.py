@@ -93,6 +93,7 @@ class Sketch:
     name: str = "sketch"
 
     def __post_init__(self) -> None:
+        # Events name objects of the world
         for event in self.events:
             if event.object is not None:
                 self.world.object(event.object)
@@ -154,6 +155,7 @@ def parse_sketch(text: str, *, file: str = "<sketch>") -> Sketch:
 
 def _read_world(data: dict[str, Any], events: tuple[Event, ...], place: TomlLocation) -> World:
     things = {many: read_records(data, one, kind, place) for one, (many, kind) in _THINGS.items()}
+    # Names of objects are unique, and events name one of them
     names = [thing.name for thing in things["objects"]]
     for number, name in enumerate(names):
         if name in names[:number]:
@@ -171,9 +173,10 @@ def _read_path(data: dict[str, Any], place: TomlLocation) -> dict[str, Any]:
     here = place.at("path")
     table = as_table(data["path"], here)
     check_keys(table, ("points", "kind", "corridor_m", "speed_mps"), here)
+    # Width and speed may stand without points: the engine then finds its own way
     numbers = {k: as_number(table[k], k, here) for k in ("corridor_m", "speed_mps") if k in table}
     if "points" not in table and "kind" not in table:
-        return dict(numbers)  # the engine finds its own way
+        return dict(numbers)
     points = table.get("points")
     if not isinstance(points, list) or not points or len(cast(list[Any], points)) > MAX_POINTS:
         here.fail("the path has no list of points", f"Write points = [[x, z], ...], at most {MAX_POINTS}", "points")
@@ -199,6 +202,7 @@ def sketch_to_toml(sketch: Sketch) -> str:
     if sketch.path is not None:
         points = ", ".join(format_toml_value(tuple(float(c) for c in p)) for p in sketch.path.points)
         rows += [f"points = [{points}]", f"kind = {format_toml_value(sketch.path.kind)}"]
+    # Lists of tables: events, key poses and all that stands in the world
     things = [(one, getattr(sketch.world, many)) for one, (many, _) in _THINGS.items()]
     for one, items in [("event", sketch.events), ("key_pose", sketch.key_poses), *things]:
         for item in items:

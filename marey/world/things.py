@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from marey.base import InputError, UnknownNameError
+import numpy as np
+
+from marey.base import FloatArray, InputError, UnknownNameError
 
 Point2 = tuple[float, float]  # (x, z) [m] on the ground
 Point3 = tuple[float, float, float]  # (x, y, z) [m]
@@ -103,3 +106,24 @@ class World:
             if thing.name == name:
                 return thing
         raise UnknownNameError("object", name, "this world", [thing.name for thing in self.objects])
+
+
+def segment_distance(start: Sequence[float], end: Sequence[float], X: FloatArray, Z: FloatArray) -> FloatArray:
+    """Distance [m] of places to a segment."""
+    # Foot of the perpendicular, held at the ends
+    ux, uz = end[0] - start[0], end[1] - start[1]
+    square = max(ux * ux + uz * uz, 1e-12)
+    t = np.clip(((X - start[0]) * ux + (Z - start[1]) * uz) / square, 0.0, 1.0)
+    return np.hypot(X - start[0] - t * ux, Z - start[1] - t * uz)
+
+
+def box_distance(
+    centre: Sequence[float], size: Sequence[float], heading_deg: float, X: FloatArray, Z: FloatArray
+) -> FloatArray:
+    """Distance [m] of places to a turned rectangle, negative inside."""
+    # In the frame of the rectangle, beyond its sides
+    a = np.deg2rad(heading_deg)
+    dx, dz = X - centre[0], Z - centre[1]
+    u, v = np.cos(a) * dx - np.sin(a) * dz, np.sin(a) * dx + np.cos(a) * dz
+    ou, ov = np.abs(u) - 0.5 * size[0], np.abs(v) - 0.5 * size[1]
+    return np.hypot(np.maximum(ou, 0.0), np.maximum(ov, 0.0)) + np.minimum(np.maximum(ou, ov), 0.0)

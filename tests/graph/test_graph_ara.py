@@ -9,17 +9,16 @@ from marey.graph.algorithms import pop_heap, push_heap, shortest_costs_to
 from marey.graph.arrays import (
     DONE,
     EMPTY,
-    EXPANSIONS,
     FULL,
     PICK,
-    STATES,
-    VIOLATIONS,
-    ConstraintArrays,
     GridArrays,
     HeuristicTerms,
     SearchGraph,
+    SearchSpace,
+    SketchConstraint,
     allocate_memory,
     clear_memory,
+    pack_constraints,
 )
 from marey.graph.search.ara import add_start, expand_states, least_open_cost, reopen_states
 from marey.graph.search.heuristics import compute_potentials, least_cycle_rate
@@ -27,10 +26,7 @@ from marey.graph.search.heuristics import compute_potentials, least_cycle_rate
 EPSILONS = (10.0, 5.0, 3.0, 2.0, 1.5, 1.2, 1.0)
 ALL = np.ones((2, 2), dtype=bool)
 OPEN_GROUND = GridArrays(np.array([-5.0, -5.0]), 5.0, np.zeros((1, 2, 2)), ALL, ALL)
-AT_ORIGIN = ConstraintArrays(
-    np.array([PICK]), np.zeros((1, 3)), np.array([np.nan]), np.array([0.1]), np.array([3]), np.zeros(1), np.zeros(1),
-    np.array([False]),
-).rows()  # fmt: skip
+AT_ORIGIN = pack_constraints([SketchConstraint(PICK, (0.0, 0.0, 0.0), 0.1, hands=3)])
 
 
 class RandomGraph:
@@ -53,22 +49,23 @@ class RandomGraph:
         self.roads = SearchGraph(
             self.first, np.arange(edges), np.diff(self.first), self.target, self.cost, np.zeros((edges, 3)),
             np.zeros((edges, 2, 2)), np.zeros((edges, 2)), event, np.zeros((count, 3)), np.zeros((count, 3)),
-            np.full((count, 2, 2), np.nan), np.zeros(count, dtype=bool),
+            np.full((count, 2, 2), np.nan), np.zeros(count, dtype=bool), self.apart,
         )  # fmt: skip
 
     def run(self, memory, epsilon: float, upper: float = np.inf, budget: int = 1_000_000) -> int:
-        return expand_states(
-            self.roads, OPEN_GROUND, AT_ORIGIN, self.terms, memory, upper, epsilon, False, self.apart, budget
-        )  # fmt: skip
+        return expand_states(self.space(memory), upper, epsilon, False, budget)
+
+    def space(self, memory) -> SearchSpace:
+        return SearchSpace(self.roads, OPEN_GROUND, AT_ORIGIN, self.terms, memory)
 
     def memory(self, epsilon: float, capacity: int = 4096):
         memory = allocate_memory(capacity)
-        assert add_start(self.roads, OPEN_GROUND, self.terms, memory, 0, 0, np.zeros(3), epsilon, 1)
+        assert add_start(self.space(memory), 0, np.zeros(3), epsilon)
         return memory
 
 
 def least(memory) -> float:
-    return max(least_open_cost(memory.whole, memory.real, memory.num_states), 1e-300)
+    return max(least_open_cost(memory.states, memory.num_states), 1e-300)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -88,7 +85,7 @@ def test_safonova_a4_every_solution_keeps_its_bound_and_the_last_is_the_best(see
             assert cost <= before + 1e-12
             before = cost
         assert before == pytest.approx(graph.best, abs=1e-9)
-        assert memory.counts[VIOLATIONS] == 0
+        assert memory.counts[0].violations == 0
 
 
 def test_safonova_a5_no_state_is_expanded_twice_for_one_epsilon():
@@ -98,14 +95,14 @@ def test_safonova_a5_no_state_is_expanded_twice_for_one_epsilon():
         graph = RandomGraph(rng, 200)
         memory = graph.memory(EPSILONS[0])
         for number, epsilon in enumerate(EPSILONS):
-            before = int(memory.counts[EXPANSIONS])
+            before = int(memory.counts[0].expansions)
             if number:
                 reopen_states(memory, epsilon)
             graph.run(memory, epsilon)
-            assert memory.counts[EXPANSIONS] - before <= memory.counts[STATES]
+            assert memory.counts[0].expansions - before <= memory.num_states
         single = graph.memory(1.0)
         graph.run(single, 1.0)
-        ratios.append(memory.counts[EXPANSIONS] / single.counts[EXPANSIONS])
+        ratios.append(memory.counts[0].expansions / single.counts[0].expansions)
     assert np.median(ratios) <= 3.0
 
 
@@ -115,7 +112,7 @@ def test_an_estimate_that_is_no_bound_is_counted():
     graph.terms.base[0, 0, ::3] *= 5.0
     memory = graph.memory(1.0)
     graph.run(memory, 1.0)
-    assert memory.counts[VIOLATIONS] > 0
+    assert memory.counts[0].violations > 0
 
 
 def test_a_search_in_pieces_finds_what_one_in_one_piece_finds():

@@ -7,9 +7,10 @@ import signal
 
 import numpy as np
 import pytest
+from oracles.graph_parts import graph_bytes
 
 from marey.base import InputError, UnknownNameError
-from marey.graph import build_graph, graph_bytes
+from marey.graph import build_graph
 from marey.graph.construction.jobs import BuildCancelledError, hash_task, pack_clip, run_clip_tasks, unpack_clip
 from marey.graph.database.clips import gather_database, make_clip_tasks, project_principal
 from marey.graph.database.settings import GraphSettings

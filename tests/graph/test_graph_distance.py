@@ -10,9 +10,9 @@ from marey.base import InputError
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import PointClouds, squared_distances
-from marey.graph.search.ground import GRID_STEPS, GroundGrid, box_distance, grid_distances, segment_distance
+from marey.graph.search.ground import GRID_STEPS, GroundGrid, grid_distances
 from marey.lie import SO3
-from marey.world import GroundPose, Sketch, Wall, World
+from marey.world import GroundPose, Sketch, Wall, World, box_distance, segment_distance
 
 UP = np.array([0.0, 1.0, 0.0])
 

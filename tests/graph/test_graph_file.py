@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.graph_parts import graph_bytes
 
 from marey.base import FormatError, InputError, MissingFileError, TensorFormat
-from marey.graph import graph_bytes, load_graph, save_graph
+from marey.graph import load_graph, save_graph
 from marey.graph.construction.file import GRAPH_FILE, _pack_graph, check_graph, hash_arrays
 
 pytestmark = pytest.mark.mocap

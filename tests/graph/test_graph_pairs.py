@@ -32,7 +32,8 @@ def pairs(picking):
     source = np.repeat(np.arange(picking.num_states), np.diff(arrays.first))
     rng = np.random.default_rng(0)
     a, c = rng.integers(0, picking.num_edges, (2, 40_000))
-    good = partners.has(source[a], source[c]) & partners.has(arrays.target[a], arrays.target[c]) & (a != c)
+    allowed = partners.matrix()
+    good = allowed[source[a], source[c]] & allowed[arrays.target[a], arrays.target[c]] & (a != c)
     assert good.sum() > 50
     return a[good][:400], c[good][:400]
 
@@ -118,11 +119,11 @@ def test_costs_of_blends_are_near_those_of_true_blends(picking):
     database, arrays = picking.database, picking.arrays
     source = np.repeat(np.arange(picking.num_states), np.diff(arrays.first))
     single = [len(database.classes[arrays.kind[s]]) == 1 for s in source]
-    plain = np.flatnonzero(np.array(single) & (picking.ways.num_jumps == 0) & (arrays.seconds >= 0.3))
+    plain = np.flatnonzero(np.array(single) & (np.diff(picking.ways.jump_first) == 0) & (arrays.seconds >= 0.3))
     partners, rng, off = find_partners(picking), np.random.default_rng(1), []
     for _ in range(400):
         a, c = rng.choice(plain, 2, replace=False)
-        if len(off) == 25 or not partners.has(source[[a]], source[[c]])[0]:
+        if len(off) == 25 or source[c] not in partners.of(int(source[a])):
             continue
         planted = database.classes[arrays.kind[source[a]]]
         poses = [np.arange(*picking.stretches(int(e))[0]) for e in (a, c)]

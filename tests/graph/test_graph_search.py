@@ -10,16 +10,27 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.graph.arrays import FLIGHT, JUMP, PICK_RIGHT, REACH, STAND, STEP, GraphArrays, compose_planar
+from marey.graph.arrays import (
+    FLIGHT,
+    JUMP,
+    PICK_RIGHT,
+    REACH,
+    STAND,
+    STEP,
+    GraphArrays,
+    compose_planar,
+    pack_constraints,
+)
+from marey.graph.database.settings import AS_CAPTURED
 from marey.graph.paths import PathStep
 from marey.graph.search.blended_graph import borrow_memory, prepare_graph
 from marey.graph.search.footsteps import is_crossed
-from marey.graph.search.ground import FOOT_RADIUS_M, GroundGrid, segment_distance
+from marey.graph.search.ground import GroundGrid
 from marey.graph.search.heuristics import HEURISTICS, compute_bounds, layer_distances, root_path_lengths, worst_case
 from marey.graph.search.problem import SearchProblem
-from marey.graph.search.sketch import SearchFailure, compile_sketch, pack_constraints
+from marey.graph.search.sketch import SearchFailure, compile_sketch
 from marey.graph.search.solve import search_graph
-from marey.world import Event, GroundPose, Path, River, Sketch, Stone, Thing, Wall, World
+from marey.world import Event, GroundPose, Path, River, Sketch, Stone, Thing, Wall, World, segment_distance
 
 LEFT, RIGHT, STANDING, UP, DOWN, PICKED = range(6)
 STEPS_M, TURNS_DEG = (0.35, 0.5, 0.65), (-30.0, -12.0, 0.0, 12.0, 30.0)
@@ -181,8 +192,7 @@ def bound_at(problem: SearchProblem, graph, step, met: int) -> float:
     a, w = graph.arrays, problem.world
     node = int(np.searchsorted(a.first, step.edge, side="right") - 1)
     grid = np.array([*w.origin, w.cell])
-    t, (x, z, yaw) = problem.terms, step.place
-    return evaluate_heuristic(w.distance, grid, t.rate, t.base, t.turned, node, met, x, z, yaw)
+    return evaluate_heuristic(w.distance, grid, problem.terms, node, met, *step.place)
 
 
 NEAR = Path(np.array([[0.0, 0.0], [0.0, 2.6]]))
@@ -254,8 +264,7 @@ def test_ways_left_differ_by_no_more_than_the_stretched_length(walker):
 
     problem = sketch()
     roads, ground = prepare_graph(walker).roads, GroundGrid.from_sketch(problem)
-    goals = pack_constraints(compile_sketch(problem))
-    layers = layer_distances(roads, goals, ground)
+    layers = layer_distances(roads, compile_sketch(problem), ground)
     grid = np.array([*ground.origin, 0.05])
     rng = np.random.default_rng(8)
     places = rng.uniform([-1.0, 0.0], [1.0, 6.5], (4000, 2))
@@ -436,7 +445,7 @@ def test_unknown_bounds_are_refused_with_the_nearest_name(walker):
     with pytest.raises(UnknownNameError, match="cycle"):
         search_graph(walker, sketch(), k=1, heuristic="cycl")
     roads = prepare_graph(walker).roads
-    ground, goals = GroundGrid.from_sketch(sketch()), pack_constraints(compile_sketch(sketch()))
+    ground, goals = GroundGrid.from_sketch(sketch()), compile_sketch(sketch())
     distance, terms = compute_bounds(
         "graph", roads, prepare_graph(walker).rates, goals, ground, layer_distances(roads, goals, ground)
     )
@@ -446,7 +455,7 @@ def test_unknown_bounds_are_refused_with_the_nearest_name(walker):
 def test_rivers_are_crossed_in_one_step_and_jumps_into_them_cross_them():
     wishes = compile_sketch(crossing(0.8))
     assert [(w.name, w.kind) for w in wishes] == [("river", STEP), ("goal", REACH)]
-    assert wishes[0].length_m == pytest.approx(0.8 + 2.0 * FOOT_RADIUS_M)
+    assert wishes[0].length_m == pytest.approx(0.8 + 2.0 * AS_CAPTURED.foot_radius_m)
     assert wishes[0].heading_rad == pytest.approx(0.0)
     own = crossing(0.8)
     drawn = Sketch(own.start, own.goal, own.path, events=(Event("jump", at=(0.0, 3.0)),), world=own.world)
@@ -457,7 +466,7 @@ def test_rivers_are_crossed_in_one_step_and_jumps_into_them_cross_them():
 
 
 def test_a_river_is_crossed_only_from_bank_to_bank():
-    wish = pack_constraints(compile_sketch(crossing(0.8))).rows()[0]
+    wish = pack_constraints(compile_sketch(crossing(0.8)))[0]
     assert is_crossed(wish, 0.0, 2.5, 0.1, 3.5)
     assert not is_crossed(wish, 0.0, 3.5, 0.0, 2.5)  # back again
     assert not is_crossed(wish, 0.0, 2.0, 0.0, 2.5)  # on this side
@@ -505,7 +514,7 @@ def test_what_is_put_down_is_put_down_by_the_hand_that_took_it(walker):
     once = SearchProblem.from_sketch(prepare_graph(walker), sketch(events=events[:1], world=cup), "cycle", 0.1)
     assert isinstance(both, SearchProblem)
     assert isinstance(once, SearchProblem)
-    assert [w.hands for w in both.wishes] == [3, 3, 0]
-    assert [w.hands for w in both.with_assigned_hands({"'cup'": 2}).wishes] == [2, 2, 0]
+    assert [w.hands for w in both.constraints] == [3, 3, 0]
+    assert [w.hands for w in both.with_assigned_hands({"'cup'": 2}).constraints] == [2, 2, 0]
     assert once.with_assigned_hands({"'cup'": 2}) is once
-    assert both.stage(1, 2).wishes[0].hands == 2
+    assert both.stage(1, 2).constraints[0].hands == 2

@@ -149,7 +149,7 @@ def test_safonova_a19_pairs_reach_what_both_reach_in_step():
 
 def test_partners_tell_which_pairs_they_hold():
     partners = BlendPartners(np.array([0, 2, 3]), np.array([0, 1, 1]), np.zeros(2, dtype=bool))
-    assert partners.has(np.array([0, 0, 1]), np.array([1, 0, 0])).tolist() == [True, True, False]
+    assert partners.matrix().tolist() == [[True, True], [False, True]]
     assert partners.of(0).tolist() == [0, 1]
 
 

@@ -10,10 +10,12 @@ import pytest
 
 from marey import samples
 from marey.io import load
-from marey.library.ingest import BEHAVIOURS, guess_behaviour, guess_subject, mean_leg_length, measure_features
+from marey.library.ingest import guess_behaviour, guess_subject, mean_leg_length, measure_features
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN, Skeleton
+
+BEHAVIOURS = ("walk", "run", "jump", "turn", "stand", "pick-up", "acrobatic", "other")
 
 
 def standing(seconds: float = 3.0, rate_hz: float = 30.0) -> Motion:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import FloatArray, IntArray
+from marey.graph import MotionGraph, save_graph
 from marey.graph.database.clips import Database, gather_database, make_clip_tasks
 from marey.graph.database.settings import GraphSettings
 from marey.lie import SO3
@@ -42,3 +45,21 @@ def planar_distance(first: FloatArray, second: FloatArray) -> float:
     angle = np.arctan2((p[:, 2] * q[:, 0] - p[:, 0] * q[:, 2]).sum(), (p[:, 0] * q[:, 0] + p[:, 2] * q[:, 2]).sum())
     turned = SO3.exp(-angle * UP) @ q
     return float(((p - turned) ** 2).sum(axis=1).mean())
+
+
+def transitions_per_s(graph: MotionGraph, edges: Sequence[int] | IntArray) -> float:
+    """Transitions between clips per second of a path [1/s]."""
+    seconds = float(graph.arrays.seconds[np.asarray(edges, dtype=np.int64)].sum())
+    jumps, end = 0, -1
+    for edge in edges:
+        stretches = graph.stretches(int(edge))
+        jumps += len(stretches) - 1 + int(end >= 0 and stretches[0][0] != end)
+        end = stretches[-1][1]
+    return jumps / seconds if seconds > 0.0 else 0.0
+
+
+def graph_bytes(graph: MotionGraph) -> bytes:
+    """What :func:`save_graph` writes."""
+    with TemporaryDirectory() as folder:
+        save_graph(graph, Path(folder) / "graph.safetensors")
+        return (Path(folder) / "graph.safetensors").read_bytes()

@@ -7,9 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
+from oracles.graph_parts import graph_bytes
 
 from marey.base import InputError, UnknownNameError
-from marey.graph import graph_bytes, load_graph
+from marey.graph import load_graph
 from marey.io import save
 from marey.library import Library
 from marey.models import load_model

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from oracles.graph_parts import graph_bytes
 
-from marey.graph import graph_bytes
 from marey.locomotion import Engine, load_model
 from marey.samples import demo_graph
 from marey.samples import graph_clips as _clips

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import InputError, UnknownNameError
-from marey.graph.algorithms import largest_component
-from marey.graph.construction.culling import merge_states, rescue_events, select_cheapest, select_diverse_edges
+from marey.graph.algorithms import largest_component, select_cheapest
+from marey.graph.construction.culling import merge_states, rescue_events, select_diverse_edges
 from marey.graph.construction.event_tables import EVENT_KINDS, event_table
 from marey.graph.construction.jobs import IsCancelled, run_clip_tasks
 from marey.graph.construction.layout import CompactParts, anchor_displacements, make_arrays

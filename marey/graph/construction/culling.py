@@ -10,14 +10,14 @@ from dataclasses import replace
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.graph.algorithms import cluster_complete_linkage, largest_component
+from marey.graph.algorithms import cluster_complete_linkage, largest_component, select_cheapest
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.layout import anchor_displacements
 from marey.graph.database.clips import NO_NEXT_PHASE, Database
 from marey.graph.database.compact import PhasePaths
 from marey.graph.database.events import PICKED_PREFIX
 from marey.graph.database.settings import GraphSettings
-from marey.graph.database.transitions import PoseMetric, Transitions, has_successor
+from marey.graph.database.transitions import PoseMetric, PosePairs, Transitions, has_successor
 
 
 def merge_states(
@@ -38,12 +38,8 @@ def merge_states(
     for kind, planted in enumerate(database.classes):
         own = np.flatnonzero(table.kind == kind)
         # Flights, picks and single phases stay on their own
-        if (
-            not planted
-            or any(name.startswith(PICKED_PREFIX) for name in planted)
-            or len(own) < 2
-            or settings.merge == 0.0
-        ):
+        is_event = not planted or any(name.startswith(PICKED_PREFIX) for name in planted)
+        if is_event or len(own) < 2 or settings.merge == 0.0:
             group[own] = used + np.arange(len(own))
             used += len(own)
             continue
@@ -80,24 +76,34 @@ def rescue_events(
     is named in the notes.
     """
     # Poses of the largest strong component of the full graph
+    table = database.phases
     own = np.flatnonzero(database.clip[1:] == database.clip[:-1])
     tails = np.concatenate([own, transitions.source])
     heads = np.concatenate([own + 1, transitions.target])
     main = np.zeros(database.num_poses, dtype=bool)
     main[largest_component(tails, heads, database.num_poses)] = True
-    lost = [int(s) for s in event_phases(database) if not main[database.phases.start[s]]]
-    added: list[tuple[IntArray, IntArray, FloatArray]] = []
+    before = np.full(len(table.start), NO_NEXT_PHASE)
+    before[table.after[table.after >= 0]] = np.flatnonzero(table.after >= 0)
+    added: list[PosePairs] = []
     notes: list[str] = []
-    joiner = _EventLinker(database, metric, main, settings.reach * transitions.threshold)
-    for phase in lost:
-        links = joiner.links(phase)
-        if links is None:
-            clip = database.clips[database.clip[database.phases.start[phase]]]
-            what = "a flight" if not database.classes[database.phases.kind[phase]] else "a pick"
+    limit = settings.reach * transitions.threshold
+    for phase in [int(s) for s in event_phases(database) if not main[table.start[s]]]:
+        links: list[PosePairs | None] = []
+        for first, step, is_entry in ((phase, table.after, False), (int(before[phase]), before, True)):
+            # Phases of the clip from the event on (or back); a link is needed unless one of them is in the main part
+            chain = list[int]()
+            while first >= 0:
+                chain.append(first)
+                first = int(step[first])
+            if not any(main[table.start[s] : table.stop[s]].any() for s in chain):
+                links.append(_nearest_links(database, metric, main, chain, limit, is_entry=is_entry))
+        if any(link is None for link in links):
+            clip = database.clips[database.clip[table.start[phase]]]
+            what = "a flight" if not database.classes[table.kind[phase]] else "a pick"
             note = f"{what} of '{clip}' is similar to no other clip and is left out"
             notes += [note] if note not in notes else []
         else:
-            added += links
+            added += [link for link in links if link is not None]
     if not added:
         return transitions, tuple(notes)
     source, target, D = (np.concatenate([p[k] for p in added]) for k in range(3))
@@ -110,67 +116,30 @@ def rescue_events(
     ), tuple(notes)
 
 
-class _EventLinker:
-    def __init__(self, database: Database, metric: PoseMetric, main: BoolArray, limit: float) -> None:
-        self._database, self._metric, self._main, self._limit = database, metric, main, limit
-        self._inner = has_successor(database)
-        table = database.phases
-        self._before = np.full(len(table.start), NO_NEXT_PHASE)
-        self._before[table.after[table.after >= 0]] = np.flatnonzero(table.after >= 0)
-
-    def links(self, phase: int) -> list[tuple[IntArray, IntArray, FloatArray]] | None:
-        """Transitions that lead to and from a lost event; none if it is too far from everything."""
-        table = self._database.phases
-        onward, back = _phase_chain(phase, table.after), _phase_chain(int(self._before[phase]), self._before)
-        leave = [] if self._reaches(onward) else self._nearest(onward, is_entry=False)
-        enter = [] if self._reaches(back) else self._nearest(back, is_entry=True)
-        return None if leave is None or enter is None else [*leave, *enter]
-
-    def _reaches(self, chain: list[int]) -> bool:
-        table = self._database.phases
-        return any(self._main[table.start[s] : table.stop[s]].any() for s in chain)
-
-    def _nearest(self, chain: list[int], *, is_entry: bool) -> list[tuple[IntArray, IntArray, FloatArray]] | None:
-        """The nearest links between the phases of a clip and poses of the main part."""
-        database = self._database
-        best: list[tuple[float, int, int]] = []
-        for s in chain:
-            # Poses of the phase, and poses of the same class in the main part
-            inside = slice(int(database.phases.start[s]), int(database.phases.stop[s]))
-            own = inside.start + np.flatnonzero(self._inner[inside])
-            kind = int(database.phases.kind[s])
-            others = np.flatnonzero(self._main & self._inner & (database.phases.kind[database.phase] == kind))
-            if not database.classes[kind] or not len(own) or not len(others):
-                continue
-            D = self._metric.between(own, others)
-            for at in np.argsort(D, axis=None, kind="stable")[:LINKS].tolist():
-                row, column = divmod(int(at), len(others))
-                best.append((float(D[row, column]), int(own[row]), int(others[column])))
-        # The nearest of all, none beyond the limit
-        best = sorted(b for b in best if b[0] < self._limit)[:LINKS]
-        if not best:
-            return None
-        far = np.array([b[0] for b in best])
-        mine, theirs = (np.array([b[k] for b in best], dtype=np.int64) for k in (1, 2))
-        return [(theirs, mine + 1, far) if is_entry else (mine, theirs + 1, far)]
-
-
-def _phase_chain(phase: int, step: IntArray) -> list[int]:
-    """A phase and those that follow it (or come before it) in its clip."""
-    found: list[int] = []
-    while phase >= 0:
-        found.append(phase)
-        phase = int(step[phase])
-    return found
-
-
-def select_cheapest(columns: list[IntArray], cost: FloatArray) -> IntArray:
-    """Numbers of the cheapest row of each group of equal ``columns``."""
-    order = np.lexsort((cost, *columns[::-1]))
-    key = np.stack(columns)[:, order]
-    fresh = np.ones(len(order), dtype=bool)
-    fresh[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
-    return order[fresh]
+def _nearest_links(
+    database: Database, metric: PoseMetric, main: BoolArray, chain: list[int], limit: float, *, is_entry: bool
+) -> PosePairs | None:
+    """The nearest transitions between the phases of a clip and poses of the main part; none within the limit."""
+    table, inner = database.phases, has_successor(database)
+    best: list[tuple[float, int, int]] = []
+    for s in chain:
+        # Poses of the phase, and poses of the same class in the main part
+        start, kind = int(table.start[s]), int(table.kind[s])
+        own = start + np.flatnonzero(inner[start : int(table.stop[s])])
+        others = np.flatnonzero(main & inner & (table.kind[database.phase] == kind))
+        if not database.classes[kind] or not len(own) or not len(others):
+            continue
+        D = metric.between(own, others)
+        for at in np.argsort(D, axis=None, kind="stable")[:LINKS].tolist():
+            row, column = divmod(int(at), len(others))
+            best.append((float(D[row, column]), int(own[row]), int(others[column])))
+    # The nearest of all, none beyond the limit
+    best = sorted(b for b in best if b[0] < limit)[:LINKS]
+    if not best:
+        return None
+    far = np.array([b[0] for b in best])
+    mine, theirs = (np.array([b[k] for b in best], dtype=np.int64) for k in (1, 2))
+    return (theirs, mine + 1, far) if is_entry else (mine, theirs + 1, far)
 
 
 def select_diverse_edges(
@@ -185,25 +154,19 @@ def select_diverse_edges(
         return kept
     table = database.phases
     source, after = group[ways.source[kept]], table.after[ways.through[kept]]
-    ahead = compose_planar(anchor_displacements(database, ways)[kept], _next_step(database)[after])
+    # Anchor of the next phase in the frame of each phase's; zero at the ends of clips
+    step = to_frame(table.anchor[table.after], table.anchor)
+    step = np.where((table.after == NO_NEXT_PHASE)[:, None], 0.0, step)
+    ahead = compose_planar(anchor_displacements(database, ways)[kept], step[after])
     bins = [np.floor(ahead[:, k] / settings.step_bin_m).astype(np.int64) for k in (0, 1)]
     bins.append(np.floor(ahead[:, 2] / settings.turn_bin_rad).astype(np.int64))
     stay = np.zeros(len(kept), dtype=bool)
     stay[select_cheapest([source, table.kind[after], *bins], cost[kept])] = True
     stay |= _rank_in_groups(source, cost[kept]) < settings.spare
-    # Whether each phase begins with a pick or is a flight `(S,)`
-    wanted = np.array([not planted or planted[-1].startswith(PICKED_PREFIX) for planted in database.classes])
-    events = wanted[database.phases.kind]
-    stay |= events[ways.source[kept]] | events[after]
+    events = event_phases(database)
+    stay |= np.isin(ways.source[kept], events) | np.isin(after, events)
     stay |= _rank_in_groups(group[after], cost[kept]) < 2  # the cheapest ways into a state stay, or it could be lost
     return kept[stay]
-
-
-def _next_step(database: Database) -> FloatArray:
-    """Anchor of the next phase in the frame of each phase's ``(S, 3)``; zero at the ends of clips."""
-    table = database.phases
-    step = to_frame(table.anchor[table.after], table.anchor)
-    return np.where((table.after == NO_NEXT_PHASE)[:, None], 0.0, step)
 
 
 def _rank_in_groups(group: IntArray, cost: FloatArray) -> IntArray:

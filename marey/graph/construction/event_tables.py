@@ -5,7 +5,7 @@ The report lists which events are reachable from which states.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +30,6 @@ Finder = Callable[[GraphArrays], tuple[IntArray, FloatArray]]
 class EventKind:
     """A kind of event: how its two numbers are called, and where it happens."""
 
-    name: str
     axes: tuple[str, str]
     find: Finder
 
@@ -72,7 +71,7 @@ def _find_picks(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
 
 def _find_flights(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
     """Length and rise of every flight."""
-    source = np.repeat(np.arange(len(arrays.event)), np.diff(arrays.first))
+    source = arrays.source
     edges = np.flatnonzero(arrays.event[source] == FLIGHT)
     return source[edges], arrays.flight[edges]
 
@@ -84,9 +83,9 @@ def _find_stands(arrays: GraphArrays) -> tuple[IntArray, FloatArray]:
 
 
 EVENT_KINDS: Final[dict[str, EventKind]] = {
-    "pick": EventKind("pick", ("height", "reach"), _find_picks),
-    "jump": EventKind("jump", ("length", "height"), _find_flights),
-    "stand": EventKind("stand", ("aside", "ahead"), _find_stands),
+    "pick": EventKind(("height", "reach"), _find_picks),
+    "jump": EventKind(("length", "height"), _find_flights),
+    "stand": EventKind(("aside", "ahead"), _find_stands),
 }
 """Kinds by name; :func:`register_event` adds others."""
 
@@ -113,7 +112,7 @@ def register_event(name: str, axes: tuple[str, str], find: Finder) -> None:
     """
     if name in EVENT_KINDS:
         raise InputError(f"there are '{name}' events already", "Choose another name")
-    EVENT_KINDS[name] = EventKind(name, axes, find)
+    EVENT_KINDS[name] = EventKind(axes, find)
 
 
 def event_table(kind: str, arrays: GraphArrays, cell_m: float = TABLE_CELL_M) -> EventTable:
@@ -123,7 +122,7 @@ def event_table(kind: str, arrays: GraphArrays, cell_m: float = TABLE_CELL_M) ->
     known = EVENT_KINDS[kind]
     states, numbers = known.find(arrays)
     count = len(arrays.event)
-    source = np.repeat(np.arange(count), np.diff(arrays.first))
+    source = arrays.source
     if not len(states):
         none = np.zeros((0, 2))
         return EventTable(kind, known.axes, cell_m, states, none, none.astype(np.int64), np.zeros((count, 0)))
@@ -226,66 +225,43 @@ def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
 def measure_event_reach(table: EventTable, arrays: GraphArrays, partners: BlendPartners | None = None) -> EventReach:
     """Who reaches the events of a table, and whom they reach."""
     count = len(arrays.event)
-    source = np.repeat(np.arange(count), np.diff(arrays.first))
-    onward = _costs_from(np.unique(table.states), source, arrays, count)
-    to = table.costs.min(axis=1, initial=np.inf)
-    cells = tuple(_measure_cell(table, b, source, arrays) for b in range(len(table.cells)))
-    share = 0.0 if partners is None else _fraction_of_pairs(table, arrays, partners)
-    return EventReach(table.kind, table.axes, len(table.states), _fraction(to), _fraction(onward), share, cells)
+    source = arrays.source
 
+    def fraction_after(states: IntArray) -> float:
+        """Share of all states that can be reached from the nearest of some."""
+        if not len(states):
+            return 0.0
+        costs = shortest_costs_to(np.unique(states), arrays.target, source, arrays.cost, count)
+        return float(np.isfinite(costs).mean())
 
-def _measure_cell(table: EventTable, number: int, source: IntArray, arrays: GraphArrays) -> CellReach:
-    cell = table.cells[number]
-    own = (np.floor(table.numbers / table.cell_m).astype(np.int64) == cell).all(axis=1)
-    onward = _costs_from(np.unique(table.states[own]), source, arrays, len(arrays.event))
-    costs = table.costs[:, number]
-    known = costs[np.isfinite(costs)]
-    corner = (float(cell[0]) * table.cell_m, float(cell[1]) * table.cell_m)
-    median = float(np.median(known)) if len(known) else float("inf")
-    return CellReach(corner, int(own.sum()), _fraction(costs), _fraction(onward), median)
-
-
-def _costs_from(states: IntArray, source: IntArray, arrays: GraphArrays, count: int) -> FloatArray:
-    """Least cost ``(N,)`` from the nearest of some states to each."""
-    if not len(states):
-        return np.full(count, np.inf)
-    return shortest_costs_to(states, arrays.target, source, arrays.cost, count)
-
-
-def _fraction(costs: FloatArray) -> float:
-    return float(np.isfinite(costs).mean()) if len(costs) else 0.0
-
-
-def _fraction_of_pairs(table: EventTable, arrays: GraphArrays, partners: BlendPartners) -> float:
-    """Share of the pairs that may be blended from which both go, step by step, to a pair of events."""
-    count = len(partners.first) - 1
-    allowed = np.zeros((count, count), dtype=bool)
-    allowed[np.repeat(np.arange(count), np.diff(partners.first)), partners.partner] = True
-    is_event = np.zeros(len(arrays.event), dtype=bool)
-    is_event[table.states] = True
-    reached = find_reaching_pairs(arrays, allowed, allowed & is_event[:, None] & is_event[None])
-    return float(reached.sum() / max(allowed.sum(), 1))
+    # Each cell of the table: its events, who reaches them, whom they reach, and at what cost
+    cells: list[CellReach] = []
+    of_event = np.floor(table.numbers / table.cell_m).astype(np.int64)
+    for cell, costs in zip(table.cells, table.costs.T, strict=True):
+        own, known = (of_event == cell).all(axis=1), costs[np.isfinite(costs)]
+        corner = (float(cell[0]) * table.cell_m, float(cell[1]) * table.cell_m)
+        median = float(np.median(known)) if len(known) else float("inf")
+        share_to = float(np.isfinite(costs).mean()) if count else 0.0
+        cells.append(CellReach(corner, int(own.sum()), share_to, fraction_after(table.states[own]), median))
+    # Share of the pairs that may be blended from which both go, step by step, to a pair of events
+    share = 0.0
+    if partners is not None:
+        allowed, is_event = partners.matrix(), np.zeros(count, dtype=bool)
+        is_event[table.states] = True
+        reached = find_reaching_pairs(arrays, allowed, allowed & is_event[:, None] & is_event[None])
+        share = float(reached.sum() / max(allowed.sum(), 1))
+    to = float(np.isfinite(table.costs.min(axis=1, initial=np.inf)).mean()) if count else 0.0
+    return EventReach(table.kind, table.axes, len(table.states), to, fraction_after(table.states), share, tuple(cells))
 
 
 def find_reaching_pairs(arrays: GraphArrays, allowed: BoolArray, goal: BoolArray) -> BoolArray:
     """Pairs ``(N, N)`` from which a goal pair can be reached, both going along one edge at a time, always allowed."""
     count = len(arrays.event)
     step = np.zeros((count, count), dtype=np.float32)
-    step[np.repeat(np.arange(count), np.diff(arrays.first)), arrays.target] = 1.0
+    step[arrays.source, arrays.target] = 1.0
     reached = goal & allowed
     while True:
         more = reached | (allowed & (step @ reached.astype(np.float32) @ step.T > 0.5))
         if (more == reached).all():
             return reached
         reached = more
-
-
-def transitions_per_s(graph: MotionGraph, edges: Sequence[int] | IntArray) -> float:
-    """Transitions between clips per second of a path [1/s]."""
-    seconds = float(graph.arrays.seconds[np.asarray(edges, dtype=np.int64)].sum())
-    jumps, end = 0, -1
-    for edge in edges:
-        stretches = graph.stretches(int(edge))
-        jumps += len(stretches) - 1 + int(end >= 0 and stretches[0][0] != end)
-        end = stretches[-1][1]
-    return jumps / seconds if seconds > 0.0 else 0.0

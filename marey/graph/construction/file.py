@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, IntArray, MareyError, TensorFormat, atomic_file, frozen
+from marey.base import InputError, IntArray, MareyError, TensorFormat, atomic_file, frozen
 from marey.dynamics import Body
 from marey.graph.arrays import GraphArrays
 from marey.graph.construction.event_tables import EventTable
@@ -103,11 +103,6 @@ def save_graph(graph: MotionGraph, path: AnyPath) -> None:
         GRAPH_FILE.write(draft, *_pack_graph(graph))
 
 
-def graph_bytes(graph: MotionGraph) -> bytes:
-    """What :func:`save_graph` writes."""
-    return GRAPH_FILE.pack(*_pack_graph(graph))
-
-
 def load_graph(path: AnyPath) -> MotionGraph:
     """Read a motion graph.
 
@@ -139,13 +134,15 @@ def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
         ("arrays", graph.arrays, GraphArrays._fields),
         *((f"tables/{kind}", table, TABLE) for kind, table in graph.tables.items()),
     ]:
-        tensors |= {f"{prefix}/{name}": _compact_dtype(getattr(owner, name)) for name in names}
+        for name in names:
+            # Whole numbers in half the room, flags as bytes
+            array: NDArray[Any] = getattr(owner, name)
+            dtype = {"b": np.uint8, "i": np.int32}.get(array.dtype.kind, np.float64)
+            tensors[f"{prefix}/{name}"] = array.astype(dtype, copy=False)
     # Members of the states as one list with offsets
     first = np.concatenate([[0], np.cumsum([len(row) for row in graph.members])])
-    tensors["members/first"], tensors["members/phases"] = (
-        first.astype(np.int32),
-        np.concatenate(graph.members).astype(np.int32),
-    )
+    tensors["members/first"] = first.astype(np.int32)
+    tensors["members/phases"] = np.concatenate(graph.members).astype(np.int32)
     facts = {
         "settings": asdict(graph.settings),
         "rate_hz": database.rate_hz,
@@ -163,73 +160,49 @@ def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:
     return tensors, {**facts, "sha256": hash_arrays(tensors)}
 
 
-def _compact_dtype(array: NDArray[Any]) -> NDArray[Any]:
-    """Whole numbers in half the room, flags as bytes."""
-    if array.dtype == np.bool_:
-        return array.astype(np.uint8)
-    return array.astype(np.int32) if array.dtype.kind == "i" else np.asarray(array, dtype=np.float64)
-
-
-class _ArrayReader:
-    """Arrays of a file, by the kind of number that they hold."""
-
-    def __init__(self, tensors: Tensors) -> None:
-        self._tensors = tensors
-
-    def group(self, prefix: str, names: Sequence[str]) -> dict[str, Any]:
-        """All arrays under a prefix."""
-        return {name: self._array(f"{prefix}/{name}") for name in names}
-
-    def _array(self, name: str) -> NDArray[Any]:
-        array = self._tensors[name]
-        kinds: Mapping[str, type] = {"u": np.bool_, "i": np.int64, "f": np.float64}
-        out = array.astype(kinds[array.dtype.kind])
-        out.setflags(write=False)
-        return out
-
-
 def _unpack_graph(tensors: Tensors, facts: Mapping[str, Any]) -> MotionGraph:
-    reader = _ArrayReader(tensors)
+    def group(prefix: str, names: Sequence[str]) -> dict[str, Any]:
+        """All arrays under a prefix, read-only, by the kind of number that they hold."""
+        found: dict[str, Any] = {}
+        for name in names:
+            array = tensors[f"{prefix}/{name}"]
+            found[name] = array.astype({"u": np.bool_, "i": np.int64, "f": np.float64}[array.dtype.kind])
+            found[name].setflags(write=False)
+        return found
+
     about = facts["skeleton"]
-    skeleton = Skeleton(tuple(about["joints"]), **reader.group("skeleton", SKELETON), name=str(about["name"]))
+    skeleton = Skeleton(tuple(about["joints"]), **group("skeleton", SKELETON), name=str(about["name"]))
     own = facts["body"]
-    body = Body(skeleton, **reader.group("body", BODY), height_m=float(own["height_m"]), source=str(own["source"]))
+    body = Body(skeleton, **group("body", BODY), height_m=float(own["height_m"]), source=str(own["source"]))
+    poses = group("database", DATABASE)
+    for name in ("roots", "wxyz", "effort", "torque"):
+        frozen(poses[name], name=name)  # all finite
     database = Database(
         body=body,
         rate_hz=float(facts["rate_hz"]),
         clips=tuple(facts["clips"]),
         behaviours=tuple(facts["behaviours"]),
         classes=tuple(tuple(planted) for planted in facts["classes"]),
-        phases=PhaseTable(**reader.group("phases", PHASES)),
-        **_check_file(reader.group("database", DATABASE)),
+        phases=PhaseTable(**group("phases", PHASES)),
+        **poses,
     )
     transitions = Transitions(
-        **reader.group("transitions", TRANSITIONS), threshold=float(facts["threshold"]), num_like=int(facts["num_like"])
+        **group("transitions", TRANSITIONS), threshold=float(facts["threshold"]), num_like=int(facts["num_like"])
     )
-    members = reader.group("members", ("first", "phases"))
+    members = group("members", ("first", "phases"))
     graph = MotionGraph(
         settings=GraphSettings(**cast(dict[str, Any], facts["settings"])),
         database=database,
         transitions=transitions,
-        ways=PhasePaths(**reader.group("ways", WAYS)),
-        arrays=GraphArrays(**reader.group("arrays", GraphArrays._fields)),
+        ways=PhasePaths(**group("ways", WAYS)),
+        arrays=GraphArrays(**group("arrays", GraphArrays._fields)),
         members=tuple(np.split(members["phases"], members["first"][1:-1])),
-        tables={kind: _unpack_table(reader, kind, about) for kind, about in facts["tables"].items()},
+        tables={
+            kind: EventTable(kind, (str(axes[0]), str(axes[1])), float(cell_m), **group(f"tables/{kind}", TABLE))
+            for kind, axes, cell_m in ((kind, row["axes"], row["cell_m"]) for kind, row in facts["tables"].items())
+        },
         size=GraphSize(**facts["size"]),
         notes=tuple(str(note) for note in facts["notes"]),
     )
     check_graph(graph)
     return graph
-
-
-def _unpack_table(reader: _ArrayReader, kind: str, about: Mapping[str, Any]) -> EventTable:
-    first, second = about["axes"]
-    axes = (str(first), str(second))
-    return EventTable(kind, axes, float(about["cell_m"]), **reader.group(f"tables/{kind}", TABLE))
-
-
-def _check_file(arrays: dict[str, Any]) -> dict[str, Any]:
-    for name in ("roots", "wxyz", "effort", "torque"):
-        array: FloatArray = arrays[name]
-        frozen(array, *(None for _ in array.shape), name=name)
-    return arrays

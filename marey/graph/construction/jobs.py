@@ -65,10 +65,10 @@ def run_clip_tasks(
     left = [number for number in range(len(tasks)) if number not in done]
     if on_progress is not None and done:
         on_progress(len(done), len(tasks))
-    for number, clip in _iterate_results(tasks, left, workers, cluster, cancel):
-        done[number] = clip
+    for index, clip in _run_tasks([tasks[number] for number in left], workers, cluster, cancel):
+        done[left[index]] = clip
         if store is not None:
-            store.save(tasks[number], clip)
+            store.save(tasks[left[index]], clip)
         if on_progress is not None:
             on_progress(len(done), len(tasks))
     if len(done) < len(tasks):
@@ -76,21 +76,16 @@ def run_clip_tasks(
     return [done[number] for number in range(len(tasks))]
 
 
-_PreparedClips = Iterator[tuple[int, PreparedClip]]
-
-
-def _iterate_results(
-    tasks: Sequence[ClipTask], left: list[int], workers: int, cluster: str | None, cancel: IsCancelled | None
-) -> _PreparedClips:
+def _run_tasks(
+    tasks: Sequence[ClipTask], workers: int, cluster: str | None, cancel: IsCancelled | None
+) -> Iterator[tuple[int, PreparedClip]]:
     """Clips as they get ready; ends early when cancelled."""
-    waiting = [tasks[number] for number in left]
     if cluster is None:
-        for index, clip in run_in_pool(run_task, waiting, workers, cancel):
-            yield left[index], clip
+        yield from run_in_pool(run_task, tasks, workers, cancel)
         return
     with DaskJobs(cluster, "a build on a cluster") as jobs:
-        for index, future in jobs.run(run_task, [(task,) for task in waiting], cancel):
-            yield left[index], future.result()
+        for index, future in jobs.run(run_task, [(task,) for task in tasks], cancel):
+            yield index, future.result()
 
 
 def run_task(task: ClipTask) -> PreparedClip:
@@ -166,16 +161,13 @@ def pack_clip(clip: PreparedClip) -> tuple[dict[str, NDArray[Any]], dict[str, An
 
 def unpack_clip(tensors: dict[str, NDArray[Any]], facts: dict[str, Any]) -> PreparedClip:
     """A prepared clip from its arrays and facts."""
-    runs = tuple(
-        PhaseRun(
-            str(about["name"]), str(about["behaviour"]), tensors[f"{number}/roots"], tensors[f"{number}/wxyz"],
-            tensors[f"{number}/torques"], tuple(_unpack_phase(p) for p in about["phases"]),
-        )
-        for number, about in enumerate(facts["runs"])
-    )  # fmt: skip
-    return PreparedClip(runs, tuple(str(note) for note in facts["notes"]))
-
-
-def _unpack_phase(about: dict[str, Any]) -> ContactPhase:
-    plants = tuple(StancePlant(str(f), np.array([x, y, z]), yaw, spread) for f, x, y, z, yaw, spread in about["plants"])
-    return ContactPhase(int(about["start"]), int(about["stop"]), tuple(about["planted"]), str(about["kind"]), plants)
+    runs: list[PhaseRun] = []
+    for number, about in enumerate(facts["runs"]):
+        phases: list[ContactPhase] = []
+        for p in about["phases"]:
+            plants = tuple(StancePlant(str(foot), np.array([x, y, z]), *rest) for foot, x, y, z, *rest in p["plants"])
+            span = int(p["start"]), int(p["stop"])
+            phases.append(ContactPhase(*span, tuple(p["planted"]), str(p["kind"]), plants))
+        roots, wxyz, torques = (tensors[f"{number}/{name}"] for name in ("roots", "wxyz", "torques"))
+        runs.append(PhaseRun(str(about["name"]), str(about["behaviour"]), roots, wxyz, torques, tuple(phases)))
+    return PreparedClip(tuple(runs), tuple(str(note) for note in facts["notes"]))

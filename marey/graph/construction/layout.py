@@ -25,6 +25,7 @@ from marey.graph.database.compact import PhasePaths, compute_pose_costs, path_po
 from marey.graph.database.events import PICKED_PREFIX, STANDING
 from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import Transitions
+from marey.graph.paths import planted_feet
 from marey.lie import SO3
 from marey.skeleton import contact_points, joint_frames
 
@@ -71,12 +72,10 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
             hand = picked[0].removeprefix(PICKED_PREFIX)
             events[n] = PICK_LEFT if hand.startswith("left") else PICK_RIGHT
             pose = int(database.phases.start[phase])
-            # Where a hand is `(3,)` [m] in a pose
-            root = database.roots[pose]
-            wxyz = database.wxyz[pose]
+            # Where the hand is `(3,)` [m] in that pose
             points = contact_points(database.body.skeleton)
-            positions, frames = joint_frames(database.body.skeleton, root[None], wxyz[None])
-            at = points.positions(positions, frames)[0, points.index(hand)]
+            posed = joint_frames(database.body.skeleton, database.roots[pose][None], database.wxyz[pose][None])
+            at = points.positions(*posed)[0, points.index(hand)]
             x, z, _ = to_frame(np.array([at[0], at[2], 0.0]), database.phases.anchor[phase])
             hands[n] = x, at[1], z
     cost, delta = parts.cost[kept], anchor_displacements(database, ways)[kept]
@@ -160,9 +159,8 @@ def _flight_sizes(database: Database, ways: PhasePaths, kept: IntArray) -> Float
     """Length and rise of the root [m] of ways that are flights ``(E, 2)``.
 
     The length is what lies between the feet: from the toe that leaves last to the heel that lands first, along the way
-    of the root. A stride of a run is shorter than ``MIN_FLIGHT_S``; it is a flight, but of no length, for nobody
-    means it
-    who asks for a jump.
+    of the root. A stride of a run is shorter than ``MIN_FLIGHT_S``: it is a flight, but of no length, for who asks for
+    a jump does not mean it.
     """
     found = np.zeros((len(kept), 2))
     table = database.phases
@@ -170,12 +168,9 @@ def _flight_sizes(database: Database, ways: PhasePaths, kept: IntArray) -> Float
         phase = int(ways.source[way])
         start, stop = int(table.start[phase]), int(table.stop[phase])
         if not database.classes[table.kind[phase]]:
-            is_jump = stop - start >= MIN_FLIGHT_S * database.rate_hz
+            gap = _feet_gap(database, phase) if stop - start >= MIN_FLIGHT_S * database.rate_hz else 0.0
             heights = database.roots[start:stop, 1]
-            found[e] = (
-                max(_feet_gap(database, phase), MIN_PATH_LENGTH_M) if is_jump else MIN_PATH_LENGTH_M,
-                heights.max() - heights[0],
-            )
+            found[e] = max(gap, MIN_PATH_LENGTH_M), heights.max() - heights[0]
     return found
 
 
@@ -188,14 +183,9 @@ def _feet_gap(database: Database, phase: int) -> float:
     at = points.positions(*joint_frames(database.body.skeleton, database.roots[ends], database.wxyz[ends]))
     places = at[..., [0, 2]] @ along
     before, after = (
-        [points.index(f"{foot}_{part}") for foot in _planted_feet(database, number) for part in ("heel", "toe")]
-        for number in (phase - 1, int(table.after[phase]))
+        [points.index(f"{foot}_{part}") for foot in planted_feet(planted) for part in ("heel", "toe")]
+        for planted in (database.classes[int(table.kind[n])] for n in (phase - 1, int(table.after[phase])))
     )
     if not before or not after:
         return 0.0
     return float(places[1, after].min() - places[0, before].max())
-
-
-def _planted_feet(database: Database, phase: int) -> tuple[str, ...]:
-    planted = database.classes[int(database.phases.kind[phase])]
-    return tuple(name for name in planted if name in ("left", "right"))

@@ -22,7 +22,6 @@ from marey.motion import (
     ContactPhase,
     Contacts,
     Motion,
-    StancePlant,
     contact_phases,
     ensure_contacts,
     lowpass,
@@ -69,77 +68,63 @@ class ClipTask:
     def __call__(self) -> PreparedClip:
         """Clean the clip and cut it."""
         notes: list[str] = []
-        name = self.motion.name + (MIRRORED if self.is_mirrored else "")
-        clip = self._retarget(notes)
-        clip = self._clean(clip, notes)
-        if clip is None:
+        settings, own = self.settings, self.motion.name
+        name = own + (MIRRORED if self.is_mirrored else "")
+        # The body of the graph; contacts stay as captured, of points that the body has
+        clip = ensure_contacts(self.motion)
+        clip = mirror(clip) if self.is_mirrored else clip
+        if clip.skeleton.names != self.body.skeleton.names or not _is_same_body(clip, self.body):
+            known = contact_points(self.body.skeleton).names
+            captured = _select_contacts(clip.contacts, lambda point: point in known or point.startswith(PICKED_PREFIX))
+            clip = replace(retarget(clip, self.body.skeleton), contacts=captured)
+            notes.append(f"'{own}' was retargeted to the body of the first clip")
+        clip = self.body.motion(clip)
+        # Without arms-out poses at the ends, low-passed, planted feet held still
+        start, stop = calibration_range(clip)
+        if (start, stop) != (0, clip.num_frames):
+            seconds = (clip.num_frames - stop + start) / clip.rate_hz
+            notes.append(f"'{own}' lost {seconds:.2f} s with the arms held out")
+            clip = clip[start:stop]
+        if clip.num_frames < MIN_FRAMES:
             return PreparedClip((), (*notes, f"'{name}' is too short and is left out"))
-        # Torques at the full rate, then everything at the rate of the graph
-        torques = solve_inverse_dynamics(self.body, clip, contacts=_without_picks(clip.contacts)).torques
-        slow = resample(clip, self.settings.rate_hz)
+        if settings.cutoff_hz < 0.5 * clip.rate_hz:
+            clip = lowpass(clip, settings.cutoff_hz)
+        clip = hold_plants(lift_pivots(clip, settings.max_residual_m))
+        # Torques at the full rate, where picks carry no load; then everything at the rate of the graph
+        loaded = _select_contacts(clip.contacts, lambda point: not point.startswith(PICKED_PREFIX))
+        torques = solve_inverse_dynamics(self.body, clip, contacts=loaded).torques
+        slow = resample(clip, settings.rate_hz)
         at = np.minimum(np.rint(slow.times() * clip.rate_hz).astype(np.int64), clip.num_frames - 1)
-        phases = split_events(slow, contact_phases(slow), self.settings.pick_height_m)
         # Runs of at least two phases with feet on the ground or in flight, and hands free
         grounded: list[list[ContactPhase]] = [[]]
-        for phase in phases:
-            hands = any(name.endswith("hand") for name in phase.planted if not name.startswith(PICKED_PREFIX))
+        for phase in split_events(slow, contact_phases(slow), settings.pick_height_m):
+            hands = any(point.endswith("hand") for point in phase.planted if not point.startswith(PICKED_PREFIX))
             if phase.kind in GROUNDED and not hands:
                 grounded[-1].append(phase)
             elif grounded[-1]:
                 grounded.append([])
-        runs = [run for run in grounded if len(run) >= 2]
+        runs: list[PhaseRun] = []
+        for phases in [run for run in grounded if len(run) >= 2]:
+            first, last = phases[0].start, phases[-1].stop
+            run = PhaseRun(
+                f"{name}#{len(runs) + 1}" if runs else name,
+                classify_behaviour(phases) if self.behaviour is None else self.behaviour,
+                slow.root_positions[first:last],
+                slow.rotations.wxyz[first:last],
+                torques[at][first:last],
+                tuple(replace(p, start=p.start - first, stop=p.stop - first) for p in phases),
+            )
+            runs.append(run)
         if not runs:
             notes.append(f"'{name}' has fewer than two clean phases and is left out")
-        made = tuple(self._run(name, n, slow, torques[at], run) for n, run in enumerate(runs))
-        return PreparedClip(made, tuple(notes))
-
-    def _retarget(self, notes: list[str]) -> Motion:
-        clip = ensure_contacts(self.motion)
-        clip = mirror(clip) if self.is_mirrored else clip
-        if clip.skeleton.names != self.body.skeleton.names or not _is_same_body(clip, self.body):
-            clip = replace(retarget(clip, self.body.skeleton), contacts=_captured_contacts(clip.contacts, self.body))
-            notes.append(f"'{self.motion.name}' was retargeted to the body of the first clip")
-        return self.body.motion(clip)
-
-    def _clean(self, clip: Motion, notes: list[str]) -> Motion | None:
-        start, stop = calibration_range(clip)
-        if (start, stop) != (0, clip.num_frames):
-            seconds = (clip.num_frames - stop + start) / clip.rate_hz
-            notes.append(f"'{self.motion.name}' lost {seconds:.2f} s with the arms held out")
-            clip = clip[start:stop]
-        if clip.num_frames < MIN_FRAMES:
-            return None
-        if self.settings.cutoff_hz < 0.5 * clip.rate_hz:
-            clip = lowpass(clip, self.settings.cutoff_hz)
-        return hold_plants(lift_pivots(clip, self.settings.max_residual_m))
-
-    def _run(self, name: str, number: int, motion: Motion, torques: FloatArray, phases: list[ContactPhase]) -> PhaseRun:
-        first, last = phases[0].start, phases[-1].stop
-        moved = tuple(replace(p, start=p.start - first, stop=p.stop - first) for p in phases)
-        return PhaseRun(
-            name if number == 0 else f"{name}#{number + 1}",
-            classify_behaviour(phases) if self.behaviour is None else self.behaviour,
-            motion.root_positions[first:last],
-            motion.rotations.wxyz[first:last],
-            torques[first:last],
-            moved,
-        )
+        return PreparedClip(tuple(runs), tuple(notes))
 
 
-def _without_picks(contacts: Contacts | None) -> Contacts | None:
-    """A contact track without picks, which carry no load."""
+def _select_contacts(contacts: Contacts | None, is_kept: Callable[[str], bool]) -> Contacts | None:
+    """A contact track of some of its points."""
     if contacts is None:
         return None
-    kept = [n for n, name in enumerate(contacts.names) if not name.startswith(PICKED_PREFIX)]
-    return Contacts(tuple(contacts.names[n] for n in kept), contacts.active[:, kept])
-
-
-def _captured_contacts(contacts: Contacts | None, body: Body) -> Contacts | None:
-    """Contacts of the clip before it was retargeted, of points that the body has; they are what was captured."""
-    if contacts is None:
-        return None
-    known = contact_points(body.skeleton).names
-    kept = [n for n, name in enumerate(contacts.names) if name in known or name.startswith(PICKED_PREFIX)]
+    kept = [n for n, name in enumerate(contacts.names) if is_kept(name)]
     return Contacts(tuple(contacts.names[n] for n in kept), contacts.active[:, kept])
 
 
@@ -232,28 +217,47 @@ def make_clip_tasks(
 
 def gather_database(clips: Iterable[PreparedClip], body: Body, settings: GraphSettings) -> Database:
     """Everything that clips gave, in one table."""
-    rows, notes = _DatabaseBuilder(), list[str]()
-    for clip in clips:
-        notes += [note for note in clip.notes if note not in notes]
-        for run in clip.runs:
-            rows.add(run)
-    if not rows.names:
+    prepared = list(clips)
+    runs = [run for clip in prepared for run in clip.runs]
+    if not runs:
         raise InputError("no clip has two clean phases", "Give clips with walks or jumps")
-    torques = np.concatenate(rows.torques).reshape(len(np.concatenate(rows.roots)), -1)
+    # Rows of all phases: first pose, pose after the last, class, next phase, anchor foot, both feet
+    classes: list[tuple[str, ...]] = []
+    rows: list[tuple[int, int, int, int, FloatArray, FloatArray]] = []
+    poses = 0
+    for run in runs:
+        anchor = np.zeros(3)
+        for k, phase in enumerate(run.phases):
+            feet = np.full((2, 3), np.nan)
+            for plant in phase.plants:
+                place = np.array([plant.position[0], plant.position[2], plant.yaw_rad])
+                feet[("left", "right").index(plant.foot)] = place
+                # The foot that landed last; in flight the last one to leave
+                anchor = place
+            if not phase.plants and not anchor.any():
+                anchor = np.array([run.roots[phase.start, 0], run.roots[phase.start, 2], 0.0])
+            if phase.planted not in classes:
+                classes.append(phase.planted)
+            after = len(rows) + 1 if k + 1 < len(run.phases) else NO_NEXT_PHASE
+            kind = classes.index(phase.planted)
+            rows.append((phase.start + poses, phase.stop + poses, kind, after, anchor, feet))
+        poses += len(run.roots)
+    table = PhaseTable(*(np.array(column) for column in zip(*rows, strict=True)))
+    torques = np.concatenate([run.torques for run in runs]).reshape(poses, -1)
     return Database(
         body=body,
         rate_hz=settings.rate_hz,
-        clips=tuple(rows.names),
-        behaviours=tuple(rows.behaviours),
-        classes=tuple(rows.classes),
-        roots=frozen(np.concatenate(rows.roots), None, 3, name="roots"),
-        wxyz=frozen(np.concatenate(rows.wxyz), None, None, 4, name="wxyz"),
+        clips=tuple(run.name for run in runs),
+        behaviours=tuple(run.behaviour for run in runs),
+        classes=tuple(classes),
+        roots=frozen(np.concatenate([run.roots for run in runs]), None, 3, name="roots"),
+        wxyz=frozen(np.concatenate([run.wxyz for run in runs]), None, None, 4, name="wxyz"),
         effort=frozen((torques**2).sum(axis=1), None, name="effort"),
-        clip=frozen_ints(np.concatenate(rows.clip), None, name="clip"),
-        phase=frozen_ints(np.concatenate(rows.phase), None, name="phase"),
-        phases=rows.table(),
+        clip=frozen_ints(np.repeat(np.arange(len(runs)), [len(run.roots) for run in runs]), None, name="clip"),
+        phase=frozen_ints(np.repeat(np.arange(len(rows)), table.stop - table.start), None, name="phase"),
+        phases=table,
         torque=frozen(project_principal(torques, TORQUE_SCORES), None, None, name="torque"),
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys(note for clip in prepared for note in clip.notes)),
     )
 
 
@@ -264,63 +268,3 @@ def project_principal(rows: FloatArray, count: int) -> FloatArray:
     scores = rows @ kept
     missing = count - scores.shape[1]
     return np.concatenate([scores, np.zeros((len(rows), missing))], axis=1) if missing > 0 else scores
-
-
-class _DatabaseBuilder:
-    """Grows the tables run by run."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self.behaviours: list[str] = []
-        self.roots: list[FloatArray] = []
-        self.wxyz: list[FloatArray] = []
-        self.torques: list[FloatArray] = []
-        self.clip: list[IntArray] = []
-        self.phase: list[IntArray] = []
-        self.classes: list[tuple[str, ...]] = []
-        self._phases: list[tuple[int, int, int, int, FloatArray, FloatArray]] = []
-        self._poses = 0
-
-    def add(self, run: PhaseRun) -> None:
-        """Add the poses of consecutive phases of one clip."""
-        anchor = np.zeros(3)
-        for k, phase in enumerate(run.phases):
-            feet = np.full((2, 3), np.nan)
-            for plant in phase.plants:
-                feet[("left", "right").index(plant.foot)] = _plant_position(plant)
-            anchor = _anchor_foot(phase, anchor, run.roots)
-            planted = phase.planted
-            if planted not in self.classes:
-                self.classes.append(planted)
-            kind = self.classes.index(planted)
-            after = len(self._phases) + 1 if k + 1 < len(run.phases) else NO_NEXT_PHASE
-            self.phase.append(np.full(len(phase), len(self._phases), dtype=np.int64))
-            self._phases.append((phase.start + self._poses, phase.stop + self._poses, kind, after, anchor, feet))
-        self.roots.append(run.roots)
-        self.wxyz.append(run.wxyz)
-        self.torques.append(run.torques)
-        self.clip.append(np.full(len(run.roots), len(self.names), dtype=np.int64))
-        self.names.append(run.name)
-        self.behaviours.append(run.behaviour)
-        self._poses += len(run.roots)
-
-    def table(self) -> PhaseTable:
-        """The phases of all clips."""
-        start, stop, kind, after, anchor, feet = zip(*self._phases, strict=True)
-        return PhaseTable(
-            np.array(start), np.array(stop), np.array(kind), np.array(after), np.array(anchor), np.array(feet)
-        )
-
-
-def _anchor_foot(phase: ContactPhase, before: FloatArray, roots: FloatArray) -> FloatArray:
-    """The foot that landed last; in flight the last one to leave."""
-    if phase.plants:
-        return _plant_position(phase.plants[-1])
-    if before.any():
-        return before
-    root = roots[phase.start]
-    return np.array([root[0], root[2], 0.0])
-
-
-def _plant_position(plant: StancePlant) -> FloatArray:
-    return np.array([plant.position[0], plant.position[2], plant.yaw_rad])

@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.graph.algorithms import pop_heap, push_heap
+from marey.graph.algorithms import pop_heap, push_heap, select_cheapest
 from marey.graph.database.clips import Database
 from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import Transitions
 
 
+class PoseGraph(NamedTuple):
+    """The full graph: phases of poses, and transitions between poses of one class."""
+
+    starts: IntArray  # (S,) first pose of each phase
+    stops: IntArray  # (S,) pose after its last
+    after: IntArray  # (S,) next phase, negative if there is none
+    phase: IntArray  # (P,) of each pose
+    cost: FloatArray  # (P,) of showing a pose
+    first: IntArray  # (P + 1,) transitions of pose p are first[p] to first[p + 1]
+    target: IntArray  # (E,) where they lead
+    extra: FloatArray  # (E,) what they cost
+
+
 @kernel
 def find_cheapest_paths(
-    starts: IntArray,
-    stops: IntArray,
-    after: IntArray,
-    phase: IntArray,
-    cost: FloatArray,
-    first: IntArray,
-    target: IntArray,
-    extra: FloatArray,
-    edges: IntArray,
-    edge_costs: FloatArray,
-    parents: IntArray,
+    graph: PoseGraph, edges: IntArray, edge_costs: FloatArray, parents: IntArray
 ) -> tuple[int, int]:
     """Cheapest way from the first pose of each phase to the end of every phase of its class that it can reach.
 
     Args:
-        starts: first pose of each phase ``(S,)``.
-        stops: pose after its last ``(S,)``.
-        after: next phase ``(S,)``, negative if there is none.
-        phase: of each pose ``(P,)``.
-        cost: of showing a pose ``(P,)``.
-        first: transitions of pose p are ``first[p]`` to ``first[p + 1]``, ``(P + 1,)``.
-        target: where they lead ``(E,)``: a pose of the same class.
-        extra: what they cost ``(E,)``.
+        graph: of all poses.
         edges: out: phase left, phase whose end was reached, offset of the way in ``parents`` ``(M, 3)``.
         edge_costs: out ``(M,)``.
         parents: out: the ways, each a list of transitions, ended by -1.
@@ -46,6 +42,7 @@ def find_cheapest_paths(
     Returns:
         Number of edges, and of entries in ``parents``; the first is -1 if the arrays are too small.
     """
+    starts, stops, after, phase, cost, first, target, extra = graph
     count, poses = len(starts), len(cost)
     best = np.full(poses, np.inf)
     came = np.full(poses, -1, dtype=np.int64)  # transition by which the pose was entered, -1 from its predecessor
@@ -130,11 +127,6 @@ class PhasePaths:
     jump_first: IntArray  # (E + 1,) transitions of way e are jump[jump_first[e]:jump_first[e + 1]], in order
     jump: IntArray  # (L,) numbers of transitions
 
-    @property
-    def num_jumps(self) -> IntArray:
-        """How many transitions each way takes ``(E,)``."""
-        return np.diff(self.jump_first)
-
     def jumps(self, way: int) -> IntArray:
         """Numbers of the transitions that a way takes, in order."""
         return self.jump[self.jump_first[way] : self.jump_first[way + 1]]
@@ -189,10 +181,7 @@ def cull_transitions(database: Database, transitions: Transitions, settings: Gra
         jumping = before + compute_transition_costs(database, transitions, settings) + onward
         costs = np.concatenate([total[table.stop] - total[table.start], jumping])
         jump = np.concatenate([np.full(len(phases), -1), np.arange(len(transitions.source))])
-        order = np.lexsort((costs, through, source))
-        fresh = np.ones(len(order), dtype=bool)
-        fresh[1:] = (np.diff(source[order]) != 0) | (np.diff(through[order]) != 0)
-        kept = order[fresh]
+        kept = select_cheapest([source, through], costs)
         kept = kept[table.after[through[kept]] >= 0]
         jumps = jump[kept]
         first = np.concatenate([[0], np.cumsum(jumps >= 0)])
@@ -203,25 +192,24 @@ def cull_transitions(database: Database, transitions: Transitions, settings: Gra
     first = np.searchsorted(transitions.source[order], np.arange(database.num_poses + 1))
     extra = compute_transition_costs(database, transitions, settings)[order]
     cost, room = compute_pose_costs(database, settings), ROOM
+    graph = PoseGraph(
+        table.start, table.stop, table.after, database.phase, cost, first, transitions.target[order], extra
+    )
     while True:
         edges = np.empty((room * len(table.start), 3), dtype=np.int64)
         costs = np.empty(len(edges))
         ways = np.empty(8 * len(edges) + 64, dtype=np.int64)
-        used, written = find_cheapest_paths(
-            table.start, table.stop, table.after, database.phase, cost, first, transitions.target[order], extra,
-            edges, costs, ways,
-        )  # fmt: skip
+        used, written = find_cheapest_paths(graph, edges, costs, ways)
         if used >= 0:
             break
         room *= 4
     edges, costs, ways = edges[:used], costs[:used], ways[:written]
-    lengths = np.diff(np.flatnonzero(np.concatenate([[-1], ways]) == -1)) - 1  # each way is ended by -1
+    # Each way is ended by -1, and written backwards
+    lengths = np.diff(np.flatnonzero(np.concatenate([[-1], ways]) == -1)) - 1
     first = np.concatenate([[0], np.cumsum(lengths)])
     jumps = ways[ways >= 0]
     number = np.repeat(np.arange(used), lengths)
-    forward = (
-        first[number] + lengths[number] - 1 - (np.arange(len(jumps)) - first[number])
-    )  # they are written backwards
+    forward = first[number] + lengths[number] - 1 - (np.arange(len(jumps)) - first[number])
     return PhasePaths(edges[:, 0], edges[:, 1], costs, first, order[jumps[forward]])
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import ContactPhase, Contacts, Motion, contact_positions, ensure_contacts
+from marey.motion import ContactPhase, Contacts, Motion, contact_positions, ensure_contacts, find_runs
 from marey.skeleton import contact_points, role_map
 
 PICKED_PREFIX: Final = "picked_"
@@ -24,9 +24,9 @@ SLOW_RADPS: Final = 1.0  # [rad/s] and root mean square of the joints
 REST_MPS: Final = 0.08  # [m/s] speed of the root of a standing person
 REST_RADPS: Final = 0.4  # [rad/s] and the joints
 UPRIGHT: Final = 0.965  # [-] of the clip's usual root height
-UPRIGHT_HEIGHT_FRACTION: Final = (
-    0.85  # [-] of its frames in which the root is lower: a clip may be bent most of the time
-)
+UPRIGHT_QUANTILE: Final = 0.85  # [-] of its frames in which the root is lower: a clip may be bent most of the time
+SIDES: Final = ("left", "right")
+PARTS: Final = ("heel", "toe")
 
 
 def split_events(motion: Motion, phases: Sequence[ContactPhase], pick_height_m: float) -> list[ContactPhase]:
@@ -50,9 +50,10 @@ def find_picks(motion: Motion, phases: Sequence[ContactPhase], height_m: float) 
     Hands that go down in the crouch before or after a flight pick nothing up. A clip whose contact track names its
     picks, ``picked_left_hand`` or ``picked_right_hand``, is believed: they are in the middle of each time marked.
     """
-    told = _annotated_picks(motion)
-    if told is not None:
-        return told
+    contacts = motion.contacts
+    told = [] if contacts is None else [name for name in contacts.names if name.startswith(PICKED_PREFIX)]
+    if contacts is not None and told:
+        return sorted(((a + b) // 2, name) for name in told for a, b in find_runs(contacts.track(name)))
     roles = role_map(motion.skeleton)
     sides = [side for side in ("left", "right") if f"{side}_wrist" in roles]
     if not sides:
@@ -61,20 +62,12 @@ def find_picks(motion: Motion, phases: Sequence[ContactPhase], height_m: float) 
     found: list[tuple[int, str]] = []
     reach = CROUCH_S * motion.rate_hz
     flights = [p for p in phases if not p.planted]
-    for start, stop in _flag_ranges(heights.min(axis=1) < height_m):
+    for start, stop in find_runs(heights.min(axis=1) < height_m):
         frame, hand = np.unravel_index(int(np.argmin(heights[start:stop])), (stop - start, len(sides)))
         at = start + int(frame)
         if not any(p.start - reach < at < p.stop + reach for p in flights):
             found.append((at, f"{PICKED_PREFIX}{sides[int(hand)]}_hand"))
     return found
-
-
-def _annotated_picks(motion: Motion) -> list[tuple[int, str]] | None:
-    """Picks that the contact track of a clip names; none if it names no hand that picks."""
-    names = [] if motion.contacts is None else [n for n in motion.contacts.names if n.startswith(PICKED_PREFIX)]
-    if motion.contacts is None or not names:
-        return None
-    return sorted(((a + b) // 2, name) for name in names for a, b in _flag_ranges(motion.contacts.track(name)))
 
 
 def _split_stance(phases: list[ContactPhase], frame: int, event: str) -> list[ContactPhase]:
@@ -142,34 +135,23 @@ class _RestMeasure:
         turns = (wxyz[:-1].inverse() @ wxyz[1:]).log() * motion.rate_hz
         rate = np.sqrt((turns**2).sum(axis=-1).mean(axis=-1))
         rate = np.concatenate([rate[:1], np.maximum(rate[1:], rate[:-1]), rate[-1:]])
-        usual = float(np.quantile(roots[:, 1], UPRIGHT_HEIGHT_FRACTION))
-        slow = (speed < SLOW_MPS) & (rate < SLOW_RADPS) & (roots[:, 1] > UPRIGHT * usual) & _is_flat(motion)
+        usual = float(np.quantile(roots[:, 1], UPRIGHT_QUANTILE))
+        slow = (speed < SLOW_MPS) & (rate < SLOW_RADPS) & (roots[:, 1] > UPRIGHT * usual)
+        # Heel and toe of both feet in contact, as far as the contact track has them
+        if motion.contacts is not None:
+            for name in (f"{side}_{part}" for side in SIDES for part in PARTS):
+                slow &= motion.contacts.track(name) if name in motion.contacts.names else True
         return cls(slow, np.maximum(speed / REST_MPS, rate / REST_RADPS))
 
     def rest_ranges(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Frames in which the body rests, a range of each slow stretch; from its calmest on if it never quite does."""
         found: list[tuple[int, int]] = []
-        for a, b in _flag_ranges(self.slow[start:stop]):
+        for a, b in find_runs(self.slow[start:stop]):
             unrest = self.unrest[start + a : start + b]
             calmest = int(np.argmin(unrest))
-            first, last = max(_flag_ranges(unrest < 1.0), key=lambda run: run[1] - run[0], default=(calmest, b - a))
+            first, last = max(find_runs(unrest < 1.0), key=lambda run: run[1] - run[0], default=(calmest, b - a))
             found.append((start + a + first, start + a + last))
         return found
-
-
-def _is_flat(motion: Motion) -> BoolArray:
-    """Whether heel and toe of both feet are in contact ``(F,)`` according to the contact track."""
-    if motion.contacts is None:
-        return np.ones(motion.num_frames, dtype=bool)
-    names = [f"{side}_{part}" for side in ("left", "right") for part in ("heel", "toe")]
-    tracks = [motion.contacts.track(name) for name in names if name in motion.contacts.names]
-    return np.all(tracks, axis=0) if tracks else np.ones(motion.num_frames, dtype=bool)
-
-
-def _flag_ranges(on: BoolArray) -> list[tuple[int, int]]:
-    """Ranges of frames in which a flag is set."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], on, [False]]).astype(np.int8)))
-    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
 def calibration_range(motion: Motion, span: float = 0.85) -> tuple[int, int]:
@@ -183,9 +165,12 @@ def calibration_range(motion: Motion, span: float = 0.85) -> tuple[int, int]:
     if any(name not in roles for name in names):
         return 0, motion.num_frames
     ls, le, lw, rs, re, rw = (motion.joint_positions()[:, roles[name]] for name in names)
-    reach = sum(_phase_frames(a, b) for a, b in ((ls, le), (le, lw), (rs, re), (re, rw), (ls, rs)))
+    # Longest that a bone, or an arm, is in the clip
+    ends = ((ls, le), (le, lw), (rs, re), (re, rw), (ls, rs), (ls, lw))
+    spans = [np.linalg.norm(a - b, axis=1).max() for a, b in ends]
+    reach = sum(float(length) for length in spans[:-1])
     apart = np.linalg.norm(lw - rw, axis=1) / reach
-    level = np.abs(0.5 * (lw + rw) - 0.5 * (ls + rs))[:, 1] < 0.25 * _phase_frames(ls, lw)
+    level = np.abs(0.5 * (lw + rw) - 0.5 * (ls + rs))[:, 1] < 0.25 * float(spans[-1])
     out, down = (apart > span) & level, apart < 0.6 * span
     start, stop = _arms_out_frames(out, down), len(out) - _arms_out_frames(out[::-1], down[::-1])
     return (start, stop) if stop - start > 8 else (0, motion.num_frames)
@@ -200,12 +185,6 @@ def _arms_out_frames(out: BoolArray, down: BoolArray) -> int:
     return last + int(low[0]) if len(low) else len(out)
 
 
-def _phase_frames(a: FloatArray, b: FloatArray) -> float:
-    return float(np.linalg.norm(a - b, axis=1).max())
-
-
-SIDES: Final = ("left", "right")
-PARTS: Final = ("heel", "toe")
 LIFT_S: Final = 0.1  # [s] shortest time for which a foot that pivots counts as lifted
 END_SHARE: Final = 0.15  # [-] of a stance at either end, in which feet roll, is not looked at
 MAX_CUTS: Final = 6  # of one stance
@@ -227,47 +206,34 @@ def lift_pivots(motion: Motion, worst_m: float) -> Motion:
     if any(f"{side}_{part}" not in group for group in (names, known) for side in SIDES for part in PARTS):
         return motion
     # Tracks of both feet, and where each is down
-    feet = [_FootTrack.from_motion(names, known, points, side, motion.rate_hz) for side in SIDES]
+    feet = [_FootTrack(names, known, points, side, motion.rate_hz) for side in SIDES]
     down = np.stack([active[:, foot.columns].any(axis=1) for foot in feet], axis=1)
     shortest = max(int(np.ceil(LIFT_S * motion.rate_hz)), 2)
     for number, foot in enumerate(feet):
         # Stances of the foot; each pivot is lifted while the other foot carries
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], down[:, number], [False]]).astype(np.int8)))
-        for start, stop in [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]:
-            for wanted in foot.pivots(start, stop, worst_m, shortest):
-                a, b = _supported_range(wanted, stop - shortest, down[:, 1 - number])
-                down[a:b, number] = False
-                active[a:b, foot.columns] = False
+        for start, stop in find_runs(down[:, number]):
+            for a, b in foot.pivots(start, stop, worst_m, shortest):
+                # The first interval of this length, not before this one, in which the other foot stands
+                last, other = stop - shortest, down[:, 1 - number]
+                moved = next((k for k in range(a, last - (b - a) + 1) if other[k : k + b - a].all()), None)
+                if moved is not None:
+                    down[moved : moved + b - a, number] = False
+                    active[moved : moved + b - a, foot.columns] = False
     return replace(motion, contacts=Contacts(names, active))
 
 
-def _supported_range(wanted: tuple[int, int], last: int, other: BoolArray) -> tuple[int, int]:
-    """The first interval of the given length, not before the given one, in which the other foot stands."""
-    length = wanted[1] - wanted[0]
-    for start in range(wanted[0], last - length + 1):
-        if other[start : start + length].all():
-            return start, start + length
-    return last, last
-
-
 class _FootTrack:
-    """Track of one foot over the ground."""
+    """Track of one foot over the ground: ball, direction and speed, frame by frame."""
 
-    def __init__(self, columns: list[int], ball: FloatArray, yaw: FloatArray, speed: FloatArray) -> None:
-        self.columns, self._ball, self._yaw, self._speed = columns, ball, yaw, speed
-
-    @classmethod
-    def from_motion(
-        cls, names: tuple[str, ...], known: tuple[str, ...], points: FloatArray, side: str, rate_hz: float
-    ) -> _FootTrack:
-        """Ball, direction and speed of a foot, frame by frame."""
-        columns = [names.index(f"{side}_{part}") for part in PARTS]
-        heel, toe = (points[:, known.index(f"{side}_{part}")][:, [0, 2]] for part in PARTS)
-        along = toe - heel
-        yaw = np.unwrap(np.arctan2(along[:, 0], along[:, 1]))
-        rate = np.abs(np.gradient(yaw)) * rate_hz
-        speed = np.linalg.norm(np.gradient(toe, axis=0), axis=1) * rate_hz + 0.15 * rate
-        return cls(columns, toe, yaw, speed)
+    def __init__(
+        self, names: tuple[str, ...], known: tuple[str, ...], points: FloatArray, side: str, rate_hz: float
+    ) -> None:
+        self.columns = [names.index(f"{side}_{part}") for part in PARTS]
+        heel, self._ball = (points[:, known.index(f"{side}_{part}")][:, [0, 2]] for part in PARTS)
+        along = self._ball - heel
+        self._yaw = np.unwrap(np.arctan2(along[:, 0], along[:, 1]))
+        rate = np.abs(np.gradient(self._yaw)) * rate_hz
+        self._speed = np.linalg.norm(np.gradient(self._ball, axis=0), axis=1) * rate_hz + 0.15 * rate
 
     def pivots(self, start: int, stop: int, worst_m: float, shortest: int, depth: int = 0) -> list[tuple[int, int]]:
         """Ranges of frames, inside a stance, in which the foot goes from one place to another."""

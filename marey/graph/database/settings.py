@@ -1,4 +1,4 @@
-"""How a motion graph is built: every threshold in one place."""
+"""How a motion graph is built and searched: every threshold in one place."""
 
 from __future__ import annotations
 
@@ -55,3 +55,27 @@ class GraphSettings:
                 raise InputError(f"{name} is '{getattr(self, name)}'", f"It is one of {', '.join(known)}")
         if not self.rate_hz > 0.0:
             raise InputError("rate_hz is 0", "Give frames per second")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings:
+    """Settings of a search, beside those that :func:`search_graph` takes by name."""
+
+    slack_m: float = 0.12  # by which footsteps may move hand and root of a pick towards their targets; 0: as captured
+    arm_m: float = 0.05  # that arm and spine do of what a hand is off, where footsteps move
+    jump_tolerance_m: float = 0.4  # within which a jump passes over its place
+    body_radius_m: float = 0.25  # of a body that must not touch walls
+    foot_radius_m: float = 0.09  # half a foot: plants keep this far from water
+    clearance_m: float = 0.04  # from the root to the edge of its corridor: cells are coarse, joints are smoothed
+    unblended_share: float = 0.5  # of the budget that may be spent before blends are looked at
+    calm_share: float = 0.7  # and before jumps are allowed where nothing asks for them, if no way was found
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not (np.isfinite(value) and value >= 0.0):
+                raise InputError(f"{field.name} is {value}", "Give a number that is not negative")
+
+
+AS_CAPTURED = SearchSettings(slack_m=0.0, arm_m=0.0)
+"""Steps are as captured and blended, as in [Safonova2006]_."""

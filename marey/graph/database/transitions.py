@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.graph.arrays import to_frame
 from marey.graph.database.clips import Database
 from marey.graph.database.events import STANDING
 from marey.graph.database.settings import GraphSettings
@@ -63,20 +64,6 @@ def compute_lee_features(database: Database, settings: GraphSettings) -> FloatAr
     return np.concatenate(parts, axis=1)
 
 
-def exact_correction(database: Database, first: IntArray, second: IntArray) -> FloatArray:
-    """What to add to the squared distances ``(n,)`` of features so that angles between joints are true."""
-    roles = role_map(database.body.skeleton)
-    joints = [roles[name] for name in LEE_ROLES if name in roles]
-    rotations = SO3(database.wxyz[:, joints])
-    angles = (_mean_rotation(rotations).inverse() @ rotations).log()
-    added = np.empty(len(first))
-    for part in split_blocks(len(first), 20_000):
-        a, b = first[part], second[part]
-        true = (rotations[b].inverse() @ rotations[a]).log()
-        added[part] = (true**2).sum(axis=(1, 2)) - ((angles[a] - angles[b]) ** 2).sum(axis=(1, 2))
-    return added
-
-
 def _mean_rotation(rotations: SO3) -> SO3:
     mean = rotations[0]
     for _ in range(20):
@@ -103,11 +90,7 @@ def _foot_columns(database: Database, settings: GraphSettings, yaw: FloatArray) 
     for rank, weight in ((0, 1.0), (1, SECOND_FOOT_WEIGHT)):
         side = np.where(anchored < 0, 0, anchored if rank == 0 else 1 - anchored)
         foot = np.take_along_axis(feet, side[:, None, None], axis=1)[:, 0]
-        # Place and heading of the foot in the frame of the root
-        dx, dz = foot[:, 0] - database.roots[:, 0], foot[:, 1] - database.roots[:, 2]
-        c, s = np.cos(yaw), np.sin(yaw)
-        turn = (foot[:, 2] - yaw + np.pi) % (2.0 * np.pi) - np.pi
-        local = np.stack([c * dx - s * dz, s * dx + c * dz, turn], axis=1)
+        local = to_frame(foot, np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1))
         local *= weight * np.array([settings.foot_weight, settings.foot_weight, settings.foot_yaw_weight])
         columns.append(np.where(np.isfinite(local) & (anchored >= 0)[:, None], local, 0.0))
     return np.concatenate(columns, axis=1)
@@ -239,7 +222,16 @@ class PoseMetric:
         """Distances ``(n,)`` of pairs with true angles in place of differences of rotation vectors."""
         if self._features is None:
             return D
-        return np.maximum(D + exact_correction(self._database, first, second), 0.0)
+        # What to add to squared distances of features so that angles between joints are true
+        roles = role_map(self._database.body.skeleton)
+        rotations = SO3(self._database.wxyz[:, [roles[name] for name in LEE_ROLES if name in roles]])
+        angles = (_mean_rotation(rotations).inverse() @ rotations).log()
+        added = np.empty(len(first))
+        for part in split_blocks(len(first), 20_000):
+            a, b = first[part], second[part]
+            true = (rotations[b].inverse() @ rotations[a]).log()
+            added[part] = (true**2).sum(axis=(1, 2)) - ((angles[a] - angles[b]) ** 2).sum(axis=(1, 2))
+        return np.maximum(D + added, 0.0)
 
 
 def find_transitions(database: Database, settings: GraphSettings, metric: PoseMetric | None = None) -> Transitions:
@@ -254,71 +246,47 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
     """
     metric = PoseMetric(database, settings) if metric is None else metric
     threshold = calibrate_threshold(database, settings, metric)
+    behaviour, clip = pose_behaviours(database), database.clip
+    count, apart = int(behaviour.max()) + 1, round(settings.min_apart_s * database.rate_hz)
+    found, others = list[PosePairs](), list[PosePairs]()
+    least, num_like = np.inf, 0
     inner = np.flatnonzero(has_successor(database))
-    finder = _TransitionFinder(database, settings, metric, threshold)
-    for kind in range(len(database.classes)):
-        own = inner[database.phases.kind[database.phase[inner]] == kind]
-        if database.classes[kind] and len(own) > 1:
-            for rows in split_blocks(len(own)):
-                finder.look(own, rows)
-    source, like, near = finder.collect_pairs()
-    return Transitions(source, like + 1, metric.exact(source, like, near), threshold, finder.num_like)
-
-
-class _TransitionFinder:
-    """Looks through blocks of the table of distances and keeps what is near."""
-
-    def __init__(self, database: Database, settings: GraphSettings, metric: PoseMetric, threshold: float) -> None:
-        self._database, self._settings, self._metric, self._threshold = database, settings, metric, threshold
-        self._behaviour = pose_behaviours(database)
-        self._count = int(self._behaviour.max()) + 1
-        self._found: list[PosePairs] = []
-        self._others: list[PosePairs] = []
-        self._least = np.inf
-        self.num_like = 0
-
-    def look(self, own: IntArray, rows: slice) -> None:
-        """Keep like poses of a block of rows among all poses of one class."""
-        settings, database = self._settings, self._database
-        here, D = own[rows], self._metric.between(own[rows], own)
-        apart = round(settings.min_apart_s * database.rate_hz)
-        clip = database.clip
-        # Poses of the same clip that are next to one another do not count
-        for at, pose in enumerate(here):
-            first, last = (int(k) for k in np.searchsorted(own, (pose - apart + 1, pose + apart)))
-            D[at, first:last][clip[own[first:last]] == clip[pose]] = np.inf
-        self._least = min(self._least, float(D.min(initial=np.inf)))
-        # Local minima of the distance, within a threshold that is tighter between behaviours
-        is_low = _local_minima(D)
-        same = self._behaviour[here][:, None] == self._behaviour[own][None]
-        for mask, limit in ((same, self._threshold), (~same, settings.cross * self._threshold)):
-            like = mask & (limit > D)
-            self.num_like += int(np.count_nonzero(like))
-            i, j = np.nonzero(like & is_low)
-            kept = _smallest_in_groups(i, D[i, j], settings.links)
-            self._found.append((here[i[kept]], own[j[kept]], D[i[kept], j[kept]]))
-        if self._count > 1:
-            # Remember the nearest pairs of each two behaviours, whether near enough or not
-            across = np.where(~same & is_low, D, np.inf)
-            i, j = np.nonzero(settings.reach * self._threshold > across)
-            value = across[i, j]
-            pair = self._behaviour[here[i]] * self._count + self._behaviour[own[j]]
-            kept = _smallest_in_groups(pair, value, settings.cross_links)
-            self._others.append((here[i[kept]], own[j[kept]], value[kept]))
-
-    def collect_pairs(self) -> PosePairs:
-        """All pairs, with those added that two behaviours lack."""
-        found = _concatenate_pairs(self._found)
-        if self._others:
-            more, to, far = _concatenate_pairs(self._others)
-            pair = self._behaviour[more] * self._count + self._behaviour[to]
-            kept = _smallest_in_groups(pair, far, self._settings.cross_links)
-            kept = kept[far[kept] >= self._settings.cross * self._threshold]
-            found = _concatenate_pairs([found, (more[kept], to[kept], far[kept])])
-        if not len(found[0]):
-            what = f"no two poses are nearer than {self._threshold:.3g}; the nearest are {self._least:.3g} apart"
-            raise InputError(what, "Raise `density` or `cross`, or add clips")
-        return found
+    kinds = database.phases.kind[database.phase[inner]]
+    for own in (inner[kinds == kind] for kind, planted in enumerate(database.classes) if planted):
+        for rows in split_blocks(len(own)) if len(own) > 1 else ():
+            # Distances of a block of poses to all of their class; neighbours in the same clip do not count
+            here, D = own[rows], metric.between(own[rows], own)
+            for at, pose in enumerate(here):
+                first, last = (int(k) for k in np.searchsorted(own, (pose - apart + 1, pose + apart)))
+                D[at, first:last][clip[own[first:last]] == clip[pose]] = np.inf
+            least = min(least, float(D.min(initial=np.inf)))
+            # Local minima of the distance, within a threshold that is tighter between behaviours
+            is_low = _local_minima(D)
+            same = behaviour[here][:, None] == behaviour[own][None]
+            for mask, limit in ((same, threshold), (~same, settings.cross * threshold)):
+                like = mask & (limit > D)
+                num_like += int(np.count_nonzero(like))
+                i, j = np.nonzero(like & is_low)
+                kept = _smallest_in_groups(i, D[i, j], settings.links)
+                found.append((here[i[kept]], own[j[kept]], D[i[kept], j[kept]]))
+            if count > 1:
+                # Remember the nearest pairs of each two behaviours, whether near enough or not
+                across = np.where(~same & is_low, D, np.inf)
+                i, j = np.nonzero(settings.reach * threshold > across)
+                pair = behaviour[here[i]] * count + behaviour[own[j]]
+                kept = _smallest_in_groups(pair, across[i, j], settings.cross_links)
+                others.append((here[i[kept]], own[j[kept]], across[i, j][kept]))
+    source, alike, near = _concatenate_pairs(found)
+    if others:
+        # Add the pairs that two behaviours lack
+        more, to, far = _concatenate_pairs(others)
+        kept = _smallest_in_groups(behaviour[more] * count + behaviour[to], far, settings.cross_links)
+        kept = kept[far[kept] >= settings.cross * threshold]
+        source, alike, near = _concatenate_pairs([(source, alike, near), (more[kept], to[kept], far[kept])])
+    if not len(source):
+        what = f"no two poses are nearer than {threshold:.3g}; the nearest are {least:.3g} apart"
+        raise InputError(what, "Raise `density` or `cross`, or add clips")
+    return Transitions(source, alike + 1, metric.exact(source, alike, near), threshold, num_like)
 
 
 def pose_behaviours(database: Database) -> IntArray:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame
+from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame, wrap_angles
 from marey.graph.paths import PathStep, SearchResult, blended_deltas, blended_hands
 from marey.kinematics import PointTask, solve_ik
 from marey.lie import SO3
 from marey.motion import Motion, contact_positions
 from marey.numerics import smoothstep
-from marey.skeleton import Skeleton, contact_points
-from marey.world import Event, Sketch
+from marey.skeleton import contact_points
+from marey.world import Sketch
 
 if TYPE_CHECKING:
     from marey.graph.motion_graph import MotionGraph
@@ -50,10 +50,19 @@ def refine_footsteps(
     for step, aim in sorted(aims.items()):
         before = max(mark for mark in marks if mark <= step)
         after = min((mark for mark in marks if mark > step + 1), default=len(result.places) - 1)
+        # What carries the hand to its aim, and the turn about it that brings the root to its pin
+        hand, root = hand_and_root(graph, result, step)
+        pivot, there, turn = hand[[0, 2]], aim.hand[[0, 2]], 0.0
+        if aim.root is not None:
+            own, wanted = pivot - root, there - aim.root
+            angle = float(np.arctan2(wanted[0], wanted[1]) - np.arctan2(own[0], own[1]))
+            turn = (angle + np.pi) % (2.0 * np.pi) - np.pi
+            # What hand and root are too near or too far from one another is shared by both
+            spare = float(np.linalg.norm(own) - np.linalg.norm(wanted))
+            there = there + 0.5 * spare * wanted / max(float(np.linalg.norm(wanted)), 1e-9)
+        shift = there - pivot
         # Share of the correction that each step takes: rising to the pick, falling to the next constraint
-        missing = _pick_error(graph, result, step, aim)
         pick = step + 1
-        pivot, shift, turn = missing
         steps = np.linalg.norm(np.diff(result.places[:, :2], axis=0), axis=1)
         share = np.zeros(len(result.places))
         for first, last, rises in ((before, pick, True), (pick, after, False)):
@@ -84,24 +93,6 @@ def hand_and_root(graph: MotionGraph, result: SearchResult, step: int) -> tuple[
     return np.array([hand[0], y, hand[1]]), compose_planar(result.places[step + 1], root)[:2]
 
 
-def _pick_error(
-    graph: MotionGraph, result: SearchResult, step: int, aim: PickTarget
-) -> tuple[FloatArray, FloatArray, float]:
-    """The hand (2,), what carries it to its aim (2,) [m], and the turn [rad] about it that brings the root to its pin.
-
-    What hand and root are too near or too far from one another is shared by both.
-    """
-    hand, root = hand_and_root(graph, result, step)
-    here, there = hand[[0, 2]], aim.hand[[0, 2]]
-    if aim.root is None:
-        return here, there - here, 0.0
-    own, wanted = here - root, there - aim.root
-    turn = float(np.arctan2(wanted[0], wanted[1]) - np.arctan2(own[0], own[1]))
-    spare = float(np.linalg.norm(own) - np.linalg.norm(wanted))
-    shared = 0.5 * spare * wanted / max(float(np.linalg.norm(wanted)), 1e-9)
-    return here, there + shared - here, (turn + np.pi) % (2.0 * np.pi) - np.pi
-
-
 WEIGHT_SPAN: Final = 1.0 / 9.0  # [-] a weight stays within one step of the search's grid
 NUM_TRIED: Final = 45  # weights looked at; a hand moves by less than a millimetre from one to the next
 MAX_SHIFT_M: Final = 0.02  # [m] by which later footsteps may move: corridors are searched with more room than that
@@ -119,24 +110,19 @@ def refine_weights(graph: MotionGraph, result: SearchResult, targets: dict[int, 
         targets: point (3,) [m] for the hand at the end of each of some steps.
     """
     for step, target in sorted(targets.items()):
-        run = _blended_run(result.steps, step)
-        if run is not None:
-            result = _refine_run_weight(graph, result, step, run, target)
+        steps = result.steps
+        if not steps[step].is_blended:
+            continue
+        # Steps around this one that are blended with its weight or, where the pair is swapped, with what is left of it
+        weight = min(steps[step].weight, 1.0 - steps[step].weight)
+        alike = [s.is_blended and abs(min(s.weight, 1.0 - s.weight) - weight) < 1e-9 for s in steps]
+        first, last = step, step
+        while first > 0 and alike[first - 1]:
+            first -= 1
+        while last + 1 < len(steps) and alike[last + 1]:
+            last += 1
+        result = _refine_run_weight(graph, result, step, range(first, last + 1), target)
     return result
-
-
-def _blended_run(steps: tuple[PathStep, ...], step: int) -> range | None:
-    """Steps around one that are blended with its weight or, where the pair is swapped, with what is left of it."""
-    weight = steps[step].weight
-    if not steps[step].is_blended:
-        return None
-    alike = [s.is_blended and abs(min(s.weight, 1.0 - s.weight) - min(weight, 1.0 - weight)) < 1e-9 for s in steps]
-    first, last = step, step
-    while first > 0 and alike[first - 1]:
-        first -= 1
-    while last + 1 < len(steps) and alike[last + 1]:
-        last += 1
-    return range(first, last + 1)
 
 
 def _refine_run_weight(
@@ -161,7 +147,7 @@ def _refine_run_weight(
     places = compose_planar(at, np.stack([hands[:, 0], hands[:, 2], 0.0 * tried], axis=1))
     away = np.linalg.norm(np.stack([places[:, 0], hands[:, 1], places[:, 1]], axis=1) - target, axis=1)
     shift = anchors[-1] - result.places[run.stop]
-    turn = np.abs((shift[:, 2] + np.pi) % (2.0 * np.pi) - np.pi)
+    turn = np.abs(wrap_angles(shift[:, 2]))
     far = (np.hypot(shift[:, 0], shift[:, 1]) > MAX_SHIFT_M) | (turn > MAX_TURN_RAD)
     best = int(np.argmin(np.where(far, np.inf, away)))
     # Rebuild the run with the best weight
@@ -212,17 +198,32 @@ def refine_reaches(motion: Motion, reaches: Sequence[HandTarget]) -> tuple[Motio
     Returns:
         The motion, and how far [m] each hand is from its target in it.
     """
+    skeleton, points = motion.skeleton, contact_points(motion.skeleton)
     for reach in reaches:
-        motion = _apply_reach(motion, reach)
-    return motion, tuple(reach_error(motion, reach) for reach in reaches)
+        hand, away = find_nearest_hand(motion, reach)
+        if away < REACH_TOL_M:
+            continue
+        # Only joints between the child of the root and the hand move
+        number = points.index(hand)
+        chain, at = set[int](), int(points.joints[number])
+        while at > 0:
+            chain.add(at)
+            at = int(skeleton.parents[at])
+        still = [j for j in range(1, skeleton.num_joints) if j not in chain]
+        task = PointTask(int(points.joints[number]), reach.target, point=points.offsets[number])
+        found = solve_ik(
+            skeleton, [task], start=motion[reach.frame], root="fixed", frozen_joints=still, tolerance_m=REACH_TOL_M,
+            on_failure="return",
+        )  # fmt: skip
+        change = (motion.rotations[reach.frame].inverse() @ found.pose.rotations).log()
+        frames = np.abs(np.arange(motion.num_frames) - reach.frame) / (REACH_EASE_S * motion.rate_hz)
+        weight = 1.0 - smoothstep(frames)
+        motion = replace(motion, rotations=motion.rotations @ SO3.exp(weight[:, None, None] * change))
+    return motion, tuple(find_nearest_hand(motion, reach)[1] for reach in reaches)
 
 
-def reach_error(motion: Motion, reach: HandTarget) -> float:
-    """Distance [m] of a hand from its target."""
-    return _solve_reach(motion, reach)[1]
-
-
-def _solve_reach(motion: Motion, reach: HandTarget) -> tuple[str, float]:
+def find_nearest_hand(motion: Motion, reach: HandTarget) -> tuple[str, float]:
+    """The hand that reaches, the nearer one if either may, and its distance [m] from the target."""
     names = contact_points(motion.skeleton).names
     points = contact_positions(motion[reach.frame : reach.frame + 1])[0]
     hands = [reach.hand] if reach.hand else [name for name in ("left_hand", "right_hand") if name in names]
@@ -231,41 +232,23 @@ def _solve_reach(motion: Motion, reach: HandTarget) -> tuple[str, float]:
     return hands[best], away[best]
 
 
-def _apply_reach(motion: Motion, reach: HandTarget) -> Motion:
-    hand, away = _solve_reach(motion, reach)
-    if away < REACH_TOL_M:
-        return motion
-    points = contact_points(motion.skeleton)
-    number = points.index(hand)
-    task = PointTask(int(points.joints[number]), reach.target, point=points.offsets[number])
-    start = motion[reach.frame]
-    found = solve_ik(
-        motion.skeleton, [task], start=start, root="fixed", frozen_joints=_joints_off_chain(motion.skeleton,
-        task.joint),
-        tolerance_m=REACH_TOL_M, on_failure="return",
-    )  # fmt: skip
-    change = (motion.rotations[reach.frame].inverse() @ found.pose.rotations).log()
-    away = np.abs(np.arange(motion.num_frames) - reach.frame) / (REACH_EASE_S * motion.rate_hz)
-    weight = 1.0 - smoothstep(away)
-    return replace(motion, rotations=motion.rotations @ SO3.exp(weight[:, None, None] * change))
-
-
-def _joints_off_chain(skeleton: Skeleton, joint: str | int) -> list[int]:
-    """Joints that are not on the chain from a joint up to the child of the root."""
-    chain, at = set[int](), int(joint)
-    while at > 0:
-        chain.add(at)
-        at = int(skeleton.parents[at])
-    return [j for j in range(1, skeleton.num_joints) if j not in chain]
-
-
 def find_pick_targets(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> dict[int, PickTarget]:
     """What hands reach for at the ends of steps, by the picks and places of a sketch, and where roots are pinned."""
-    wanted = [_make_pick_target(sketch, event) for event in sketch.events if event.kind in ("pick", "place")]
+    wanted: list[PickTarget] = []
+    for event in sketch.events:
+        if event.kind in ("pick", "place"):
+            is_placed = event.kind == "place" and event.to is not None
+            target = event.to if is_placed else sketch.world.object(event.object or "").position
+            wanted.append(PickTarget(np.array(target), None if event.at is None else np.array(event.at)))
     found: dict[int, PickTarget] = {}
     for step in result.met:
-        if len(found) < len(wanted) and _is_within_reach(graph, result, step, wanted[len(found)].hand):
-            found[step] = wanted[len(found)]
+        if len(found) < len(wanted) and _step_event(graph, result, step) in HANDS:
+            # A pick far from the next target is for something else
+            target = wanted[len(found)]
+            x, y, z = graph.arrays.hand[graph.arrays.target[result.steps[step].edge]]
+            at = compose_planar(result.places[step + 1], np.array([x, z, 0.0]))
+            if np.linalg.norm(np.array([at[0], y, at[1]]) - target.hand) < NEAR_M:
+                found[step] = target
     return found
 
 
@@ -297,18 +280,3 @@ def measure_hand_targets(
         for event, frame in zip(events, frames, strict=True)
         if event in HANDS
     ]
-
-
-def _make_pick_target(sketch: Sketch, event: Event) -> PickTarget:
-    root = None if event.at is None else np.array(event.at)
-    if event.kind == "place" and event.to is not None:
-        return PickTarget(np.array(event.to), root)
-    return PickTarget(np.array(sketch.world.object(event.object or "").position), root)
-
-
-def _is_within_reach(graph: MotionGraph, result: SearchResult, step: int, target: FloatArray) -> bool:
-    if _step_event(graph, result, step) not in HANDS:
-        return False
-    x, y, z = graph.arrays.hand[graph.arrays.target[result.steps[step].edge]]
-    at = compose_planar(result.places[step + 1], np.array([x, z, 0.0]))
-    return float(np.linalg.norm([at[0] - target[0], y - target[1], at[1] - target[2]])) < NEAR_M

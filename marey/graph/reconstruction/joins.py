@@ -40,12 +40,6 @@ class Discontinuity:
     spin: FloatArray  # (J, 3) [rad/s] and of the joints'
 
     @property
-    def is_none(self) -> bool:
-        """Whether nothing jumps."""
-        parts = (self.shift, self.turn, self.pace, self.spin)
-        return max(float(np.abs(part).max(initial=0.0)) for part in parts) < NEGLIGIBLE
-
-    @property
     def ramp_s(self) -> float:
         """Time [s] on either side over which the root is smoothed within speed and acceleration bounds."""
         drift = FADE_MAX_SLOPE * 0.5 * float(np.linalg.norm(self.shift)) / DRIFT_MPS
@@ -69,11 +63,6 @@ class PoseTrack:
         """From the first to the last pose."""
         return float(self.times[-1])
 
-    @property
-    def in_flight(self) -> BoolArray:
-        """Poses ``(K,)`` without a foot on the ground."""
-        return np.asarray(np.isnan(self.plants[:, :, 0]).all(axis=1), dtype=bool)
-
     def rows(self, rows: slice | IntArray, times: FloatArray) -> PoseTrack:
         """Some of the poses at other times."""
         return PoseTrack(times, self.roots[rows], self.wxyz[rows], self.plants[rows], self.is_anchor[rows])
@@ -95,24 +84,18 @@ def join_tracks(pieces: Sequence[PoseTrack]) -> tuple[PoseTrack, list[Discontinu
         kept = len(piece.times) - 1
         rows.append(piece.rows(slice(0, kept), at + piece.times[:kept]))
         at, knots = at + piece.seconds, knots + kept
-        cuts.append(_measure_discontinuity(piece, after, knots))
+        # Speeds are those with which both come to the first pose after the cut: where one clip goes on there is no jump
+        turn = (SO3(piece.wxyz[-1]).inverse() @ SO3(after.wxyz[0])).log()
+        before = piece.velocity(-2)
+        ahead = after.arrival if after.arrival is not None else after.velocity(0) if len(after.times) > 1 else before
+        pace, spin = ahead[0] - before[0], ahead[1] - before[1]
+        cuts.append(Discontinuity(knots, after.roots[0] - piece.roots[-1], turn, pace, spin))
     rows.append(pieces[-1].rows(slice(None), at + pieces[-1].times))
     times, roots, wxyz, plants = (
         np.concatenate([getattr(row, name) for row in rows]) for name in ("times", "roots", "wxyz", "plants")
     )
     whole = PoseTrack(times, roots, wxyz, plants, np.concatenate([row.is_anchor for row in rows]))
     return replace(whole, arrival=pieces[0].arrival), cuts
-
-
-def _measure_discontinuity(piece: PoseTrack, after: PoseTrack, knot: int) -> Discontinuity:
-    """Discontinuities between the last pose of a piece and the first of the next.
-
-    Speeds are those with which both come to that pose: where one clip goes on there is no jump.
-    """
-    turn = (SO3(piece.wxyz[-1]).inverse() @ SO3(after.wxyz[0])).log()
-    before = piece.velocity(-2)
-    ahead = after.arrival if after.arrival is not None else after.velocity(0) if len(after.times) > 1 else before
-    return Discontinuity(knot, after.roots[0] - piece.roots[-1], turn, ahead[0] - before[0], ahead[1] - before[1])
 
 
 def hold_last_pose(pose: PoseTrack, seconds: float, rate_hz: float) -> PoseTrack:
@@ -129,9 +112,9 @@ def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixe
     fixed time allows; flights are unchanged, since they are ballistic.
     """
     roots, turns = track.roots.copy(), np.zeros((*track.wxyz.shape[:2], 3))
-    is_held = track.in_flight
+    is_held = np.isnan(track.plants[:, :, 0]).all(axis=1)
     for cut in cuts:
-        if not cut.is_none:
+        if max(np.abs(part).max(initial=0.0) for part in (cut.shift, cut.turn, cut.pace, cut.spin)) >= NEGLIGIBLE:
             times = track.times
             away, ahead = times - times[cut.knot], np.arange(len(times)) >= cut.knot
             # Time before and after the cut in which poses may change: to the next fixed time and the next flight

@@ -13,9 +13,9 @@ from marey.graph.paths import SearchResult
 from marey.graph.reconstruction.hands import (
     HandTarget,
     find_hand_targets,
+    find_nearest_hand,
     find_pick_targets,
     measure_hand_targets,
-    reach_error,
     refine_footsteps,
     refine_reaches,
     refine_weights,
@@ -51,7 +51,7 @@ def rebuild_motion(graph: MotionGraph, result: SearchResult, *, rate_hz: float |
 def rebuild_events(
     graph: MotionGraph, result: SearchResult, *, rate_hz: float | None = None
 ) -> tuple[Motion, tuple[int, ...]]:
-    """As :func:`rebuild`, with the frame at which each constraint is met."""
+    """As :func:`rebuild_motion`, with the frame at which each constraint is met."""
     if not result.is_solved:
         raise InputError(f"there is no path to rebuild: {result.status}", result.advice)
     rate = graph.database.rate_hz if rate_hz is None else float(rate_hz)
@@ -69,7 +69,7 @@ def rebuild_events(
 def rebuild_for_sketch(
     graph: MotionGraph, result: SearchResult, sketch: Sketch, *, rate_hz: float | None = None, refine: bool = True
 ) -> tuple[Motion, tuple[float, ...]]:
-    """As :func:`rebuild`, with hands at the objects of picks and places.
+    """As :func:`rebuild_motion`, with hands at the objects of picks and places.
 
     First by the weights of blends, as far as they go, then by footsteps that move up to 3 cm (not in rivers and on
     stones), then by arm and spine. Between the two the root moves so that the body is balanced: see
@@ -79,7 +79,7 @@ def rebuild_for_sketch(
         The motion, and how far [m] each hand is from its thing.
     """
     motion, reaches, _ = _run_stages(graph, result, sketch, rate_hz, refine=refine)
-    return motion, tuple(reach_error(motion, reach) for reach in reaches)
+    return motion, tuple(find_nearest_hand(motion, reach)[1] for reach in reaches)
 
 
 def _run_stages(
@@ -94,23 +94,19 @@ def _run_stages(
     motion, frames = rebuild_events(graph, result, rate_hz=rate_hz)
     reaches = find_hand_targets(graph, result, frames, sketch)
     if refine:
-        steady = balance_motion(motion, graph.database.body, keep=_pinned_frames(graph, result, sketch, frames))
-        motion = refine_reaches(steady, reaches)[0]
+        # The root stays at frames at which the sketch says where it is
+        aims = find_pick_targets(graph, result, sketch)
+        met = zip(result.met, frames, strict=True)
+        pinned = [frame for step, frame in met if step in aims and aims[step].root is not None]
+        motion = refine_reaches(balance_motion(motion, graph.database.body, keep=pinned), reaches)[0]
     return motion, reaches, frames
-
-
-def _pinned_frames(graph: MotionGraph, result: SearchResult, sketch: Sketch, frames: tuple[int, ...]) -> list[int]:
-    """Frames at which the sketch says where the root is."""
-    aims = find_pick_targets(graph, result, sketch)
-    met = zip(result.met, frames, strict=True)
-    return [frame for step, frame in met if step in aims and aims[step].root is not None]
 
 
 def final_errors(graph: MotionGraph, result: SearchResult, sketch: Sketch) -> tuple[Motion, tuple[float, ...]]:
     """The final motion, and how far [m] it is off at each constraint: hands and pinned roots as they are in it."""
     motion, reaches, frames = _run_stages(graph, result, sketch, None, refine=True)
     aims, errors = find_pick_targets(graph, result, sketch), list(result.found_errors)
-    hands = {reach.frame: reach_error(motion, reach) for reach in reaches}
+    hands = {reach.frame: find_nearest_hand(motion, reach)[1] for reach in reaches}
     for n, (step, frame) in enumerate(zip(result.met, frames, strict=True)):
         if step in aims and frame in hands:
             root = aims[step].root

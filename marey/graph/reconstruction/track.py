@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
+from marey.base import FloatArray, IntArray
 from marey.blending import BlendSettings, BlendSource, blend_duration, blend_sources, lower_root_to_reach
-from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame
+from marey.graph.arrays import PICKS, compose_planar, to_frame, wrap_angles
 from marey.graph.paths import PathStep, SearchResult, planted_feet
 from marey.graph.reconstruction.joins import PoseTrack, Velocity, hold_last_pose, join_tracks, spread_discontinuities
 from marey.kinematics import Limb, solve_two_bone
@@ -53,7 +53,7 @@ def build_path_track(graph: MotionGraph, result: SearchResult) -> tuple[PoseTrac
 
 def is_pick(graph: MotionGraph, step: PathStep) -> bool:
     """Whether something is picked up at the end of a step."""
-    return int(graph.arrays.event[graph.arrays.target[step.edge]]) in (PICK_LEFT, PICK_RIGHT)
+    return int(graph.arrays.event[graph.arrays.target[step.edge]]) in PICKS
 
 
 def split_step(graph: MotionGraph, step: PathStep) -> list[PoseTrack]:
@@ -132,12 +132,8 @@ def _append_rest(graph: MotionGraph, result: SearchResult) -> list[PoseTrack]:
     turned = np.linalg.norm((wxyz[:-1].inverse() @ wxyz[1:]).log(), axis=-1).mean(axis=1)
     moved = np.linalg.norm(np.diff(graph.database.roots[own], axis=0), axis=1)
     speed = np.append(turned + moved, np.inf)
-    shown = _load_range(
-        graph,
-        own[: (int(np.flatnonzero(speed <= speed.min() + REST_DISTANCE)[0]) if len(own) > 1 else 0) + 1],
-        after,
-        result.places[-1],
-    )
+    stillest = int(np.flatnonzero(speed <= speed.min() + REST_DISTANCE)[0]) if len(own) > 1 else 0
+    shown = _load_range(graph, own[: stillest + 1], after, result.places[-1])
     rest = hold_last_pose(shown, REST_S, graph.database.rate_hz)
     return [shown, rest] if len(shown.times) > 1 else [rest]
 
@@ -157,27 +153,22 @@ def _blend_edges(graph: MotionGraph, first: PoseTrack, second: PoseTrack, step: 
     b = replace(b, yaw=b.yaw - TWO_PI * np.round((b.yaw[0] - a.yaw[0]) / TWO_PI))
     poses = blend_sources((a, b), weights, shares, feet, rule=BlendSettings(), body=body)
     plants = np.tile(blend_positions(first.plants[0], second.plants[0], step.weight), (count + 1, 1, 1))
-    return PoseTrack(
-        shares * seconds, poses.roots, poses.wxyz, plants, np.tile(first.is_anchor[0], (count + 1, 1)),
-        _arrival_velocity((first, second), weights, seconds),
-    )  # fmt: skip
-
-
-def _arrival_velocity(tracks: tuple[PoseTrack, PoseTrack], weights: FloatArray, seconds: float) -> Velocity | None:
-    """Velocity of a blend at its first pose."""
-    pace, spin = np.zeros(3), np.zeros((tracks[0].wxyz.shape[1], 3))
-    for track, weight in zip(tracks, weights, strict=True):
-        if track.arrival is None:
-            return None
+    # Velocity of the blend at its first pose, where both clips have one
+    arrival: Velocity | None = np.zeros(3), np.zeros((first.wxyz.shape[1], 3))
+    for track, weight in zip((first, second), weights, strict=True):
+        if arrival is None or track.arrival is None:
+            arrival = None
+            break
         share = weight * track.seconds / seconds
-        pace, spin = pace + share * track.arrival[0], spin + share * track.arrival[1]
-    return pace, spin
+        arrival = arrival[0] + share * track.arrival[0], arrival[1] + share * track.arrival[1]
+    is_anchor = np.tile(first.is_anchor[0], (count + 1, 1))
+    return PoseTrack(shares * seconds, poses.roots, poses.wxyz, plants, is_anchor, arrival)
 
 
 def blend_positions(first: FloatArray, second: FloatArray, weight: float) -> FloatArray:
     """Places ``(..., 3)`` between two, headings the shorter way."""
     change = second - first
-    change[..., 2] = (change[..., 2] + np.pi) % TWO_PI - np.pi
+    change[..., 2] = wrap_angles(change[..., 2])
     return first + (1.0 - weight) * change
 
 
@@ -272,7 +263,7 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
     along = (ball - heel) * [1.0, 0.0, 1.0]
     length = np.linalg.norm(along, axis=1)
     level = planted & (length > LEVEL * np.linalg.norm(ball - heel, axis=1).max())
-    off = (places[:, 2] - np.arctan2(along[:, 0], along[:, 2]) + np.pi) % (2.0 * np.pi) - np.pi
+    off = wrap_angles(places[:, 2] - np.arctan2(along[:, 0], along[:, 2]))
     yaw = fill_gaps(np.where(level, off, 0.0)[:, None], level)
     turn = SO3.exp(yaw * UP)
     # Shift that brings the ball to its place
@@ -285,15 +276,11 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
         flat[start:stop] = low[start:stop] < np.quantile(low[start:stop], MIN_LEG_EXTENSION) + HOVER_M
     # Height: planted feet on the ground, swinging ones above it
     down = fill_gaps(-low[:, None], flat)[:, 0]
-    shift[:, 1] = np.maximum(down, -low) + _swing_lift(low, planted, HALF_STEP_S * motion.rate_hz)
-    return turn @ (ankle - ball) + ball + shift, turn
-
-
-def _swing_lift(low: FloatArray, planted: BoolArray, shortest: float) -> FloatArray:
-    """Lift [m] of feet in swings without clearance, as in small steps between clips."""
-    lift = np.zeros_like(low)
+    shift[:, 1] = np.maximum(down, -low)
+    # Swings without clearance, as in small steps between clips, are lifted
     for start, stop in find_runs(~planted):
-        if start > 0 and stop < len(low) and stop - start > shortest and low[start:stop].max() < LOW_SWING_M:
+        is_short = stop - start <= HALF_STEP_S * motion.rate_hz
+        if start > 0 and stop < len(low) and not is_short and low[start:stop].max() < LOW_SWING_M:
             u = np.arange(1, stop - start + 1) / (stop - start + 1)
-            lift[start:stop] = LIFT_M * 16.0 * (u * (1.0 - u)) ** 2
-    return lift
+            shift[start:stop, 1] += LIFT_M * 16.0 * (u * (1.0 - u)) ** 2
+    return turn @ (ankle - ball) + ball + shift, turn

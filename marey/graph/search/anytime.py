@@ -11,23 +11,21 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.graph.arrays import (
-    BLOCKED,
     DONE,
     EMPTY,
-    EXPANSIONS,
     FULL,
-    MET,
+    PICK,
     RUNNING,
-    VIOLATIONS,
-    YAW,
     GridArrays,
-    H,
     HeuristicTerms,
     SearchGraph,
     SearchMemory,
+    SearchSpace,
+    SketchConstraint,
     allocate_memory,
     clear_memory,
     compose_planar,
+    pack_constraints,
 )
 from marey.graph.paths import SearchSolution
 from marey.graph.search.ara import add_start, expand_states, least_open_cost, relax_edge, reopen_states
@@ -46,25 +44,22 @@ OnSolution = Callable[[SearchSolution], bool | None]
 @cache
 def compile_kernels() -> None:
     """Load the compiled search once, before any clock runs."""
-    from marey.graph.search import ara as kernels
-
     none, one = np.zeros(0, dtype=np.int64), np.zeros((1, 3))
-    spot, bits = np.zeros((1, 2, 2)), np.ones((2, 2), dtype=bool)
+    spot, bits, no_bits = np.zeros((1, 2, 2)), np.ones((2, 2), dtype=bool), np.zeros(0, dtype=bool)
     roads = SearchGraph(
         np.zeros(2, dtype=np.int64), none, np.zeros(1, dtype=np.int64), none, np.zeros(0), np.zeros((0, 3)),
         np.zeros((0, 9, 2)), np.zeros((0, 2)), np.zeros(1, dtype=np.int64), one, one, spot, np.zeros(1, dtype=bool),
+        no_bits,
     )  # fmt: skip
     world = GridArrays(np.zeros(2), 1.0, np.zeros((1, 2, 2)), bits, bits)
-    terms = HeuristicTerms(np.zeros(1), np.zeros((1, 1, 1)))
-    memory = allocate_memory(4)
+    terms, memory = HeuristicTerms(np.zeros(1), np.zeros((1, 1, 1))), allocate_memory(4)
+    space = SearchSpace(roads, world, pack_constraints([SketchConstraint(PICK, (0.0, 0.0, 0.0), 0.0)]), terms, memory)
     grid_distances(bits, np.zeros((2, 2)), GRID_STEPS)
-    compute_potentials(roads.first, none, np.zeros(0), bits[0, :0], bits[0, :0], np.zeros(1), 1)
-    kernels.add_start(roads, world, terms, memory, 0, 0, np.array([1.0, 1.0, 0.0]), 1.0, 1)
-    kernels.expand_states(
-        roads, world, np.zeros((1, 14)), terms, memory, np.inf, 1.0, False, np.zeros(0, dtype=bool), 4
-    )
-    kernels.reopen_states(memory, 1.0)
-    kernels.least_open_cost(memory.whole, memory.real, memory.num_states)
+    compute_potentials(roads.first, none, np.zeros(0), no_bits, no_bits, np.zeros(1), 1)
+    add_start(space, 0, np.array([1.0, 1.0, 0.0]), 1.0)
+    expand_states(space, np.inf, 1.0, False, 4)
+    reopen_states(memory, 1.0)
+    least_open_cost(memory.states, memory.num_states)
 
 
 class AnytimeSearch:
@@ -103,14 +98,14 @@ class AnytimeSearch:
 
     def run_schedule(self, schedule: Sequence[float]) -> None:
         """Search with one epsilon after the other."""
-        if len(self.problem.wishes) > 1:
+        if len(self.problem.constraints) > 1:
             share = self.clock.part(self._stage_share)
             # Lower bound of all ways: the least f of the starts
             clear_memory(self.memory)
             self._begin(self.problem, self.problem.starts(), schedule[0])
-            self._low = self._least_open_cost()
+            self._low = least_open_cost(self.memory.states, self.memory.num_states)
             # First ways, soon found: meet the constraints one after the other, each from where the last was met
-            self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.wishes)))
+            self._stages = tuple(self.problem.stage(layer) for layer in range(len(self.problem.constraints)))
             best_hands: dict[str, int] = {}
             for number in range(len(schedule)):
                 way, is_settled = self._chain_stages(schedule[: number + 1], share)
@@ -127,10 +122,9 @@ class AnytimeSearch:
             self._search_all_constraints([epsilon for epsilon in schedule if epsilon < most] or schedule[-1:])
         # Add up what the last search did, and how far it got
         self._accumulate_counts()
-        count = self.memory.num_states
-        met = self.memory.whole[:count, MET]
-        furthest = int(met.max(initial=0))
-        self._got = furthest, float(self.memory.real[:count, H][met == furthest].min(initial=np.inf))
+        states = self.memory.states[: self.memory.num_states]
+        furthest = int(states.met.max(initial=0))
+        self._got = furthest, float(states.h[states.met == furthest].min(initial=np.inf))
 
     def _chain_stages(self, schedule: Sequence[float], clock: SearchClock) -> tuple[SearchPath | None, bool]:
         """One way for each constraint, joined; None if one was not found. And whether all epsilons were searched.
@@ -140,39 +134,30 @@ class AnytimeSearch:
         whole: SearchPath | None = None
         is_settled, hands = True, dict[str, int]()
         for number, alone in enumerate(self._stages):
-            thing = constraint_object(alone.wishes[0])
+            thing = constraint_object(alone.constraints[0])
             stage = self.problem.stage(number, hands[thing]) if thing in hands else alone
             clear_memory(self.memory)
             starts = stage.starts() if whole is None else [(int(whole.nodes[-1]), whole.places[-1])]
             upper = self.cost - (0.0 if whole is None else whole.cost)
             part = clock.part(1.0 / (len(self._stages) - number)) if len(schedule) > 1 else clock
-            is_settled &= self._search_epsilons(stage, starts, schedule, upper, part)
+            # One epsilon after the other, until stopped
+            self._begin(stage, starts, schedule[0])
+            for round_number, epsilon in enumerate(schedule):
+                if round_number:
+                    reopen_states(self.memory, epsilon)
+                if not self._search_epsilon(stage, epsilon, upper, part):
+                    is_settled = False
+                    break
             self._accumulate_counts()
             if self.memory.goal == EMPTY:
                 return None, is_settled
-            way = SearchPath.from_memory(stage.made, self.memory, stage.wishes).subtract_final_cost(stage.terms.final)
+            way = SearchPath.from_memory(stage.made, self.memory, stage.constraints)
+            way = way.subtract_final_cost(stage.terms.final)
             whole = way if whole is None else whole.append_path(way)
             if thing:
                 hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
         self._hands = hands
         return whole, is_settled
-
-    def _search_epsilons(
-        self,
-        p: SearchProblem,
-        starts: list[tuple[int, FloatArray]],
-        schedule: Sequence[float],
-        upper: float,
-        clock: SearchClock,
-    ) -> bool:
-        """Search with one epsilon after the other; false when stopped."""
-        self._begin(p, starts, schedule[0])
-        for number, epsilon in enumerate(schedule):
-            if number:
-                reopen_states(self.memory, epsilon)
-            if not self._search_epsilon(p, epsilon, upper, clock):
-                return False
-        return True
 
     def _search_all_constraints(self, schedule: Sequence[float]) -> None:
         """Anytime repairing A* over all constraints ([Likhachev2004]_)."""
@@ -185,7 +170,13 @@ class AnytimeSearch:
             is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
             while is_settled and self.memory.goal == EMPTY and self.best is None and self._retry_blocked_edges(epsilon):
                 is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
-            self._accept_solution(epsilon, is_settled=is_settled)
+            # Keep what was found, with the bound that is proved
+            if self.memory.goal_cost < self.cost:
+                self.best = SearchPath.from_memory(self.problem.made, self.memory, self.problem.constraints)
+            if self.best is not None:
+                least = min(least_open_cost(self.memory.states, self.memory.num_states), self.cost)
+                proved = self.cost / max(least, 1e-300)
+                self._report_solution(epsilon, min(epsilon, proved) if is_settled else proved)
             if self.done or not is_settled or self.best is None:
                 break
 
@@ -195,35 +186,33 @@ class AnytimeSearch:
             return False
         p, memory, world = self.problem, self.memory, self.problem.world
         grid, edges = np.array([*world.origin, world.cell]), len(p.made.roads.target)
-        blocked = np.unique(memory.blocked[: int(memory.counts[BLOCKED])], axis=0)
-        memory.counts[BLOCKED] = 0
+        blocked = np.unique(memory.blocked[: int(memory.counts[0].blocked)], axis=0)
+        memory.counts[0].blocked = 0
         found = False
         for s, e in blocked.tolist():
-            detour = None if self.clock.stopped else self._looks.find(e, memory.real[s, : YAW + 1], world.free, grid)
+            place = np.array([memory.states[s].x, memory.states[s].z, memory.states[s].yaw])
+            detour = None if self.clock.stopped else self._looks.find(e, place, world.free, grid)
             if detour is not None:
                 self.detours.append((e, detour))
                 new = edges + len(self.detours) - 1
-                found |= bool(relax_edge(p.made.roads, world, p.rows, p.terms, memory, s, e, new, detour.cost, epsilon))
+                found |= bool(relax_edge(p.space(memory), s, e, new, detour.cost, epsilon))
         return found
 
     def _begin(self, p: SearchProblem, starts: list[tuple[int, FloatArray]], epsilon: float) -> None:
-
+        space = p.space(self.memory)
         for node, place in starts:
-            add_start(p.made.roads, p.world, p.terms, self.memory, node, 0, place, epsilon, len(p.wishes))
+            add_start(space, node, place, epsilon)
 
     def _search_epsilon(self, p: SearchProblem, epsilon: float, upper: float, clock: SearchClock) -> bool:
         """Search until nothing better can be within this epsilon; false when stopped."""
-        state = RUNNING
+        state, space = RUNNING, p.space(self.memory)
         is_few = self.few and epsilon < SPARSE_EDGES_BELOW
         while state == RUNNING:
             if clock.stopped or (self.best is None and self._patience.stopped):
                 self.stopped = self.clock.stopped or self._patience.stopped
                 return False
             before = time.perf_counter()
-            state = expand_states(
-                p.made.roads, p.world, p.rows, p.terms, self.memory, upper, epsilon, is_few, p.made.rates.apart,
-                self._chunk,
-            )  # fmt: skip
+            state = expand_states(space, upper, epsilon, is_few, self._chunk)
             # So many expansions that the clock is looked at in time; this changes nothing that is found
             seconds = time.perf_counter() - before
             factor = float(np.clip(CLOCK_INTERVAL_S / max(seconds, 1e-6), 0.5, 2.0))
@@ -231,24 +220,10 @@ class AnytimeSearch:
         self.stopped = "MEMORY" if state == FULL else ""
         return state == DONE
 
-    def _least_open_cost(self) -> float:
-        """Least cost that a way can have which was not found yet."""
-        return least_open_cost(self.memory.whole, self.memory.real, self.memory.num_states)
-
-    def _accept_solution(self, epsilon: float, *, is_settled: bool) -> None:
-        """Keep what was found, with the bound that is proved."""
-        if self.memory.goal_cost < self.cost:
-            self.best = SearchPath.from_memory(self.problem.made, self.memory, self.problem.wishes)
-        if self.best is None:
-            return
-        least = min(self._least_open_cost(), self.cost)
-        proved = self.cost / max(least, 1e-300)
-        self._report_solution(epsilon, min(epsilon, proved) if is_settled else proved)
-
     def _report_solution(self, epsilon: float, proved: float) -> None:
         """Record the best path and report it."""
         self.proved = max(1.0, min(proved, self.proved))
-        expansions = self.expansions + int(self.memory.counts[EXPANSIONS])
+        expansions = self.expansions + int(self.memory.counts[0].expansions)
         # Root at every state of the best way, for whoever draws it
         assert self.best is not None
         roots = compose_planar(self.best.places, self.best.made.roads.root[self.best.nodes])[:, :2]
@@ -258,17 +233,17 @@ class AnytimeSearch:
         self.done = stop or self.proved <= 1.0
 
     def _accumulate_counts(self) -> None:
-        counts = self.memory.counts
-        self.expansions += int(counts[EXPANSIONS])
-        self.violations += int(counts[VIOLATIONS])
-        counts[EXPANSIONS] = counts[VIOLATIONS] = 0
+        counts = self.memory.counts[0]
+        self.expansions += int(counts.expansions)
+        self.violations += int(counts.violations)
+        counts.expansions = counts.violations = 0
 
     def advice(self, code: str) -> str:
         """Advice when there is no path."""
         done, left = self._got
-        wishes = self.problem.wishes
-        wish = wishes[min(done, len(wishes) - 1)]
-        got = f"{done} of {len(wishes)} constraints were met; '{wish.name}' was not (cost left {left:.3g})"
+        constraints = self.problem.constraints
+        constraint = constraints[min(done, len(constraints) - 1)]
+        got = f"{done} of {len(constraints)} constraints were met; '{constraint.name}' was not (cost left {left:.3g})"
         more = {"TIMEOUT": "give more time", "CANCELLED": "let it run longer", "MEMORY": "raise max_states"}
         first = more.get(code, "this graph has no path for the sketch")
         return f"{got}: {first}, widen the corridor, raise tolerances, use k = 2, or add clips"

@@ -22,14 +22,14 @@ from marey.base import BoolArray, FloatArray, IntArray
 from marey.graph.arrays import (
     EMPTY,
     FLIGHT,
-    PICK_LEFT,
-    PICK_RIGHT,
+    PICKS,
     GraphArrays,
     SearchGraph,
     SearchMemory,
     allocate_memory,
     clear_memory,
     compose_planar,
+    wrap_angles,
 )
 from marey.graph.paths import (
     BlendPartners,
@@ -43,7 +43,13 @@ from marey.graph.paths import (
     gap_cost_per_distance,
     state_distances,
 )
-from marey.graph.search.heuristics import PICKS, CostRates, measure_rates, measure_rates_without, order_diverse_edges
+from marey.graph.search.heuristics import (
+    CostRates,
+    measure_rates,
+    order_diverse_edges,
+    root_path_lengths,
+    worst_case,
+)
 
 if TYPE_CHECKING:
     from marey.graph.motion_graph import MotionGraph
@@ -51,11 +57,7 @@ if TYPE_CHECKING:
 
 NUM_WEIGHTS: Final = 10  # from 0 to 1 ([Safonova2006]_ §4.3.1); those between are blends
 WEIGHTS: Final = np.linspace(0.0, 1.0, NUM_WEIGHTS)[1:-1]
-NUM_KEPT_PAIRS: Final = (
-    8,
-    24,
-    12,
-)  # pairs of edges to or from one pair of states that are kept, by how far from the event
+NUM_KEPT_PAIRS: Final = (8, 24, 12)  # of edges to or from a pair of states, by how far from the event
 NEIGHBOURS: Final = 5  # events that one is blended with: those that are most like it
 SHORTEST_JUMP_M: Final = 0.05  # [m] strides of a run are flights, too, and no events
 UNLIKE_M: Final = 0.02  # [m] two events that differ by less have nothing between them
@@ -63,7 +65,6 @@ NUM_CHEAP_PAIRS: Final = 5  # edges of a state that are kept besides those that 
 MAX_STRETCH: Final = 1.4  # by which a blended edge may last longer or shorter than the one with the greater weight
 MAX_TURN: Final = np.deg2rad(20.0)  # [rad] by which two blended flights may differ: momentum would jump (F32)
 GAP_COST_FACTOR: Final = 6.0  # thresholds: a pose may jump by so much where a way goes over to a blend, or back
-PICK_EVENTS: Final = (PICK_LEFT, PICK_RIGHT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,10 +105,10 @@ def lay_out_pairs(graph: MotionGraph, roads: SearchGraph) -> tuple[SearchGraph, 
     # Breadth-first from pairs of events, backwards then forwards, over pairs of edges that may be blended
     partners = find_partners(graph, distance)
     count = graph.num_states
-    source = np.repeat(np.arange(count), np.diff(roads.first))
+    source = roads.source
     into = np.argsort(roads.target, kind="stable")
     in_first = np.searchsorted(roads.target[into], np.arange(count + 1))
-    events, allowed = _event_pairs(graph, partners, distance), _blendable_states(partners)
+    events, allowed = _event_pairs(graph, partners, distance), partners.matrix()
     gaps = gap_cost_per_distance(graph) * distance
     nodes, found = _unique_pairs(events), list[IntArray]()
     for order, first, end in ((into, in_first, source), (np.arange(len(source)), roads.first, roads.target)):
@@ -133,24 +134,16 @@ def _unique_pairs(pairs: IntArray) -> set[tuple[int, int]]:
     return {(int(p), int(q)) for p, q in pairs}
 
 
-def _blendable_states(partners: BlendPartners) -> BoolArray:
-    """Whether two states may be blended ``(N, N)``."""
-    count = len(partners.first) - 1
-    found = np.zeros((count, count), dtype=bool)
-    found[np.repeat(np.arange(count), np.diff(partners.first)), partners.partner] = True
-    return found
-
-
 def _event_pairs(graph: MotionGraph, partners: BlendPartners, distance: FloatArray) -> IntArray:
     """Pairs of picks, and of flights, of one class ``(n, 2)``: each with those that are most like it."""
     arrays, found = graph.arrays, set[tuple[int, int]]()
     # Events of one class differ by where the hand is, or by how far and high one flies
-    size = np.where(np.isin(arrays.event, PICK_EVENTS)[:, None], arrays.hand, 0.0)
-    source = np.repeat(np.arange(graph.num_states), np.diff(arrays.first))
+    size = np.where(np.isin(arrays.event, PICKS)[:, None], arrays.hand, 0.0)
+    source = arrays.source
     flights = np.flatnonzero((arrays.flight[:, 0] > 0.0) & (arrays.event[source] == FLIGHT))
     size[source[flights], :2] = arrays.flight[flights]
     is_jump = (arrays.event == FLIGHT) & (size[:, 0] > SHORTEST_JUMP_M)
-    for s in np.flatnonzero(np.isin(arrays.event, PICK_EVENTS) | is_jump).tolist():
+    for s in np.flatnonzero(np.isin(arrays.event, PICKS) | is_jump).tolist():
         # The nearest partners that differ enough to be worth blending
         others = partners.of(s)
         others = others[is_jump[others] == is_jump[s]]
@@ -168,7 +161,7 @@ def _neighbouring_pairs(
     own = [order[first[s] : first[s + 1]] for s in pair]
     a, c = (grid.ravel() for grid in np.meshgrid(*own, indexing="ij"))
     flies = (arrays.flight[a, 0] > 0.0) | (arrays.flight[c, 0] > 0.0)
-    turn = np.abs((arrays.delta[a, 2] - arrays.delta[c, 2] + np.pi) % (2.0 * np.pi) - np.pi)
+    turn = np.abs(wrap_angles(arrays.delta[a, 2] - arrays.delta[c, 2]))
     good = np.isfinite(gaps[end[a], end[c]]) & ~(flies & (turn > MAX_TURN))
     a, c = a[good], c[good]
     cost, same = arrays.cost[a] + arrays.cost[c] + gaps[end[a], end[c]], end[a] == end[c]
@@ -188,10 +181,8 @@ def _enumerate_rows(graph: MotionGraph, links: _EdgePairs, distance: FloatArray)
     # A blend must last about as long as what it is mostly made of
     T = graph.arrays.seconds
     most = np.where(WEIGHTS >= 0.5, T[links.a][:, None], T[links.c][:, None])
-    is_good, limit = (
-        np.abs(np.log(blended_seconds(graph, links.a, links.c, WEIGHTS) / most)) <= np.log(MAX_STRETCH),
-        GAP_COST_FACTOR * graph.transitions.threshold,
-    )
+    is_good = np.abs(np.log(blended_seconds(graph, links.a, links.c, WEIGHTS) / most)) <= np.log(MAX_STRETCH)
+    limit = GAP_COST_FACTOR * graph.transitions.threshold
     # Edges between pairs, then into a blend over a gap, then out of one to the nearer state
     found = [_lookup(begin, finish, np.zeros(begin.shape), is_good & (begin >= 0) & (finish >= 0))]
     for state, part in ((A, (1.0 - w) ** 2), (C, w**2)):
@@ -238,15 +229,14 @@ def _append_rows(
     flight = with_blends(roads.flight, blended_flights(graph, links.a, links.c, WEIGHTS))
     arc = np.concatenate([arrays.arc, w * arrays.arc[a] + (1.0 - w) * arrays.arc[c]])
     # Sort all edges by the state that they leave
-    source = np.repeat(np.arange(graph.num_states), np.diff(roads.first))
-    start, target = np.concatenate([source, rows.begin]), np.concatenate([roads.target, rows.finish])
+    start, target = np.concatenate([roads.source, rows.begin]), np.concatenate([roads.target, rows.finish])
     by = np.argsort(start, kind="stable")
     states = _append_states(graph, roads, links.nodes)
     first = np.searchsorted(start[by], np.arange(len(states.event) + 1))
     order, few = order_diverse_edges(first, cost[by], delta[by], NUM_CHEAP_PAIRS)
     laid = states._replace(
         first=first, order=order, few=few, target=target[by], cost=cost[by], delta=delta[by], path=path[by],
-        flight=flight[by],
+        flight=flight[by], apart=np.zeros(len(by), dtype=bool),
     )  # fmt: skip
     whole = np.arange(edges)
     blends = EdgeBlends(
@@ -266,7 +256,7 @@ def _append_states(graph: MotionGraph, roads: SearchGraph, nodes: IntArray) -> S
 
     hand = mixed(roads.hand)
     event = np.concatenate([roads.event, np.repeat(roads.event[nodes[:, 0]], W)])
-    picks = np.flatnonzero(np.isin(roads.event[nodes[:, 0]], PICK_EVENTS))
+    picks = np.flatnonzero(np.isin(roads.event[nodes[:, 0]], PICKS))
     if len(picks):
         at = (len(roads.event) + W * picks[:, None] + np.arange(W)).ravel()
         hand[at] = blended_hands(graph, nodes[picks, 0], nodes[picks, 1], WEIGHTS).reshape(-1, 3)
@@ -307,29 +297,25 @@ def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Prep
         for known in _prepared_graphs:
             if known.source is graph.arrays and (known.blends is not None) == (k == 2) and known.is_calm == calm:
                 return known
-    made = _forbid_extra_events(prepare_graph(graph, k)) if calm else _lay_out_graph(graph, k)
+    if calm:
+        made = _forbid_extra_events(prepare_graph(graph, k))
+    else:
+        arrays, arc, blends = graph.arrays, graph.arrays.arc, None
+        if k == 1:
+            roads = make_search_graph(arrays, find_standing_states(arrays))
+        else:
+            roads, arc, blends = lay_out_pairs(graph, prepare_graph(graph).roads)
+        rates = measure_rates(roads, worst_case(root_path_lengths(roads, arc)))
+        made = PreparedGraph(arrays, roads, rates, blends)
     with _lock:
         _prepared_graphs.append(made)
         del _prepared_graphs[:-NUM_KEPT_GRAPHS]
     return made
 
 
-def _lay_out_graph(graph: MotionGraph, k: int) -> PreparedGraph:
-    arrays = graph.arrays
-    if k == 1:
-        roads = make_search_graph(arrays, find_standing_states(arrays))
-        return PreparedGraph(arrays, roads, measure_rates(roads, arrays.arc, _no_edges(roads)))
-    roads, arc, blends = lay_out_pairs(graph, prepare_graph(graph).roads)
-    return PreparedGraph(arrays, roads, measure_rates(roads, arc, _no_edges(roads)), blends)
-
-
-def _no_edges(roads: SearchGraph) -> BoolArray:
-    return np.zeros(len(roads.target), dtype=bool)
-
-
 def _forbid_extra_events(made: PreparedGraph) -> PreparedGraph:
     """The same graph with all flights and picks set apart."""
-    # The same, with the picks to which states lead that have but one way to go
+    # Picks to which states lead that have but one way to go
     roads = made.roads
     single = np.flatnonzero(np.diff(roads.first) == 1)
     edge = roads.first[single]
@@ -342,9 +328,9 @@ def _forbid_extra_events(made: PreparedGraph) -> PreparedGraph:
             break
         pick[single[new]] = after[new]
         end[single[new]] = compose_planar(roads.delta[edge[new]], end[roads.target[edge[new]]])
-    roads = roads._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end)
     apart = (roads.flight[:, 0] > 0.0) | np.isin(roads.event[roads.target], PICKS)
-    return replace(made, roads=roads, rates=measure_rates_without(roads, made.rates, apart), is_calm=True)
+    roads = roads._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end, apart=apart)
+    return replace(made, roads=roads, rates=measure_rates(roads, made.rates.length), is_calm=True)
 
 
 def make_search_graph(arrays: GraphArrays, stands: BoolArray) -> SearchGraph:
@@ -354,7 +340,7 @@ def make_search_graph(arrays: GraphArrays, stands: BoolArray) -> SearchGraph:
     return SearchGraph(
         whole(arrays.first), order, few, whole(arrays.target), whole(arrays.cost), whole(arrays.delta),
         whole(arrays.path), whole(arrays.flight), whole(arrays.event), whole(arrays.hand), whole(arrays.root),
-        whole(arrays.feet), whole(stands),
+        whole(arrays.feet), whole(stands), np.zeros(len(arrays.target), dtype=bool),
     )  # fmt: skip
 
 
@@ -363,24 +349,19 @@ def find_standing_states(arrays: GraphArrays) -> BoolArray:
     if arrays.is_standing.any():
         return arrays.is_standing
     double = np.isfinite(arrays.feet[:, :, 0]).all(axis=1) & (arrays.event == 0)
-    speed = np.where(double, slowest_edge_speeds(arrays), np.inf)
+    # Speed [m/s] of the slowest edge that leaves each state
+    slowest = np.full(len(arrays.first) - 1, np.inf)
+    np.minimum.at(slowest, arrays.source, arrays.arc / np.maximum(arrays.seconds, 1e-9))
+    speed = np.where(double, slowest, np.inf)
     kth = np.sort(speed)[min(MIN_STANDS, len(speed)) - 1]
     return double & (speed <= max(STAND_MPS, kth))
-
-
-def slowest_edge_speeds(arrays: GraphArrays) -> FloatArray:
-    """Speed [m/s] of the slowest edge that leaves each state ``(N,)``."""
-    speed = arrays.arc / np.maximum(arrays.seconds, 1e-9)
-    least = np.full(len(arrays.first) - 1, np.inf)
-    np.minimum.at(least, np.repeat(np.arange(len(least)), np.diff(arrays.first)), speed)
-    return least
 
 
 @contextmanager
 def borrow_memory(capacity: int) -> Generator[SearchMemory]:
     """Memory for one search; that of an earlier one, if it is large enough."""
     with _lock:
-        at = next((n for n, memory in enumerate(_spare_memories) if len(memory.whole) == capacity), None)
+        at = next((n for n, memory in enumerate(_spare_memories) if len(memory.states) == capacity), None)
         memory = _spare_memories.pop(at) if at is not None else None
     memory = allocate_memory(capacity) if memory is None else memory
     try:

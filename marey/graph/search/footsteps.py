@@ -3,7 +3,7 @@
 The footsteps of an approach move by some centimetres, so that its end is exact.
 
 Arrays are handed over one by one: a tuple of many arrays costs more to hand over than the tests themselves.
-``grid`` is x and z of the first corner and the size of a cell [m]; ``c`` and ``s`` are cosine and sine of the anchor.
+``grid`` is x and z of the first corner and the size of a cell [m].
 """
 
 from __future__ import annotations
@@ -13,41 +13,45 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.graph.arrays import (
     BIN_SHIFT,
-    EDGE,
     EMPTY,
-    GOAL_X,
-    GOAL_Y,
-    GOAL_Z,
-    HANDS,
-    HEADING,
     HEADING_TOL,
-    LENGTH,
     MAX_ANCHOR_ROTATION_RAD,
     MAX_STEP_ROTATION_RAD,
     MAX_STEP_SHIFT_M,
-    MET,
-    NODE,
-    PARENT,
-    PIN_TOLERANCE,
-    PIN_X,
-    PIN_Z,
-    RISE,
-    SLACK,
-    STOP,
-    TOLERANCE,
-    YAW,
-    GridArrays,
-    SearchGraph,
-    SearchMemory,
-    X,
-    Z,
+    Anchor,
+    HeuristicTerms,
+    Records,
+    SearchSpace,
 )
+
+METRES_PER_RADIAN = MAX_STEP_SHIFT_M / MAX_STEP_ROTATION_RAD  # [m] a turn of a step counts as a move at this distance
+ERROR_FRACTION = 0.9  # of its tolerance that a pinned root may be off, so that the hand is nearer
+MIN_STEP_M = 0.05  # [m] a shorter approach has no steps
 
 
 @kernel
 def wrap_angle(angle: float) -> float:
     """The same angle between -pi and pi."""
     return float((angle + np.pi) % (2.0 * np.pi) - np.pi)
+
+
+@kernel
+def make_anchor(x: float, z: float, yaw: float) -> Anchor:
+    """An anchor with the cosine and sine of its direction."""
+    return Anchor(x, z, yaw, np.cos(yaw), np.sin(yaw))
+
+
+@kernel
+def transform_point(anchor: Anchor, x: float, z: float) -> tuple[float, float]:
+    """A point of the frame of an anchor, in the world."""
+    return anchor.x + anchor.cos * x + anchor.sin * z, anchor.z - anchor.sin * x + anchor.cos * z
+
+
+@kernel
+def follow_edge(delta: FloatArray, e: int, anchor: Anchor) -> Anchor:
+    """Anchor after an edge: its displacement in the frame of the anchor before it."""
+    x, z = transform_point(anchor, delta[e, 0], delta[e, 1])
+    return make_anchor(x, z, wrap_angle(anchor.yaw + delta[e, 2]))
 
 
 @kernel
@@ -75,117 +79,109 @@ def remaining_distance(distance: FloatArray, grid: FloatArray, layer: int, x: fl
 
 @kernel
 def evaluate_heuristic(
-    distance: FloatArray, grid: FloatArray, rate: FloatArray, base: FloatArray, turned: FloatArray, node: int, met: int,
-    x: float, z: float, yaw: float,
-) -> float:  # fmt: skip
+    distance: FloatArray, grid: FloatArray, terms: HeuristicTerms, node: int, met: int, x: float, z: float, yaw: float
+) -> float:
     r"""Lower bound of the cost to the end, :math:`\max_r (\lambda_r d_m(x) + \varphi_{r,m}(s))`; inf: no way."""
     way = remaining_distance(distance, grid, met, x, z)
     if not np.isfinite(way):
         return np.inf
-    best = 0.0
+    best, rate = 0.0, terms.rate
     for r in range(len(rate)):
-        best = max(best, rate[r] * way + base[r, met, node])
-    turns = turned.shape[2]
+        best = max(best, rate[r] * way + terms.base[r, met, node])
+    # The term that knows the direction of the anchor, if there is one
+    turns = terms.turned.shape[2]
     if turns > 0:
         turn = int((yaw + np.pi + BIN_SHIFT) / (2.0 * np.pi) * turns) % turns
-        best = max(best, rate[-1] * way + turned[met, node, turn])
+        best = max(best, rate[-1] * way + terms.turned[met, node, turn])
     return best
 
 
 @kernel
-def is_path_free(
-    path: FloatArray, free: BoolArray, grid: FloatArray, e: int, x: float, z: float, c: float, s: float
-) -> bool:
+def is_path_free(path: FloatArray, free: BoolArray, grid: FloatArray, e: int, anchor: Anchor) -> bool:
     """Whether the root may go along an edge from an anchor."""
     for k in range(path.shape[1]):
-        px, pz = path[e, k, 0], path[e, k, 1]
-        if not is_cell_set(free, grid, x + c * px + s * pz, z - s * px + c * pz):
+        x, z = transform_point(anchor, path[e, k, 0], path[e, k, 1])
+        if not is_cell_set(free, grid, x, z):
             return False
     return True
 
 
 @kernel
-def can_stand(
-    feet: FloatArray, firm: BoolArray, grid: FloatArray, node: int, x: float, z: float, c: float, s: float
-) -> bool:
+def can_stand(feet: FloatArray, firm: BoolArray, grid: FloatArray, node: int, anchor: Anchor) -> bool:
     """Whether every planted foot of a state at an anchor stands on firm ground."""
     for f in range(2):
-        fx, fz = feet[node, f, 0], feet[node, f, 1]
-        if np.isfinite(fx) and not is_cell_set(firm, grid, x + c * fx + s * fz, z - s * fx + c * fz):
+        x, z = transform_point(anchor, feet[node, f, 0], feet[node, f, 1])
+        if np.isfinite(feet[node, f, 0]) and not is_cell_set(firm, grid, x, z):
             return False
     return True
+
+
+@kernel
+def is_jumped(goal: Records, flight: FloatArray, path: FloatArray, e: int, anchor: Anchor) -> bool:
+    """Whether an edge from an anchor is a flight that is long and high enough and passes over the place."""
+    if flight[e, 0] <= 0.0 or flight[e, 0] < goal.length or flight[e, 1] < goal.rise:
+        return False
+    # Distance of the place from the straight way of the root
+    ax, az = transform_point(anchor, path[e, 0, 0], path[e, 0, 1])
+    bx, bz = transform_point(anchor, path[e, -1, 0], path[e, -1, 1])
+    ux, uz, gx, gz = bx - ax, bz - az, goal.x - ax, goal.z - az
+    t = min(max((gx * ux + gz * uz) / max(ux * ux + uz * uz, 1e-12), 0.0), 1.0)
+    return bool(np.hypot(gx - t * ux, gz - t * uz) <= goal.tolerance)
+
+
+@kernel
+def is_crossed(goal: Records, x: float, z: float, nx: float, nz: float) -> bool:
+    """Whether a plant and the next are on both sides of a river, and the way between them passes near the place."""
+    s, c = np.sin(goal.heading), np.cos(goal.heading)
+    before = s * (x - goal.x) + c * (z - goal.z)
+    after = s * (nx - goal.x) + c * (nz - goal.z)
+    if before >= 0.0 or after <= 0.0:
+        return False
+    t = before / (before - after)
+    dx, dz = x + t * (nx - x) - goal.x, z + t * (nz - z) - goal.z
+    return bool(dx * dx + dz * dz <= goal.tolerance**2)
+
+
+@kernel
+def is_reached(goal: Records, stands: bool, x: float, z: float, yaw: float) -> bool:
+    """Whether a root meets its position, heading and stance targets."""
+    if goal.stop != 0 and not stands:
+        return False
+    dx, dz = x - goal.x, z - goal.z
+    if dx * dx + dz * dz > goal.tolerance**2:
+        return False
+    return not np.isfinite(goal.heading) or abs(wrap_angle(yaw - goal.heading)) <= HEADING_TOL
 
 
 @kernel
 def is_picked(
-    wish: FloatArray, event: IntArray, hand: FloatArray, node: int, x: float, z: float, c: float, s: float, rx: float,
-    rz: float,
-) -> bool:  # fmt: skip
-    """Whether a state at an anchor has the given hand at the object, and its root (rx, rz) at its pin."""
-    what = event[node]
-    if not (what == 1 or what == 2) or (int(wish[HANDS]) & what) == 0:
-        return False
-    hx, hy, hz = hand[node, 0], hand[node, 1], hand[node, 2]
-    dx = x + c * hx + s * hz - wish[GOAL_X]
-    dz = z - s * hx + c * hz - wish[GOAL_Z]
-    dy = hy - wish[GOAL_Y]
-    if np.isfinite(wish[PIN_X]) and (rx - wish[PIN_X]) ** 2 + (rz - wish[PIN_Z]) ** 2 > wish[PIN_TOLERANCE] ** 2:
-        return False
-    return bool(dx * dx + dy * dy + dz * dz <= wish[TOLERANCE] ** 2)
-
-
-@kernel
-def is_jumped(
-    wish: FloatArray, flight: FloatArray, path: FloatArray, e: int, x: float, z: float, c: float, s: float
+    goal: Records, event: int, hand: FloatArray, node: int, anchor: Anchor, root_x: float, root_z: float
 ) -> bool:
-    """Whether an edge from an anchor is a flight that is long and high enough and passes over the place."""
-    if flight[e, 0] <= 0.0 or flight[e, 0] < wish[LENGTH] or flight[e, 1] < wish[RISE]:
+    """Whether a state at an anchor has the given hand at the object, and its root at its pin."""
+    if not (event == 1 or event == 2) or (goal.hands & event) == 0:
         return False
-    px, pz = path[e, 0, 0], path[e, 0, 1]
-    ax, az = x + c * px + s * pz, z - s * px + c * pz
-    px, pz = path[e, -1, 0], path[e, -1, 1]
-    ux, uz = x + c * px + s * pz - ax, z - s * px + c * pz - az
-    gx, gz = wish[GOAL_X] - ax, wish[GOAL_Z] - az
-    t = min(max((gx * ux + gz * uz) / max(ux * ux + uz * uz, 1e-12), 0.0), 1.0)
-    return bool(np.hypot(gx - t * ux, gz - t * uz) <= wish[TOLERANCE])
+    hx, hz = transform_point(anchor, hand[node, 0], hand[node, 2])
+    dx, dy, dz = hx - goal.x, hand[node, 1] - goal.y, hz - goal.z
+    off = (root_x - goal.pin_x) ** 2 + (root_z - goal.pin_z) ** 2
+    if np.isfinite(goal.pin_x) and off > goal.pin_tolerance**2:
+        return False
+    return bool(dx * dx + dy * dy + dz * dz <= goal.tolerance**2)
 
 
 @kernel
-def is_crossed(wish: FloatArray, x: float, z: float, nx: float, nz: float) -> bool:
-    """Whether a plant and the next are on both sides of a river, and the way between them passes near the place."""
-    s, c = np.sin(wish[HEADING]), np.cos(wish[HEADING])
-    before = s * (x - wish[GOAL_X]) + c * (z - wish[GOAL_Z])
-    after = s * (nx - wish[GOAL_X]) + c * (nz - wish[GOAL_Z])
-    if before >= 0.0 or after <= 0.0:
+def is_near_pick(goal: Records, event: int, hand: FloatArray, root: FloatArray, node: int, anchor: Anchor) -> bool:
+    """Whether a state at an anchor is so near to a pick that footsteps could make it one."""
+    if not (event == 1 or event == 2) or (goal.hands & event) == 0:
         return False
-    t = before / (before - after)
-    dx, dz = x + t * (nx - x) - wish[GOAL_X], z + t * (nz - z) - wish[GOAL_Z]
-    return bool(dx * dx + dz * dz <= wish[TOLERANCE] ** 2)
-
-
-@kernel
-def is_reached(wish: FloatArray, stands: bool, x: float, z: float, yaw: float) -> bool:
-    """Whether a root meets its position, heading and stance targets."""
-    if wish[STOP] != 0.0 and not stands:
+    if abs(hand[node, 1] - goal.y) > goal.tolerance:
         return False
-    dx, dz = x - wish[GOAL_X], z - wish[GOAL_Z]
-    if dx * dx + dz * dz > wish[TOLERANCE] ** 2:
+    hx, hz = transform_point(anchor, hand[node, 0], hand[node, 2])
+    near = (goal.tolerance + goal.slack) ** 2
+    if (hx - goal.x) ** 2 + (hz - goal.z) ** 2 > near:
         return False
-    return not np.isfinite(wish[HEADING]) or abs(wrap_angle(yaw - wish[HEADING])) <= HEADING_TOL
-
-
-METRES_PER_RADIAN = (
-    MAX_STEP_SHIFT_M / MAX_STEP_ROTATION_RAD
-)  # [m] a turn of a step counts as a move by it at this distance
-ERROR_FRACTION = 0.9  # of its tolerance that a pinned root may be off, so that the hand is nearer
-MIN_STEP_M = 0.05  # [m] a shorter approach has no steps
-
-
-@kernel
-def transform_point(place: FloatArray, x: float, z: float) -> tuple[float, float]:
-    """A point of the frame of an anchor, in the world."""
-    c, s = np.cos(place[2]), np.sin(place[2])
-    return place[0] + c * x + s * z, place[1] - s * x + c * z
+    rx, rz = transform_point(anchor, root[node, 0], root[node, 1])
+    near = (goal.pin_tolerance + goal.slack) ** 2
+    return np.isnan(goal.pin_x) or (rx - goal.pin_x) ** 2 + (rz - goal.pin_z) ** 2 <= near
 
 
 @kernel
@@ -211,11 +207,8 @@ def solve_step_changes(places: FloatArray, target: FloatArray) -> FloatArray:
         xx, xz, zz = xx + w[i] * a[i, 0] ** 2, xz + w[i] * a[i, 0] * a[i, 1], zz + w[i] * a[i, 1] ** 2
     # 2x2 normal equations of the translation, after the mean lever took up the turn
     turn = wrap_angle(target[2] - places[n - 1, 2])
-    p, q, r = (
-        1.0 + (xx - mx * mx) / METRES_PER_RADIAN**2,
-        (xz - mx * mz) / METRES_PER_RADIAN**2,
-        1.0 + (zz - mz * mz) / METRES_PER_RADIAN**2,
-    )
+    p, r = 1.0 + (xx - mx * mx) / METRES_PER_RADIAN**2, 1.0 + (zz - mz * mz) / METRES_PER_RADIAN**2
+    q = (xz - mx * mz) / METRES_PER_RADIAN**2
     bx, bz = target[0] - places[n - 1, 0] - mx * turn, target[1] - places[n - 1, 1] - mz * turn
     ux, uz = (r * bx - q * bz) / (p * r - q * q), (p * bz - q * bx) / (p * r - q * q)
     # Spread translation and turn over the steps by their weights
@@ -231,9 +224,8 @@ def feasible_fraction(changes: FloatArray) -> float:
     """Largest fraction of the changes that stays within what a step may move."""
     most = 1.0
     for i in range(len(changes)):
-        most = max(
-            most, np.hypot(changes[i, 0], changes[i, 1]) / MAX_STEP_SHIFT_M, abs(changes[i, 2]) / MAX_STEP_ROTATION_RAD
-        )
+        shift, turn = np.hypot(changes[i, 0], changes[i, 1]), abs(changes[i, 2])
+        most = max(most, shift / MAX_STEP_SHIFT_M, turn / MAX_STEP_ROTATION_RAD)
     return 1.0 / most
 
 
@@ -259,149 +251,110 @@ def move_steps(places: FloatArray, target: FloatArray) -> FloatArray:
 
 
 @kernel
-def pick_errors(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray) -> tuple[float, float]:
-    """Distance [m] of the hand from its object, and of the root from its pin, if it has one."""
-    hx, hz = transform_point(place, hand[0], hand[2])
-    away = np.sqrt((hx - wish[GOAL_X]) ** 2 + (hand[1] - wish[GOAL_Y]) ** 2 + (hz - wish[GOAL_Z]) ** 2)
-    if np.isnan(wish[PIN_X]):
-        return away, 0.0
-    rx, rz = transform_point(place, root[0], root[1])
-    return away, np.hypot(rx - wish[PIN_X], rz - wish[PIN_Z])
+def is_within_tolerance(goal: Records, hand: FloatArray, root: FloatArray, anchor: Anchor) -> bool:
+    """Whether the hand is at its object, and the root at its pin, if it has one."""
+    hx, hz = transform_point(anchor, hand[0], hand[2])
+    if np.sqrt((hx - goal.x) ** 2 + (hand[1] - goal.y) ** 2 + (hz - goal.z) ** 2) > goal.tolerance:
+        return False
+    rx, rz = transform_point(anchor, root[0], root[1])
+    return np.isnan(goal.pin_x) or np.hypot(rx - goal.pin_x, rz - goal.pin_z) <= goal.pin_tolerance
 
 
 @kernel
-def is_near_pick(wish: FloatArray, event: int, hand: FloatArray, root: FloatArray, place: FloatArray) -> bool:
-    """Whether a state at an anchor is so near to a pick that footsteps could make it one."""
-    if not (event == 1 or event == 2) or (int(wish[HANDS]) & event) == 0:
-        return False
-    if abs(hand[1] - wish[GOAL_Y]) > wish[TOLERANCE]:
-        return False
-    hx, hz = transform_point(place, hand[0], hand[2])
-    near = (wish[TOLERANCE] + wish[SLACK]) ** 2
-    if (hx - wish[GOAL_X]) ** 2 + (hz - wish[GOAL_Z]) ** 2 > near:
-        return False
-    rx, rz = transform_point(place, root[0], root[1])
-    near = (wish[PIN_TOLERANCE] + wish[SLACK]) ** 2
-    return np.isnan(wish[PIN_X]) or (rx - wish[PIN_X]) ** 2 + (rz - wish[PIN_Z]) ** 2 <= near
+def ideal_anchor(goal: Records, hand: FloatArray, root: FloatArray, anchor: Anchor) -> Anchor:
+    """Anchor with the hand over its object and the root at its pin; what is left over is shared by both."""
+    hx, hz = transform_point(anchor, hand[0], hand[2])
+    turn, tx, tz = 0.0, goal.x, goal.z
+    if np.isfinite(goal.pin_x):
+        rx, rz = transform_point(anchor, root[0], root[1])
+        wx, wz = tx - goal.pin_x, tz - goal.pin_z
+        own, wanted = np.hypot(hx - rx, hz - rz), max(np.hypot(wx, wz), 1e-9)
+        turn = wrap_angle(np.arctan2(wx, wz) - np.arctan2(hx - rx, hz - rz))
+        # Of what hand and root are too near or too far from one another, the hand takes what its tolerance allows
+        room = np.sqrt(max(goal.tolerance**2 - (hand[1] - goal.y) ** 2, 0.0))
+        spare = own - wanted
+        shift = min(max(0.5 * abs(spare), abs(spare) - ERROR_FRACTION * goal.pin_tolerance), room) * np.sign(spare)
+        tx, tz = tx + shift * wx / wanted, tz + shift * wz / wanted
+    ideal = make_anchor(anchor.x, anchor.z, wrap_angle(anchor.yaw + turn))
+    at_x, at_z = transform_point(ideal, hand[0], hand[2])
+    return make_anchor(ideal.x + tx - at_x, ideal.z + tz - at_z, ideal.yaw)
 
 
 @kernel
-def is_pick_unreachable(roads: SearchGraph, wish: FloatArray, node: int, x: float, z: float, yaw: float) -> bool:
-    """Whether a state at an anchor leads to a single pick that cannot be moved to its target."""
-    if len(roads.pick) == 0 or roads.pick[node] == EMPTY:
-        return False
-    pick, delta, place = int(roads.pick[node]), roads.pick_end[node], np.array([x, z, yaw])
-    ex, ez = transform_point(place, delta[0], delta[1])
-    place[0], place[1], place[2] = ex, ez, wrap_angle(yaw + delta[2])
-    return not is_near_pick(wish, int(roads.event[pick]), roads.hand[pick], roads.root[pick], place)
-
-
-@kernel
-def is_walkable(
-    roads: SearchGraph, free: BoolArray, firm: BoolArray, grid: FloatArray, nodes: IntArray, edges: IntArray,
-    places: FloatArray,
-) -> bool:  # fmt: skip
+def is_walkable(space: SearchSpace, grid: FloatArray, nodes: IntArray, edges: IntArray, places: FloatArray) -> bool:
     """Whether all steps but the first stand on firm ground, and the root keeps to where it may be."""
+    roads, world = space.graph, space.world
     for i in range(1, len(places)):
         if edges[i] >= len(roads.path):
             return False
-        c, s = np.cos(places[i, 2]), np.sin(places[i, 2])
-        if not can_stand(roads.feet, firm, grid, nodes[i], places[i, 0], places[i, 1], c, s):
+        before = make_anchor(places[i - 1, 0], places[i - 1, 1], places[i - 1, 2])
+        after = make_anchor(places[i, 0], places[i, 1], places[i, 2])
+        if not can_stand(roads.feet, world.stand, grid, nodes[i], after):
             return False
-        c, s = np.cos(places[i - 1, 2]), np.sin(places[i - 1, 2])
-        if not is_path_free(roads.path, free, grid, edges[i], places[i - 1, 0], places[i - 1, 1], c, s):
+        if not is_path_free(roads.path, world.free, grid, edges[i], before):
             return False
     return True
 
 
 @kernel
 def move_to_pick(
-    roads: SearchGraph,
-    world: GridArrays,
-    grid: FloatArray,
-    wish: FloatArray,
-    memory: SearchMemory,
-    s: int,
-    e: int,
-    place: FloatArray,
-) -> bool:
-    """Whether an edge from a search state ends in a pick, once footsteps since the last constraint have given way.
+    space: SearchSpace, grid: FloatArray, goal: Records, s: int, e: int, anchor: Anchor
+) -> tuple[bool, Anchor]:
+    """Whether an edge that ends near a pick ends in it, once footsteps since the last constraint have given way.
 
     Args:
-        roads: the graph.
-        world: of the sketch.
+        space: of the search.
         grid: of its cells.
-        wish: constraint of the pick.
-        memory: of the search.
+        goal: constraint of the pick.
         s: search state.
         e: edge from it.
-        place: (3,) where the edge ends; where it ends after the move, if true is returned.
+        anchor: where the edge ends.
+
+    Returns:
+        The answer, and where the edge ends after the move; where it ended before if it is no.
     """
-    t, whole = int(roads.target[e]), memory.whole
+    roads, visited = space.graph, space.memory.states
+    t = int(roads.target[e])
     hand, root = roads.hand[t], roads.root[t]
-    if not is_near_pick(wish, int(roads.event[t]), hand, root, place):
-        return False
     # Search states since the last constraint was met, and their anchors
-    count, at = 1, s
-    while whole[at, PARENT] != EMPTY and whole[whole[at, PARENT], MET] == whole[s, MET]:
-        at = whole[at, PARENT]
-        count += 1
-    states, places = np.empty(count, dtype=np.int64), np.empty((count + 1, 3))
+    n, at, met = 1, s, visited[s].met
+    while visited[at].parent != EMPTY and visited[visited[at].parent].met == met:
+        at = visited[at].parent
+        n += 1
+    nodes, edges = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
+    places = np.empty((n + 1, 3))
+    nodes[n], edges[n] = t, e
+    places[n, 0], places[n, 1], places[n, 2] = anchor.x, anchor.z, anchor.yaw
     at = s
-    for i in range(count - 1, -1, -1):
-        states[i] = at
-        places[i, 0], places[i, 1], places[i, 2] = memory.real[at, X], memory.real[at, Z], memory.real[at, YAW]
-        at = whole[at, PARENT]
-    n = len(states)
-    places[n, 0], places[n, 1], places[n, 2] = place[0], place[1], place[2]
+    for i in range(n - 1, -1, -1):
+        state = visited[at]
+        nodes[i], edges[i] = state.node, state.edge
+        places[i, 0], places[i, 1], places[i, 2] = state.x, state.z, state.yaw
+        at = state.parent
     length = 0.0
     for i in range(n):
         length += np.hypot(places[i + 1, 0] - places[i, 0], places[i + 1, 1] - places[i, 1])
     if length > MIN_STEP_M:
-        # Ideal anchor: the hand over its object and the root at its pin; what is left over is shared by both
-        hx, hz = transform_point(place, hand[0], hand[2])
-        ideal, turn = place.copy(), 0.0
-        tx, tz = wish[GOAL_X], wish[GOAL_Z]
-        if np.isfinite(wish[PIN_X]):
-            rx, rz = transform_point(place, root[0], root[1])
-            wx, wz = tx - wish[PIN_X], tz - wish[PIN_Z]
-            own, wanted = np.hypot(hx - rx, hz - rz), max(np.hypot(wx, wz), 1e-9)
-            turn = wrap_angle(np.arctan2(wx, wz) - np.arctan2(hx - rx, hz - rz))
-            room = np.sqrt(max(wish[TOLERANCE] ** 2 - (hand[1] - wish[GOAL_Y]) ** 2, 0.0))
-            spare = own - wanted
-            shift = min(max(0.5 * abs(spare), abs(spare) - ERROR_FRACTION * wish[PIN_TOLERANCE]), room) * np.sign(spare)
-            tx, tz = tx + shift * wx / wanted, tz + shift * wz / wanted
-        ideal[2] = wrap_angle(place[2] + turn)
-        at_x, at_z = transform_point(ideal, hand[0], hand[2])
-        ideal[0], ideal[1] = ideal[0] + tx - at_x, ideal[1] + tz - at_z
-        # Part of the way to it that steps, slack and turn allow
-        ax, az = transform_point(place, root[0], root[1])
+        ideal = ideal_anchor(goal, hand, root, anchor)
+        # Part of the way to the ideal anchor that steps, slack and turn allow
+        ax, az = transform_point(anchor, root[0], root[1])
         bx, bz = transform_point(ideal, root[0], root[1])
-        part = feasible_fraction(solve_step_changes(places, ideal))
-        part = min(part, 0.99 * wish[SLACK] / max(np.hypot(bx - ax, bz - az), 1e-9))
-        part = min(part, MAX_ANCHOR_ROTATION_RAD / max(abs(wrap_angle(ideal[2] - place[2])), 1e-9))
-        goal = place + part * (ideal - place)
-        goal[2] = wrap_angle(place[2] + part * wrap_angle(ideal[2] - place[2]))
-        # Steps that gave way must still find ground and free cells
-        if is_pick_accepted(wish, hand, root, place, goal):
-            nodes, edges = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-            for i in range(n):
-                nodes[i], edges[i] = whole[states[i], NODE], whole[states[i], EDGE]
-            nodes[n], edges[n] = t, e
-            if is_walkable(roads, world.free, world.stand, grid, nodes, edges, move_steps(places, goal)):
-                place[0], place[1], place[2] = goal[0], goal[1], goal[2]
-                return True
+        turn = wrap_angle(ideal.yaw - anchor.yaw)
+        part = feasible_fraction(solve_step_changes(places, np.array([ideal.x, ideal.z, ideal.yaw])))
+        part = min(part, 0.99 * goal.slack / max(np.hypot(bx - ax, bz - az), 1e-9))
+        part = min(part, MAX_ANCHOR_ROTATION_RAD / max(abs(turn), 1e-9))
+        moved = make_anchor(
+            anchor.x + part * (ideal.x - anchor.x),
+            anchor.z + part * (ideal.z - anchor.z),
+            wrap_angle(anchor.yaw + part * turn),
+        )
+        # Hand and root within their tolerances, the root moved no farther than it may; steps find ground and free cells
+        gx, gz = transform_point(moved, root[0], root[1])
+        if (
+            is_within_tolerance(goal, hand, root, moved)
+            and (ax - gx) ** 2 + (az - gz) ** 2 <= goal.slack**2
+            and is_walkable(space, grid, nodes, edges, move_steps(places, np.array([moved.x, moved.z, moved.yaw])))
+        ):
+            return True, moved
     # Without a move, the pick counts if it is within its tolerances as it is
-    away, off = pick_errors(wish, hand, root, place)
-    return away <= wish[TOLERANCE] and off <= wish[PIN_TOLERANCE]
-
-
-@kernel
-def is_pick_accepted(wish: FloatArray, hand: FloatArray, root: FloatArray, place: FloatArray, goal: FloatArray) -> bool:
-    """Whether hand and root are within the tolerance at an anchor, and the root moved no farther than it may."""
-    away, off = pick_errors(wish, hand, root, goal)
-    if away > wish[TOLERANCE] or off > wish[PIN_TOLERANCE]:
-        return False
-    ax, az = transform_point(place, root[0], root[1])
-    bx, bz = transform_point(goal, root[0], root[1])
-    return (ax - bx) ** 2 + (az - bz) ** 2 <= wish[SLACK] ** 2
+    return is_within_tolerance(goal, hand, root, anchor), anchor

@@ -11,7 +11,8 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.graph.algorithms import pop_heap, push_heap
-from marey.world import Sketch, World
+from marey.graph.database.settings import AS_CAPTURED, SearchSettings
+from marey.world import Sketch, box_distance, segment_distance
 
 GRID_NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1))
 GRID_LEAPS = ((1, 2), (1, 3), (2, 3), (1, 4))
@@ -60,13 +61,8 @@ def grid_distances(free: BoolArray, start: FloatArray, steps: IntArray) -> Float
 
 
 GRID_CELL_M: Final = 0.05
-BODY_RADIUS_M: Final = 0.25  # [m] radius of a body that must not touch walls
 MARGIN_M: Final = 1.5  # [m] of ground round everything in the sketch
-CLEARANCE_M: Final = (
-    0.04  # [m] that the root keeps from the edge of its corridor: cells are coarse, joints are smoothed
-)
 DILATION_CELLS: Final = 2  # cells round free ones for which distances are known: the four cells round a free place are
-FOOT_RADIUS_M: Final = 0.09  # [m] half a foot: plants keep this far from water
 GRID_UNDERESTIMATE: Final = 0.9923  # [-] ways over forty neighbours are up to 1 / this times as long as straight ones
 
 
@@ -82,12 +78,15 @@ class GroundGrid:
     stand: BoolArray  # (H, W) feet
 
     @classmethod
-    def from_sketch(cls, sketch: Sketch) -> GroundGrid:
+    def from_sketch(cls, sketch: Sketch, settings: SearchSettings = AS_CAPTURED) -> GroundGrid:
         """Draw a sketch into cells: corridor and walls for the root, walls, rivers and stones for the feet."""
         # Cells cover all that the sketch names, and a margin
-        points = [sketch.start.position, sketch.goal.position, *_box_corners(sketch.world)]
+        world = sketch.world
+        points = [sketch.start.position, sketch.goal.position]
+        points += [end for strip in (*world.walls, *world.rivers) for end in (strip.start, strip.end)]
+        points += [thing.position for thing in (*world.stones, *world.tables, *world.boxes)]
         points += [event.at for event in sketch.events if event.at is not None]
-        points += [(thing.position[0], thing.position[2]) for thing in sketch.world.objects]
+        points += [(thing.position[0], thing.position[2]) for thing in world.objects]
         if sketch.path is not None:
             points += [(float(p[0]), float(p[1])) for p in sketch.path.points]
         spread = np.array(points)
@@ -99,11 +98,11 @@ class GroundGrid:
         X, Z = np.tile(x, (len(z), 1)), np.tile(z[:, None], (1, len(x)))
         # Distance [m] of every cell to what stands in the way, negative inside
         walls = np.full(X.shape, np.inf)
-        for wall in sketch.world.walls:
+        for wall in world.walls:
             walls = np.minimum(walls, segment_distance(wall.start, wall.end, X, Z) - 0.5 * wall.thickness_m)
-        for box in (*sketch.world.tables, *sketch.world.boxes):
+        for box in (*world.tables, *world.boxes):
             walls = np.minimum(walls, box_distance(box.position, box.size, box.heading_deg, X, Z))
-        free = walls > BODY_RADIUS_M
+        free = walls > settings.body_radius_m
         if sketch.path is not None:
             half = 0.5 * sketch.corridor_m
             # Distance of cells to the path, computed only where it is less than half the corridor
@@ -115,14 +114,21 @@ class GroundGrid:
                 rows = slice(*np.searchsorted(z, [min(a[1], b[1]) - half, max(a[1], b[1]) + half]))
                 near_X, near_Z = np.meshgrid(x[columns], z[rows])
                 least[rows, columns] = np.minimum(least[rows, columns], segment_distance(a, b, near_X, near_Z))
-            free &= least <= max(half - CLEARANCE_M, 0.5 * half)
+            free &= least <= max(half - settings.clearance_m, 0.5 * half)
         # Free cells and those near them: a root that is tested here and there may cut a corner in between
         wide = free
         for axis in (0, 1):
             wide = np.logical_or.reduce(
                 [np.roll(wide, step, axis=axis) for step in range(-DILATION_CELLS, DILATION_CELLS + 1)]
             )
-        return cls(low, x, z, free, wide, (walls > 0.0) & ~_river_cells(sketch.world, X, Z))
+        # Cells on which no foot may stand: walls, and rivers but for their stones
+        wet = np.zeros(X.shape, dtype=bool)
+        for river in world.rivers:
+            wet |= segment_distance(river.start, river.end, X, Z) < 0.5 * river.width_m + settings.foot_radius_m
+        for stone in world.stones:
+            radius = max(stone.radius_m - settings.foot_radius_m, 0.02)
+            wet &= np.hypot(X - stone.position[0], Z - stone.position[1]) > radius
+        return cls(low, x, z, free, wide, (walls > 0.0) & ~wet)
 
     def cell(self, place: Sequence[float]) -> tuple[int, int]:
         """Row and column of a place (x, z)."""
@@ -138,43 +144,5 @@ class GroundGrid:
 
         Of two cells with a free way between their centres the values differ by no more than its length.
         """
-        return (
-            GRID_UNDERESTIMATE
-            * GRID_CELL_M
-            * grid_distances(self.wide, start / (GRID_UNDERESTIMATE * GRID_CELL_M), GRID_STEPS)
-        )
-
-
-def _box_corners(world: World) -> list[tuple[float, float]]:
-    ends = [end for strip in (*world.walls, *world.rivers) for end in (strip.start, strip.end)]
-    return ends + [thing.position for thing in (*world.stones, *world.tables, *world.boxes)]
-
-
-def _river_cells(world: World, X: FloatArray, Z: FloatArray) -> BoolArray:
-    """Cells on which no foot may stand: rivers, but for their stones."""
-    wet = np.zeros(X.shape, dtype=bool)
-    for river in world.rivers:
-        wet |= segment_distance(river.start, river.end, X, Z) < 0.5 * river.width_m + FOOT_RADIUS_M
-    for stone in world.stones:
-        radius = max(stone.radius_m - FOOT_RADIUS_M, 0.02)
-        wet &= np.hypot(X - stone.position[0], Z - stone.position[1]) > radius
-    return wet
-
-
-def segment_distance(start: Sequence[float], end: Sequence[float], X: FloatArray, Z: FloatArray) -> FloatArray:
-    """Distance [m] of places to a segment."""
-    ux, uz = end[0] - start[0], end[1] - start[1]
-    square = max(ux * ux + uz * uz, 1e-12)
-    t = np.clip(((X - start[0]) * ux + (Z - start[1]) * uz) / square, 0.0, 1.0)
-    return np.hypot(X - start[0] - t * ux, Z - start[1] - t * uz)
-
-
-def box_distance(
-    centre: Sequence[float], size: Sequence[float], heading_deg: float, X: FloatArray, Z: FloatArray
-) -> FloatArray:
-    """Distance [m] of places to a turned rectangle, negative inside."""
-    a = np.deg2rad(heading_deg)
-    dx, dz = X - centre[0], Z - centre[1]
-    u, v = np.cos(a) * dx - np.sin(a) * dz, np.sin(a) * dx + np.cos(a) * dz
-    ou, ov = np.abs(u) - 0.5 * size[0], np.abs(v) - 0.5 * size[1]
-    return np.hypot(np.maximum(ou, 0.0), np.maximum(ov, 0.0)) + np.minimum(np.maximum(ou, ov), 0.0)
+        cell = GRID_UNDERESTIMATE * GRID_CELL_M
+        return cell * grid_distances(self.wide, start / cell, GRID_STEPS)

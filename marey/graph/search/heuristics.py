@@ -7,6 +7,7 @@ stretched length :math:`\ell(e)` along an edge, and :math:`\varphi_m(s) \le c(e)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,11 +18,13 @@ from marey.graph.arrays import (
     HEADING_TOL,
     JUMP,
     PICK,
+    PICKS,
     REACH,
     STEP,
-    ConstraintArrays,
     HeuristicTerms,
     SearchGraph,
+    SketchConstraint,
+    wrap_angles,
 )
 from marey.graph.search.ground import GRID_CELL_M, GroundGrid
 
@@ -141,13 +144,11 @@ NUM_DIRECTION_BINS: Final = 60  # direction bins of a bound
 NEIGHBOUR_BINS: Final = 2  # by which moved footsteps turn at most
 MAX_SWEEPS: Final = 2000
 REACH_CELLS: Final = 2.0  # a place within a tolerance has all four cells round it within that and so many cells
-PICKS: Final = (1, 2)
 
 
 class CostRates(NamedTuple):
     """Cost per metre of a graph."""
 
-    apart: BoolArray  # (E,) edges that are taken only to meet a constraint
     length: FloatArray  # (E,) [m] by which the way left may fall along an edge
     edge: float  # least cost per metre of an edge
     cycle: float  # and of a cycle
@@ -168,8 +169,7 @@ def root_path_lengths(roads: SearchGraph, arc: FloatArray) -> FloatArray:
 
     States that were merged have one place, edges begin and end where their own clips do: the gaps count.
     """
-    source = np.repeat(np.arange(len(roads.first) - 1), np.diff(roads.first))
-    begin = np.linalg.norm(roads.path[:, 0] - roads.root[source, :2], axis=1)
+    begin = np.linalg.norm(roads.path[:, 0] - roads.root[roads.source, :2], axis=1)
     c, s = np.cos(roads.delta[:, 2]), np.sin(roads.delta[:, 2])
     rx, rz = roads.root[roads.target, 0], roads.root[roads.target, 1]
     end = roads.delta[:, :2] + np.stack([c * rx + s * rz, -s * rx + c * rz], axis=1)
@@ -177,70 +177,57 @@ def root_path_lengths(roads: SearchGraph, arc: FloatArray) -> FloatArray:
     return begin + np.maximum(arc, chords) + np.linalg.norm(roads.path[:, -1] - end, axis=1)
 
 
-def measure_rates(roads: SearchGraph, arc: FloatArray, apart: BoolArray) -> CostRates:
+def measure_rates(roads: SearchGraph, length: FloatArray) -> CostRates:
     """Least costs per metre, of edges and of cycles; cycles do without edges that are apart."""
-    length = worst_case(root_path_lengths(roads, arc))
-    least = float((roads.cost / np.maximum(length, 1e-9)).min())
-    return measure_rates_without(roads, CostRates(apart, length, least, least), apart)
+    each = roads.cost / np.maximum(length, 1e-9)
+    cost = np.where(roads.apart, np.inf, roads.cost)
+    guess = float(each[~roads.apart].max(initial=float(each.min())))
+    return CostRates(length, float(each.min()), float(least_cycle_rate(roads.first, roads.target, cost, length, guess)))
 
 
-def measure_rates_without(roads: SearchGraph, rates: CostRates, apart: BoolArray) -> CostRates:
-    """The same, but for cycles that do without some edges."""
-    each = (roads.cost / np.maximum(rates.length, 1e-9))[~apart]
-    cost = np.where(apart, np.inf, roads.cost)
-    cycle = least_cycle_rate(roads.first, roads.target, cost, rates.length, float(each.max(initial=rates.edge)))
-    return rates._replace(apart=apart, cycle=float(cycle))
-
-
-def find_meeting_edges(roads: SearchGraph, goals: ConstraintArrays, layer: int) -> BoolArray:
+def find_meeting_edges(roads: SearchGraph, constraint: SketchConstraint) -> BoolArray:
     """Edges ``(E,)`` that meet a constraint if they are at the right place."""
     t = roads.target
-    if goals.kind[layer] == JUMP:
-        long = (roads.flight[:, 0] >= goals.length[layer]) & (roads.flight[:, 1] >= goals.rise[layer])
+    if constraint.kind == JUMP:
+        long = (roads.flight[:, 0] >= constraint.length_m) & (roads.flight[:, 1] >= constraint.rise_m)
         return (roads.flight[:, 0] > 0.0) & long
-    if goals.kind[layer] == STEP:
-        return np.linalg.norm(roads.delta[:, :2], axis=1) >= goals.length[layer]
-    if goals.kind[layer] == PICK:
-        low = np.abs(roads.hand[:, 1] - goals.place[layer, 1]) <= goals.tolerance[layer]
-        wanted = np.isin(roads.event, [e for e in PICKS if e & goals.hands[layer]]) & low
+    if constraint.kind == STEP:
+        return np.linalg.norm(roads.delta[:, :2], axis=1) >= constraint.length_m
+    if constraint.kind == PICK:
+        low = np.abs(roads.hand[:, 1] - constraint.place[1]) <= constraint.tolerance_m
+        wanted = np.isin(roads.event, [e for e in PICKS if e & constraint.hands]) & low
         # States `(N,)` whose hand is as far from the root as the object is from where the root is pinned, if it is
-        away = np.hypot(*(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer] - goals.place[layer][[0, 2]]))
+        away = np.hypot(constraint.pin[0] - constraint.place[0], constraint.pin[1] - constraint.place[2])
         own = np.linalg.norm(roads.hand[:, [0, 2]] - roads.root[:, :2], axis=1)
         return (
-            wanted & (np.isnan(away) | (np.abs(own - away) <= goals.tolerance[layer] + goals.root_tolerance[layer]))
+            wanted & (np.isnan(away) | (np.abs(own - away) <= constraint.tolerance_m + constraint.root_tolerance_m))
         )[t]
-    return roads.stands[t] if goals.stop[layer] else np.ones(len(t), dtype=bool)
+    return roads.stands[t] if constraint.is_stop else np.ones(len(t), dtype=bool)
 
 
-def max_meeting_distance(roads: SearchGraph, goals: ConstraintArrays, layer: int, meets: BoolArray) -> float:
+def max_meeting_distance(roads: SearchGraph, constraint: SketchConstraint, meets: BoolArray) -> float:
     """Largest distance [m] of the root from a constraint that an edge meets."""
-    if not meets.any() or goals.kind[layer] not in (PICK, JUMP, STEP):
-        return float(goals.tolerance[layer])
-    slack = float(np.broadcast_to(goals.slack, len(goals.kind))[layer])
-    if is_root_pinned(goals, layer):
-        return float(goals.tolerance[layer]) + slack
+    if not meets.any() or constraint.kind not in (PICK, JUMP, STEP):
+        return constraint.tolerance_m
+    if np.isfinite(constraint.pin[0]):
+        return constraint.tolerance_m + constraint.slack_m
     t = roads.target[meets]
     # How far the root is from the constraint when an edge of each kind meets it
-    if goals.kind[layer] == STEP:
+    if constraint.kind == STEP:
         own = np.linalg.norm(roads.delta[meets, :2], axis=1) + np.linalg.norm(roads.root[t, :2], axis=1)
-    elif goals.kind[layer] == PICK:
+    elif constraint.kind == PICK:
         own = np.linalg.norm(roads.hand[t][:, [0, 2]] - roads.root[t, :2], axis=1)
     else:
         path, delta, root = roads.path[meets], roads.delta[meets], roads.root[t]
         c, s = np.cos(delta[:, 2]), np.sin(delta[:, 2])
         end = delta[:, :2] + np.stack([c * root[:, 0] + s * root[:, 1], -s * root[:, 0] + c * root[:, 1]], axis=1)
         own = np.linalg.norm(path[:, -1] - path[:, 0], axis=1) + np.linalg.norm(end - path[:, -1], axis=1)
-    return float(goals.tolerance[layer] + slack + own.max())
+    return float(constraint.tolerance_m + constraint.slack_m + own.max())
 
 
-def is_root_pinned(goals: ConstraintArrays, layer: int) -> bool:
-    """Whether a constraint has a place for the root."""
-    return bool(np.isfinite(np.broadcast_to(goals.pin, (len(goals.kind), 2))[layer, 0]))
-
-
-def slack_allowance(goals: ConstraintArrays) -> FloatArray:
+def slack_allowance(constraints: Sequence[SketchConstraint]) -> FloatArray:
     """Decrease ``(L,)`` [m] of the remaining distance when moved footsteps meet a constraint."""
-    slack = np.broadcast_to(goals.slack, len(goals.kind))
+    slack = np.array([constraint.slack_m for constraint in constraints])
     return np.where(slack > 0.0, worst_case(slack), 0.0)
 
 
@@ -248,33 +235,35 @@ class ConstraintLayers(NamedTuple):
     """The sketch as both parts of a bound see it."""
 
     meets: tuple[BoolArray, ...]  # (L) of (E,)
-    reach: tuple[float, ...]  # (L) [m]
     distance: FloatArray  # (L, H, W) [m] through all constraints that are left
     nearest: FloatArray  # (L,) [m] least way from where each is met to the end
 
 
-def layer_distances(roads: SearchGraph, goals: ConstraintArrays, ground: GroundGrid) -> ConstraintLayers:
+def layer_distances(
+    roads: SearchGraph, constraints: Sequence[SketchConstraint], ground: GroundGrid
+) -> ConstraintLayers:
     """Distances through the constraints in order, last first ([Safonova2006]_ F24, layered)."""
-    count = len(goals.kind)
-    meets = tuple(find_meeting_edges(roads, goals, layer) for layer in range(count))
-    reach = tuple(max_meeting_distance(roads, goals, layer, meets[layer]) for layer in range(count))
+    count = len(constraints)
+    meets = tuple(find_meeting_edges(roads, constraint) for constraint in constraints)
     distance, nearest = np.empty((count, *ground.free.shape)), np.zeros(count)
-    rest, slack = np.zeros(ground.free.shape), slack_allowance(goals)
+    rest, slack = np.zeros(ground.free.shape), slack_allowance(constraints)
     for layer in range(count - 1, -1, -1):
-        centre = goals.pin[layer] if is_root_pinned(goals, layer) else goals.place[layer][[0, 2]]
-        disk = ground.disk(centre, reach[layer] + REACH_CELLS * GRID_CELL_M) & ground.wide
+        constraint = constraints[layer]
+        centre = constraint.pin if np.isfinite(constraint.pin[0]) else (constraint.place[0], constraint.place[2])
+        reach = max_meeting_distance(roads, constraint, meets[layer])
+        disk = ground.disk(centre, reach + REACH_CELLS * GRID_CELL_M) & ground.wide
         rest = np.maximum(rest - slack[layer], 0.0)  # where a move has met it, there is so much less left
         nearest[layer] = float(rest[disk].min(initial=np.inf))
         rest = np.maximum(ground.distances(np.where(disk, rest, np.inf)), rest)  # what is left after it is left before
         distance[layer] = rest
-    return ConstraintLayers(meets, reach, distance, nearest)
+    return ConstraintLayers(meets, distance, nearest)
 
 
 def compute_bounds(
     name: str,
     roads: SearchGraph,
     rates: CostRates,
-    goals: ConstraintArrays,
+    constraints: Sequence[SketchConstraint],
     ground: GroundGrid,
     layers: ConstraintLayers,
     final: FloatArray | None = None,
@@ -292,7 +281,7 @@ def compute_bounds(
             printed, as if the root stood on the object; not consistent.
         roads: the graph.
         rates: of it.
-        goals: constraints.
+        constraints: constraints.
         ground: of the sketch.
         layers: of the sketch on this graph.
         final: cost ``(N,)`` that is still to come at the end; "cycle" and "combined" know of it.
@@ -302,16 +291,19 @@ def compute_bounds(
     """
     if name not in HEURISTICS:
         raise UnknownNameError("heuristic", name, "the search", HEURISTICS)
-    count, states = len(goals.kind), len(roads.first) - 1
+    count, states = len(constraints), len(roads.first) - 1
     flat = np.zeros((count, states))
-    if name == "euclid":
-        # Distance [m] of every cell to the goal, as the crow flies
-        away = np.hypot(ground.x[None] - goals.place[-1, 0], ground.z[:, None] - goals.place[-1, 2])
-        return _repeat_layers(
-            np.maximum(away - goals.tolerance[-1] - REACH_CELLS * GRID_CELL_M, 0.0), goals
-        ), HeuristicTerms(np.array([rates.edge]), flat[None])
-    if name == "2d":
-        return _repeat_layers(layers.distance[-1], goals), HeuristicTerms(np.array([rates.edge]), flat[None])
+    if name in ("euclid", "2d"):
+        distance = layers.distance[-1]
+        if name == "euclid":
+            # Distance [m] of every cell to the goal, as the crow flies
+            goal = constraints[-1]
+            away = np.hypot(ground.x[None] - goal.place[0], ground.z[:, None] - goal.place[2])
+            distance = np.maximum(away - goal.tolerance_m - REACH_CELLS * GRID_CELL_M, 0.0)
+        # One distance for all layers, less what moves of footsteps may save on the way
+        saved = np.cumsum(slack_allowance(constraints)[::-1])[::-1]
+        distance = np.maximum(distance[None] - saved[:, None, None], 0.0)
+        return distance, HeuristicTerms(np.array([rates.edge]), flat[None])
     if name in DIRECTIONAL_HEURISTICS:
         also = (rates.edge,) if name == "combined" else ()
         # Potentials through all layers from the last, on costs less rate times length
@@ -322,26 +314,25 @@ def compute_bounds(
             cost = roads.cost - rate[r] * rates.length
             for layer in range(len(layers.meets) - 1, -1, -1):
                 meets = layers.meets[layer]
-                after, _ = compute_potentials(roads.first, roads.target, cost, meets, rates.apart, after, states + 2)
+                after, _ = compute_potentials(roads.first, roads.target, cost, meets, roads.apart, after, states + 2)
                 base[r, layer] = after
         return layers.distance, HeuristicTerms(rate, base) if final is None else HeuristicTerms(rate, base, final)
     if name == "graph":
-        return layers.distance, HeuristicTerms(
-            np.zeros(1), _dearest_event_cost(roads, rates, goals, layers, np.zeros(count))[None]
-        )
-    rest = rates.edge * (_distance_at_constraints(ground, goals, layers) if name == "unrepaired" else layers.nearest)
-    ahead = _dearest_event_cost(roads, rates, goals, layers, rest)
+        ahead = _dearest_event_cost(roads, constraints, layers, np.zeros(count))
+        return layers.distance, HeuristicTerms(np.zeros(1), ahead[None])
+    nearest = layers.nearest
+    if name == "unrepaired":
+        # Way left [m] from each constraint itself, as if the root stood there
+        nearest = np.zeros(count)
+        for layer in range(count - 1):
+            row, column = ground.cell((constraints[layer].place[0], constraints[layer].place[2]))
+            nearest[layer] = layers.distance[layer + 1, row, column]
+    ahead = _dearest_event_cost(roads, constraints, layers, rates.edge * nearest)
     return layers.distance, HeuristicTerms(np.array([rates.edge, 0.0]), np.stack([flat, ahead]))
 
 
-def _repeat_layers(distance: FloatArray, goals: ConstraintArrays) -> FloatArray:
-    """One distance for all layers ``(L, H, W)`` [m], less what moves of footsteps may save on the way."""
-    left = np.cumsum(slack_allowance(goals)[::-1])[::-1]
-    return np.maximum(distance[None] - left[:, None, None], 0.0)
-
-
 def _dearest_event_cost(
-    roads: SearchGraph, rates: CostRates, goals: ConstraintArrays, layers: ConstraintLayers, rest: FloatArray
+    roads: SearchGraph, constraints: Sequence[SketchConstraint], layers: ConstraintLayers, rest: FloatArray
 ) -> FloatArray:
     """Cost ``(L, N)`` of the dearest pick, jump or step that is left, with ``rest`` (L,) from there on.
 
@@ -351,7 +342,7 @@ def _dearest_event_cost(
 
     def tables(apart: BoolArray) -> FloatArray:
         costs = np.zeros((len(rest), len(roads.first) - 1))
-        for layer in np.flatnonzero(goals.kind != REACH):
+        for layer in [n for n, constraint in enumerate(constraints) if constraint.kind != REACH]:
             # Least cost of meeting the constraint anywhere: the table H_mg of [Safonova2006]_ F23
             meets = layers.meets[layer]
             states = len(roads.first) - 1
@@ -362,8 +353,8 @@ def _dearest_event_cost(
         return costs + rest[:, None]
 
     # The dearest constraint that is left, this one or a later one
-    own = tables(rates.apart)
-    later = tables(np.zeros_like(rates.apart)) if rates.apart.any() and len(own) > 1 else own
+    own = tables(roads.apart)
+    later = tables(np.zeros_like(roads.apart)) if roads.apart.any() and len(own) > 1 else own
     ahead = own.copy()
     for layer in range(len(own) - 1):
         ahead[layer] = np.maximum(own[layer], later[layer + 1 :].max(axis=0))
@@ -371,8 +362,9 @@ def _dearest_event_cost(
 
 
 def add_direction_terms(
-    roads: SearchGraph, rates: CostRates, goals: ConstraintArrays, layers: ConstraintLayers, terms: HeuristicTerms
-) -> HeuristicTerms:
+    roads: SearchGraph, rates: CostRates, constraints: Sequence[SketchConstraint], layers: ConstraintLayers,
+    terms: HeuristicTerms,
+) -> HeuristicTerms:  # fmt: skip
     """Terms of "cycle" that know how the anchor is turned: they include the cost of turning to the target directions.
 
     Directions are binned; an edge may lead to the two bins in which its turn can end, so that the bound is
@@ -384,51 +376,34 @@ def add_direction_terms(
     exact = roads.delta[:, 2] / width
     low = np.floor(exact + 1e-9).astype(np.int64)
     high = np.ceil(exact - 1e-9).astype(np.int64)
-    source = np.repeat(np.arange(states), np.diff(roads.first))
     edge = np.concatenate([np.arange(len(low)), np.flatnonzero(high > low)])
     turn = np.concatenate([low, high[high > low]])
     # Graph of states times bins, sorted by start
-    start = (source[edge][:, None] * NUM_DIRECTION_BINS + bins).ravel()
+    start = (roads.source[edge][:, None] * NUM_DIRECTION_BINS + bins).ravel()
     order = np.argsort(start, kind="stable")
     end = (bins + turn[:, None]) % NUM_DIRECTION_BINS
     target = (roads.target[edge][:, None] * NUM_DIRECTION_BINS + end).ravel()[order]
     edge, end = np.repeat(edge, NUM_DIRECTION_BINS)[order], end.ravel()[order]
     first = np.searchsorted(start[order], np.arange(states * NUM_DIRECTION_BINS + 1))
     cost = (roads.cost - terms.rate[-1] * rates.length)[edge]
-    after, turned = np.zeros(states * NUM_DIRECTION_BINS), np.empty((len(goals.kind), states, NUM_DIRECTION_BINS))
-    # Potentials from the last constraint to the first; only edges that face its direction meet it
-    for layer in range(len(goals.kind) - 1, -1, -1):
-        meets = layers.meets[layer][edge] & _is_facing(roads, goals, layer, edge, end)
-        after = _least_of_neighbour_bins(after) if slack_allowance(goals)[layer] > 0.0 else after
-        after, _ = compute_potentials(first, target, cost, meets, rates.apart[edge], after, MAX_SWEEPS)
+    after, turned = np.zeros(states * NUM_DIRECTION_BINS), np.empty((len(constraints), states, NUM_DIRECTION_BINS))
+    # Potentials from the last constraint to the first
+    for layer in range(len(constraints) - 1, -1, -1):
+        meets, constraint = layers.meets[layer][edge], constraints[layer]
+        if constraint.kind == REACH and not np.isnan(constraint.heading_rad):
+            # Only edges that end in a direction bin compatible with the target heading of the root meet it
+            middle = (
+                (end + 0.5) * width - np.pi - BIN_SHIFT + roads.root[roads.target[edge], 2] - constraint.heading_rad
+            )
+            meets &= np.abs(wrap_angles(middle)) <= HEADING_TOL + 0.5 * width + 1e-9
+        if constraint.slack_m > 0.0:
+            # Moved footsteps may end in the neighbours of a bin: the least of them
+            own = after.reshape(-1, NUM_DIRECTION_BINS)
+            near = [np.roll(own, step, axis=1) for step in range(-NEIGHBOUR_BINS, NEIGHBOUR_BINS + 1)]
+            after = np.minimum.reduce(near).ravel()
+        after, _ = compute_potentials(first, target, cost, meets, roads.apart[edge], after, MAX_SWEEPS)
         turned[layer] = after.reshape(states, NUM_DIRECTION_BINS)
     return terms._replace(turned=turned)
-
-
-def _least_of_neighbour_bins(after: FloatArray) -> FloatArray:
-    """The least of some bins of directions: moved footsteps may end in the neighbours of a bin."""
-    bins = after.reshape(-1, NUM_DIRECTION_BINS)
-    return np.minimum.reduce(
-        [np.roll(bins, step, axis=1) for step in range(-NEIGHBOUR_BINS, NEIGHBOUR_BINS + 1)]
-    ).ravel()
-
-
-def _is_facing(roads: SearchGraph, goals: ConstraintArrays, layer: int, edge: IntArray, end: IntArray) -> BoolArray:
-    """Edges that end in a direction bin compatible with the target heading of the root."""
-    if goals.kind[layer] != REACH or np.isnan(goals.heading[layer]):
-        return np.ones(len(edge), dtype=bool)
-    width = 2.0 * np.pi / NUM_DIRECTION_BINS
-    middle = (end + 0.5) * width - np.pi - BIN_SHIFT + roads.root[roads.target[edge], 2] - goals.heading[layer]
-    return np.abs((middle + np.pi) % (2.0 * np.pi) - np.pi) <= HEADING_TOL + 0.5 * width + 1e-9
-
-
-def _distance_at_constraints(ground: GroundGrid, goals: ConstraintArrays, layers: ConstraintLayers) -> FloatArray:
-    """Way left [m] from each constraint itself ``(L,)``."""
-    left = np.zeros(len(goals.kind))
-    for layer in range(len(left) - 1):
-        row, column = ground.cell(goals.place[layer][[0, 2]])
-        left[layer] = layers.distance[layer + 1, row, column]
-    return left
 
 
 def order_diverse_edges(

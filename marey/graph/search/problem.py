@@ -6,6 +6,7 @@ F26).
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,18 +17,18 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.graph.arrays import (
-    EDGE,
-    MET,
-    NODE,
     PICK,
-    YAW,
     GridArrays,
     HeuristicTerms,
     SearchMemory,
+    SearchSpace,
+    SketchConstraint,
     compose_planar,
+    pack_constraints,
     to_frame,
 )
 from marey.graph.database.compact import compute_pose_costs, compute_transition_costs
+from marey.graph.database.settings import AS_CAPTURED, SearchSettings
 from marey.graph.paths import PathStep
 from marey.graph.search.blended_graph import PreparedGraph
 from marey.graph.search.footsteps import move_steps
@@ -41,12 +42,10 @@ from marey.graph.search.heuristics import (
 )
 from marey.graph.search.sketch import (
     SearchFailure,
-    SketchConstraint,
     check_ground,
     check_parameters,
     check_route,
     compile_sketch,
-    pack_constraints,
 )
 from marey.lie import SO3
 from marey.world import Sketch
@@ -107,8 +106,6 @@ class Detours:
             legal[poses] = inside & free[np.clip(row, 0, free.shape[0] - 1), np.clip(column, 0, free.shape[1] - 1)]
         # Dijkstra over legal poses: on to the next pose of the clip, or along a transition
         last = stop - 1
-        import heapq
-
         if not (legal[start] and legal[last]):
             return None
         best: dict[int, float] = {start: 0.0}
@@ -122,30 +119,21 @@ class Detours:
                 while route[-1] != start:
                     route.append(came[route[-1]])
                 route.reverse()
-                cuts = [
-                    0,
-                    *(n for n in range(1, len(route)) if route[n] != route[n - 1] + 1),
-                    len(route),
-                ]
-                return Detour(
-                    tuple((route[a], route[b - 1] + 1) for a, b in pairwise(cuts)),
-                    spent + float(self._cost[last]),
-                )
+                cuts = [0, *(n for n in range(1, len(route)) if route[n] != route[n - 1] + 1), len(route)]
+                shown = tuple((route[a], route[b - 1] + 1) for a, b in pairwise(cuts))
+                return Detour(shown, spent + float(self._cost[last]))
             if spent > best[pose]:
                 continue
-            for there, cost in self._next(pose):
+            own = float(self._cost[pose])
+            ahead = [(pose + 1, own)] if pose + 1 < table.stop[self._graph.database.phase[pose]] else []
+            jumps: IntArray = self._order[self._first[pose] : self._first[pose + 1]]
+            ahead += [(int(self._graph.transitions.target[j]), own + float(self._extra[j])) for j in jumps]
+            for there, cost in ahead:
                 total = spent + cost
                 if legal[there] and total < best.get(there, np.inf):
                     best[there], came[there] = total, pose
                     heapq.heappush(heap, (total, there))
         return None
-
-    def _next(self, pose: int) -> list[tuple[int, float]]:
-        database, transitions = self._graph.database, self._graph.transitions
-        own = float(self._cost[pose])
-        found = [(pose + 1, own)] if pose + 1 < database.phases.stop[database.phase[pose]] else []
-        jumps: IntArray = self._order[self._first[pose] : self._first[pose + 1]]
-        return found + [(int(transitions.target[j]), own + float(self._extra[j])) for j in jumps]
 
 
 DIRECTION_CHANGE_RAD: Final = 1.0  # [rad] between start and goal, from which on a bound that knows of turns pays
@@ -190,10 +178,9 @@ class SearchProblem:
 
     made: PreparedGraph
     sketch: Sketch
-    wishes: tuple[SketchConstraint, ...]
+    constraints: tuple[SketchConstraint, ...]
     world: GridArrays
     terms: HeuristicTerms
-    rows: FloatArray  # (L, 10) the goals
     ground: GroundGrid
     heuristic: str
 
@@ -205,88 +192,90 @@ class SearchProblem:
         heuristic: str,
         pick_tolerance_m: float | None = None,
         until: int | None = None,
-        slack_m: float = 0.0,
-        arm_m: float = 0.0,
+        settings: SearchSettings = AS_CAPTURED,
     ) -> SearchProblem | SearchFailure:
         """Compile a sketch, or return why it is infeasible; with ``until``, only its first constraints."""
-        roads, ground = made.roads, GroundGrid.from_sketch(sketch)
-        wishes = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, slack_m=slack_m, arm_m=arm_m)[:until]
-        goals = pack_constraints(wishes)
-        failure = check_ground(sketch, ground, wishes) or check_parameters(roads, goals, wishes)
+        roads, ground = made.roads, GroundGrid.from_sketch(sketch, settings)
+        constraints = compile_sketch(sketch, pick_tolerance_m=pick_tolerance_m, settings=settings)[:until]
+        failure = check_ground(sketch, ground, constraints) or check_parameters(roads, constraints, settings)
         if failure is not None:
             return failure
-        layers = layer_distances(roads, goals, ground)
+        layers = layer_distances(roads, constraints, ground)
         failure = check_route(ground, sketch, layers)
-        return cls._with(made, sketch, wishes, ground, heuristic, layers) if failure is None else failure
+        return cls._with(made, sketch, constraints, ground, heuristic, layers) if failure is None else failure
 
     @classmethod
     def _with(
         cls,
         made: PreparedGraph,
         sketch: Sketch,
-        wishes: tuple[SketchConstraint, ...],
+        constraints: tuple[SketchConstraint, ...],
         ground: GroundGrid,
         heuristic: str,
         layers: ConstraintLayers | None = None,
         final: FloatArray | None = None,
     ) -> SearchProblem:
-        goals = pack_constraints(wishes)
-        layers = layer_distances(made.roads, goals, ground) if layers is None else layers
-        distance, terms = compute_bounds(heuristic, made.roads, made.rates, goals, ground, layers, final)
+        layers = layer_distances(made.roads, constraints, ground) if layers is None else layers
+        distance, terms = compute_bounds(heuristic, made.roads, made.rates, constraints, ground, layers, final)
         world = GridArrays(ground.origin, GRID_CELL_M, np.ascontiguousarray(distance), ground.free, ground.stand)
-        return cls(made, sketch, wishes, world, terms, goals.rows(), ground, heuristic)
+        return cls(made, sketch, constraints, world, terms, ground, heuristic)
+
+    def space(self, memory: SearchMemory) -> SearchSpace:
+        """The problem as compiled code reads it."""
+        return SearchSpace(self.made.roads, self.world, pack_constraints(self.constraints), self.terms, memory)
 
     def with_direction_bounds(self) -> SearchProblem:
         """The same with a bound that knows of turns, where it is to end turned away from how it began."""
-        heading, wanted = self.sketch.start.heading_deg, self.wishes[-1].heading_rad
+        heading, wanted = self.sketch.start.heading_deg, self.constraints[-1].heading_rad
         if self.heuristic not in DIRECTIONAL_HEURISTICS or heading is None or np.isnan(wanted):
             return self
         if np.cos(wanted - np.deg2rad(heading)) > np.cos(DIRECTION_CHANGE_RAD):
             return self
-        goals = pack_constraints(self.wishes)
-        layers = layer_distances(self.made.roads, goals, self.ground)
-        return replace(self, terms=add_direction_terms(self.made.roads, self.made.rates, goals, layers, self.terms))
+        roads, rates = self.made.roads, self.made.rates
+        layers = layer_distances(roads, self.constraints, self.ground)
+        return replace(self, terms=add_direction_terms(roads, rates, self.constraints, layers, self.terms))
 
     def with_assigned_hands(self, hands: Mapping[str, int]) -> SearchProblem:
         """The same with things taken and put down by given hands, if any is put down again."""
-        wishes = tuple(with_hand(w, hands.get(constraint_object(w), w.hands)) for w in self.wishes)
-        if len({constraint_object(w) for w in wishes if w.kind == PICK}) == sum(w.kind == PICK for w in wishes):
+        constraints = tuple(with_hand(w, hands.get(constraint_object(w), w.hands)) for w in self.constraints)
+        if len({constraint_object(w) for w in constraints if w.kind == PICK}) == sum(
+            w.kind == PICK for w in constraints
+        ):
             return self  # everything is touched once: either hand will do
-        return SearchProblem._with(self.made, self.sketch, wishes, self.ground, self.heuristic)
+        return SearchProblem._with(self.made, self.sketch, constraints, self.ground, self.heuristic)
 
     def stage(self, layer: int, hands: int | None = None) -> SearchProblem:
         """Search for one constraint, whose bound is tighter; it ends in states with a continuation."""
-        is_last = layer + 1 == len(self.wishes) or self.heuristic not in DIRECTIONAL_HEURISTICS
+        is_last = layer + 1 == len(self.constraints) or self.heuristic not in DIRECTIONAL_HEURISTICS
         final = None if is_last else np.where(np.isfinite(self.terms.base[0, layer + 1]), 0.0, np.inf)
-        wish = self.wishes[layer]
-        wishes = (wish if hands is None else with_hand(wish, hands),)
-        return SearchProblem._with(self.made, self.sketch, wishes, self.ground, self.heuristic, final=final)
+        constraint = self.constraints[layer]
+        constraints = (constraint if hands is None else with_hand(constraint, hands),)
+        return SearchProblem._with(self.made, self.sketch, constraints, self.ground, self.heuristic, final=final)
 
     def starts(self) -> list[tuple[int, FloatArray]]:
         """States in which one may begin, and their anchors with the root at the start of the sketch."""
         x, z = self.sketch.start.position
         heading = self.sketch.start.heading_deg
-        yaw = self._towards() if heading is None else float(np.deg2rad(heading))
+        if heading is not None:
+            yaw = float(np.deg2rad(heading))
+        elif self.sketch.path is not None:
+            yaw = float(self.sketch.path.heading_at(self.sketch.path.nearest((x, z))[0]))
+        else:
+            place = self.constraints[0].place
+            yaw = float(np.arctan2(place[0] - x, place[2] - z))
         frame = np.array([x, z, yaw])
         nodes = np.flatnonzero(self.made.roads.stands)
         return [(int(n), compose_planar(frame, to_frame(np.zeros(3), self.made.roads.root[n]))) for n in nodes]
 
-    def _towards(self) -> float:
-        path, start = self.sketch.path, self.sketch.start.position
-        if path is not None:
-            return float(path.heading_at(path.nearest(start)[0]))
-        place = self.wishes[0].place
-        return float(np.arctan2(place[0] - start[0], place[2] - start[1]))
 
-
-def constraint_object(wish: SketchConstraint) -> str:
+def constraint_object(constraint: SketchConstraint) -> str:
     """Object of a pick or place; empty for other constraints."""
-    return wish.name.partition(" ")[2] if wish.kind == PICK else ""
+    return constraint.name.partition(" ")[2] if constraint.kind == PICK else ""
 
 
-def with_hand(wish: SketchConstraint, hands: int) -> SketchConstraint:
+def with_hand(constraint: SketchConstraint, hands: int) -> SketchConstraint:
     """A pick by one of some hands, unless others were asked for."""
-    return replace(wish, hands=wish.hands & hands or wish.hands)
+    return replace(constraint, hands=constraint.hands & hands or constraint.hands)
 
 
 class SearchPath(NamedTuple):
@@ -300,25 +289,24 @@ class SearchPath(NamedTuple):
     cost: float
 
     @classmethod
-    def from_memory(cls, made: PreparedGraph, memory: SearchMemory, wishes: Sequence[SketchConstraint]) -> SearchPath:
+    def from_memory(
+        cls, made: PreparedGraph, memory: SearchMemory, constraints: Sequence[SketchConstraint]
+    ) -> SearchPath:
         """The cheapest way that a search has found, with the footsteps moved that its picks need."""
         chain = memory.chain()
-        rows = memory.whole[chain]
-        places = memory.real[chain][:, : YAW + 1]
-        way = cls(made, rows[:, NODE], places, rows[:, MET], rows[1:, EDGE], memory.goal_cost)
-        return way._move_footsteps(wishes)
-
-    def _move_footsteps(self, wishes: Sequence[SketchConstraint]) -> SearchPath:
-        """The same with the steps before picks moved, as the search has seen that they can be."""
-        places, first = self.places.copy(), 0
-        for wish, step in zip(wishes, self.met_at, strict=True):
+        states = memory.states[chain]
+        places = np.stack([states.x, states.z, states.yaw], axis=1)
+        way = cls(made, states.node, places, states.met, states.edge[1:], memory.goal_cost)
+        # The steps before picks moved, as the search has seen that they can be
+        first = 0
+        for constraint, step in zip(constraints, way.met_at, strict=True):
             last = step + 1
-            if wish.slack_m > 0.0 and self.edges[step] < len(self.made.roads.delta):
-                end = compose_planar(places[step], self.made.roads.delta[self.edges[step]])
+            if constraint.slack_m > 0.0 and way.edges[step] < len(made.roads.delta):
+                end = compose_planar(places[step], made.roads.delta[way.edges[step]])
                 target = places[last].copy()
                 places[first : last + 1] = move_steps(np.vstack([places[first:last], end]), target)
             first = last
-        return self._replace(places=places)
+        return way
 
     def subtract_final_cost(self, final: FloatArray) -> SearchPath:
         """The same without the cost that was put on its end, if any was."""
@@ -341,13 +329,13 @@ class SearchPath(NamedTuple):
         return tuple(n for n, (a, b) in enumerate(pairwise(self.met.tolist())) if b > a)
 
     def steps(
-        self, wishes: tuple[SketchConstraint, ...], detours: Sequence[tuple[int, Detour]] = ()
+        self, constraints: tuple[SketchConstraint, ...], detours: Sequence[tuple[int, Detour]] = ()
     ) -> tuple[PathStep, ...]:
         """Edges, what they are blends of, and where they begin; numbers beyond the last edge are those of detours."""
         blends, count = self.made.blends, len(self.made.roads.target)
         hold = np.zeros(len(self.edges))
-        for wish, step in zip(wishes, self.met_at, strict=True):
-            hold[step] = wish.hold_s
+        for constraint, step in zip(constraints, self.met_at, strict=True):
+            hold[step] = constraint.hold_s
         steps: list[PathStep] = []
         for n in range(len(self.edges)):
             edge, stretches = int(self.edges[n]), ()
@@ -359,16 +347,20 @@ class SearchPath(NamedTuple):
             steps.append(PathStep(a, c, weight, self.places[n].copy(), float(hold[n]), stretches))
         return tuple(steps)
 
-    def errors(self, wishes: tuple[SketchConstraint, ...]) -> tuple[float, ...]:
+    def errors(self, constraints: tuple[SketchConstraint, ...]) -> tuple[float, ...]:
         """Distance [m] at which each constraint was met: of the hand and a pinned root for picks, else of the root."""
         roads = self.made.roads
         found: list[float] = []
-        for wish, step in zip(wishes, self.met_at, strict=True):
+        for constraint, step in zip(constraints, self.met_at, strict=True):
             node, place = self.nodes[step + 1], self.places[step + 1]
-            hand = roads.hand[node] if wish.kind == PICK else np.array([roads.root[node, 0], 0.0, roads.root[node, 1]])
+            hand = (
+                roads.hand[node]
+                if constraint.kind == PICK
+                else np.array([roads.root[node, 0], 0.0, roads.root[node, 1]])
+            )
             at = compose_planar(place, np.array([hand[0], hand[2], 0.0]))
-            rise = hand[1] - wish.place[1] if wish.kind == PICK else 0.0
-            away = float(np.linalg.norm([at[0] - wish.place[0], rise, at[1] - wish.place[2]]))
-            off = np.linalg.norm(compose_planar(place, roads.root[node])[:2] - wish.pin)
+            rise = hand[1] - constraint.place[1] if constraint.kind == PICK else 0.0
+            away = float(np.linalg.norm([at[0] - constraint.place[0], rise, at[1] - constraint.place[2]]))
+            off = np.linalg.norm(compose_planar(place, roads.root[node])[:2] - constraint.pin)
             found.append(away if np.isnan(off) else max(away, float(off)))
         return tuple(found)

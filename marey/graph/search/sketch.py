@@ -8,34 +8,25 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.graph.arrays import JUMP, PICK, PICK_LEFT, PICK_RIGHT, REACH, STEP, ConstraintArrays, SearchGraph
-from marey.graph.search.ground import FOOT_RADIUS_M, GroundGrid, segment_distance
-from marey.graph.search.heuristics import PICKS, ConstraintLayers, find_meeting_edges
-from marey.world import Event, River, Sketch
+from marey.graph.arrays import (
+    JUMP,
+    PICK,
+    PICK_LEFT,
+    PICK_RIGHT,
+    PICKS,
+    REACH,
+    STEP,
+    SearchGraph,
+    SketchConstraint,
+)
+from marey.graph.database.settings import AS_CAPTURED, SearchSettings
+from marey.graph.search.ground import GroundGrid
+from marey.graph.search.heuristics import ConstraintLayers, find_meeting_edges
+from marey.world import Event, River, Sketch, segment_distance
 
 PICK_TOL_M: Final = 0.05
-JUMP_TOL_M: Final = 0.4
 HAND_MASKS: Final = {None: PICK_LEFT | PICK_RIGHT, "left": PICK_LEFT, "right": PICK_RIGHT}
 MAX_GOALS: Final = 31  # constraints that fit into the key of a search state
-
-
-@dataclass(frozen=True, slots=True)
-class SketchConstraint:
-    """One constraint."""
-
-    kind: int  # REACH, PICK, JUMP, STEP
-    place: tuple[float, float, float]  # [m] x, height, z
-    tolerance_m: float
-    heading_rad: float = np.nan  # any; of a jump or step: in which a river is crossed
-    hands: int = 0
-    length_m: float = 0.0
-    rise_m: float = 0.0
-    is_stop: bool = False
-    hold_s: float = 0.0
-    pin_tolerance_m: float = np.nan  # of the root at its pin; NaN: that of the hand
-    slack_m: float = 0.0  # by which footsteps may move hand and root towards their targets
-    pin: tuple[float, float] = (np.nan, np.nan)  # [m] x, z of the root while something is picked up; NaN: anywhere
-    name: str = "goal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +38,33 @@ class SearchFailure:
 
 
 def compile_sketch(
-    sketch: Sketch, *, pick_tolerance_m: float | None = None, slack_m: float = 0.0, arm_m: float = 0.0
+    sketch: Sketch, *, pick_tolerance_m: float | None = None, settings: SearchSettings = AS_CAPTURED
 ) -> tuple[SketchConstraint, ...]:
     """Constraints of a sketch in order; the last is the goal ([Safonova2006]_ F13).
-
-    Where footsteps may move by ``slack_m``, arm and spine may do as much as ``arm_m`` of what a hand is off.
 
     A river that the way crosses gets a step from bank to bank, unless stones lie in it or the sketch has a jump there:
     whether it is a step or a jump is left to the search.
     """
     tolerance = PICK_TOL_M if pick_tolerance_m is None else pick_tolerance_m
-    wishes = [_make_constraint(sketch, event, tolerance, slack_m, arm_m) for event in sketch.events]
+    constraints = [_make_constraint(sketch, event, tolerance, settings) for event in sketch.events]
     goal = sketch.goal
     heading = np.nan if goal.heading_deg is None else float(np.deg2rad(goal.heading_deg))
     place = (goal.position[0], 0.0, goal.position[1])
-    wishes.append(SketchConstraint(REACH, place, goal.tolerance_m, heading, is_stop=True))
-    return tuple(_insert_crossings(sketch, wishes))
+    constraints.append(SketchConstraint(REACH, place, goal.tolerance_m, heading, is_stop=True))
+    return tuple(_insert_crossings(sketch, constraints, settings))
 
 
 def _make_constraint(
-    sketch: Sketch, event: Event, pick_tolerance_m: float, slack_m: float, arm_m: float
+    sketch: Sketch, event: Event, pick_tolerance_m: float, settings: SearchSettings
 ) -> SketchConstraint:
     if event.kind in ("pick", "place"):
         at = sketch.world.object(event.object or "").position if event.kind == "pick" else event.to
         assert at is not None
         pin = (np.nan, np.nan) if event.at is None else event.at
         name, hands = f"{event.kind} '{event.object}'", HAND_MASKS[event.hand]
-        near = max(pick_tolerance_m, arm_m)
+        near = max(pick_tolerance_m, settings.arm_m)
         is_tight = event.at is not None or pick_tolerance_m < PICK_TOL_M  # else captured steps arrive near enough
-        slack = slack_m if is_tight else 0.0
+        slack = settings.slack_m if is_tight else 0.0
         return SketchConstraint(
             PICK, at, near, hands=hands, pin_tolerance_m=pick_tolerance_m, slack_m=slack, pin=pin, name=name
         )
@@ -83,28 +72,44 @@ def _make_constraint(
     place = (event.at[0], 0.0, event.at[1])
     if event.kind == "jump":
         length, rise = event.length_m or 0.0, event.height_m or 0.0
-        return SketchConstraint(JUMP, place, JUMP_TOL_M, length_m=length, rise_m=rise, name="jump")
+        return SketchConstraint(JUMP, place, settings.jump_tolerance_m, length_m=length, rise_m=rise, name="jump")
     stop = event.kind == "stop"
     hold = event.seconds or 0.0
     return SketchConstraint(REACH, place, sketch.goal.tolerance_m, is_stop=stop, hold_s=hold, name=event.kind)
 
 
-def _insert_crossings(sketch: Sketch, wishes: list[SketchConstraint]) -> list[SketchConstraint]:
+def _insert_crossings(
+    sketch: Sketch, constraints: list[SketchConstraint], settings: SearchSettings
+) -> list[SketchConstraint]:
     """Put steps over rivers between the constraints where the way meets them; jumps into rivers cross them."""
     found: list[SketchConstraint] = []
     at = np.array(sketch.start.position)
-    for wish in wishes:
-        leg = _drawn_path(sketch, at, np.array([wish.place[0], wish.place[2]]))
+    for constraint in constraints:
+        # The way drawn from one constraint to the next; straight if none is drawn
+        leg = np.array([at, (constraint.place[0], constraint.place[2])])
+        if sketch.path is not None:
+            a, b = sketch.path.nearest(leg[0])[0], sketch.path.nearest(leg[1])[0]
+            leg = sketch.path.point_at(np.linspace(a, b, max(2, int(np.ceil(abs(b - a) / 0.05)) + 1)))
         crossed = [(s, river, place) for river in sketch.world.rivers for s, place in _find_crossings(leg, river)]
         for _, river, place in sorted(crossed, key=lambda c: c[0]):
-            if _must_cross(sketch, river, place, [*found, wish]):
+            if _must_cross(sketch, river, place, [*found, constraint], settings):
                 there = (float(place[0]), 0.0, float(place[1]))
-                near, span = JUMP_TOL_M + 0.5 * sketch.corridor_m, river.width_m + 2.0 * FOOT_RADIUS_M
+                near, span = (
+                    settings.jump_tolerance_m + 0.5 * sketch.corridor_m,
+                    river.width_m + 2.0 * settings.foot_radius_m,
+                )
                 found.append(
                     SketchConstraint(STEP, there, near, _crossing_direction(river, leg), length_m=span, name="river")
                 )
-        own = next((river for river in sketch.world.rivers if wish.kind == JUMP and _is_at_river(river, wish)), None)
-        found.append(wish if own is None else replace(wish, heading_rad=_crossing_direction(own, leg)))
+        # A jump at a river crosses it
+        for river in sketch.world.rivers if constraint.kind == JUMP else ():
+            away = segment_distance(
+                river.start, river.end, np.array(constraint.place[0]), np.array(constraint.place[2])
+            )
+            if away < 0.5 * river.width_m + settings.foot_radius_m:
+                constraint = replace(constraint, heading_rad=_crossing_direction(river, leg))
+                break
+        found.append(constraint)
         at = leg[-1]
     return found
 
@@ -115,21 +120,6 @@ def _crossing_direction(river: River, leg: FloatArray) -> float:
     normal = np.array([u[1], -u[0]])
     normal = normal if normal @ ahead >= 0.0 else -normal
     return float(np.arctan2(normal[0], normal[1]))
-
-
-def _is_at_river(river: River, wish: SketchConstraint) -> bool:
-    """Whether a constraint is at a river."""
-    away = segment_distance(river.start, river.end, np.array([wish.place[0]]), np.array([wish.place[2]]))
-    return bool(away[0] < 0.5 * river.width_m + FOOT_RADIUS_M)
-
-
-def _drawn_path(sketch: Sketch, start: FloatArray, end: FloatArray) -> FloatArray:
-    """The way ``(M, 2)`` drawn from one constraint to the next; straight if none is drawn."""
-    if sketch.path is None:
-        return np.stack([start, end])
-    a, b = sketch.path.nearest(start)[0], sketch.path.nearest(end)[0]
-    count = max(2, int(np.ceil(abs(b - a) / 0.05)) + 1)
-    return sketch.path.point_at(np.linspace(a, b, count))
 
 
 def _find_crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArray]]:
@@ -146,13 +136,14 @@ def _find_crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArr
     return [(float(along[k] + t[k] * np.linalg.norm(d[k])), leg[k] + t[k] * d[k]) for k in hit]
 
 
-def _must_cross(sketch: Sketch, river: River, place: FloatArray, others: list[SketchConstraint]) -> bool:
+def _must_cross(
+    sketch: Sketch, river: River, place: FloatArray, others: list[SketchConstraint], settings: SearchSettings
+) -> bool:
     """Whether a way has to cross a river in one step: no stones, no jump of its own, no way round."""
-    reach = 0.5 * river.width_m + FOOT_RADIUS_M
-    p, q = np.array(river.start), np.array(river.end)
+    reach = 0.5 * river.width_m + settings.foot_radius_m
     for stone in sketch.world.stones:
-        t = np.clip((np.array(stone.position) - p) @ (q - p) / max(float((q - p) @ (q - p)), 1e-12), 0.0, 1.0)
-        if np.linalg.norm(np.array(stone.position) - p - t * (q - p)) < reach:
+        x, z = np.array(stone.position)
+        if segment_distance(river.start, river.end, x, z) < reach:
             return False
     own = any(w.kind == JUMP and np.hypot(w.place[0] - place[0], w.place[2] - place[1]) < reach for w in others)
     # An end of the river may be so near that the search walks round it
@@ -161,26 +152,9 @@ def _must_cross(sketch: Sketch, river: River, place: FloatArray, others: list[Sk
     return not own and not can_go_round
 
 
-def pack_constraints(wishes: tuple[SketchConstraint, ...]) -> ConstraintArrays:
-    """Constraints as arrays."""
-    return ConstraintArrays(
-        np.array([w.kind for w in wishes]),
-        np.array([w.place for w in wishes], dtype=np.float64),
-        np.array([w.heading_rad for w in wishes], dtype=np.float64),
-        np.array([w.tolerance_m for w in wishes], dtype=np.float64),
-        np.array([w.hands for w in wishes]),
-        np.array([w.length_m for w in wishes], dtype=np.float64),
-        np.array([w.rise_m for w in wishes], dtype=np.float64),
-        np.array([w.is_stop for w in wishes], dtype=bool),
-        np.array([w.pin for w in wishes], dtype=np.float64),
-        np.array([w.slack_m for w in wishes], dtype=np.float64),
-        np.array([w.pin_tolerance_m for w in wishes], dtype=np.float64),
-    )
-
-
-def check_ground(sketch: Sketch, ground: GroundGrid, wishes: tuple[SketchConstraint, ...]) -> SearchFailure | None:
+def check_ground(sketch: Sketch, ground: GroundGrid, constraints: tuple[SketchConstraint, ...]) -> SearchFailure | None:
     """Whether start and goal are free."""
-    if len(wishes) > MAX_GOALS:
+    if len(constraints) > MAX_GOALS:
         return SearchFailure(
             "TOO_MANY_CONSTRAINTS", f"Ask for at most {MAX_GOALS - 1} events, or cut the sketch in two"
         )
@@ -188,11 +162,11 @@ def check_ground(sketch: Sketch, ground: GroundGrid, wishes: tuple[SketchConstra
         return SearchFailure(
             "START_IN_COLLISION", "Move the start off walls and into the corridor, or widen the corridor"
         )
-    place = wishes[-1].place
-    if wishes[-1].kind != REACH:  # the root need not be where a hand is
+    place = constraints[-1].place
+    if constraints[-1].kind != REACH:  # the root need not be where a hand is
         return None
     # Some free cell within the tolerance of the goal
-    near = ground.disk((place[0], place[2]), max(wishes[-1].tolerance_m - 0.05, 0.0))
+    near = ground.disk((place[0], place[2]), max(constraints[-1].tolerance_m - 0.05, 0.0))
     near[ground.cell((place[0], place[2]))] = True
     if not (ground.free & near).any():
         return SearchFailure(
@@ -202,35 +176,39 @@ def check_ground(sketch: Sketch, ground: GroundGrid, wishes: tuple[SketchConstra
 
 
 def check_parameters(
-    roads: SearchGraph, goals: ConstraintArrays, wishes: tuple[SketchConstraint, ...]
+    roads: SearchGraph, constraints: tuple[SketchConstraint, ...], settings: SearchSettings = AS_CAPTURED
 ) -> SearchFailure | None:
     """Whether the graph has, for every constraint, an event that could meet it."""
-    for layer, wish in enumerate(wishes):
-        if wish.kind == REACH or find_meeting_edges(roads, goals, layer).any():
+    for layer, constraint in enumerate(constraints):
+        if constraint.kind == REACH or find_meeting_edges(roads, constraint).any():
             continue
-        loose = goals._replace(tolerance=goals.tolerance + 1e9, length=0.0 * goals.length, rise=0.0 * goals.rise)
-        never = wish.kind == STEP and not (roads.flight[:, 0] > 0.0).any()
-        if never or not find_meeting_edges(roads, loose, layer).any():
-            return SearchFailure(f"NO_BEHAVIOUR_PATH({layer})", f"No clip does this ({wish.name}): add clips that do")
-        return SearchFailure(f"PARAM_OUT_OF_RANGE({layer})", _nearest_event_advice(roads, wish))
+        loose = replace(constraint, tolerance_m=constraint.tolerance_m + 1e9, length_m=0.0, rise_m=0.0)
+        never = constraint.kind == STEP and not (roads.flight[:, 0] > 0.0).any()
+        if never or not find_meeting_edges(roads, loose).any():
+            return SearchFailure(
+                f"NO_BEHAVIOUR_PATH({layer})", f"No clip does this ({constraint.name}): add clips that do"
+            )
+        return SearchFailure(f"PARAM_OUT_OF_RANGE({layer})", _nearest_event_advice(roads, constraint, settings))
     return None
 
 
-def _nearest_event_advice(roads: SearchGraph, wish: SketchConstraint) -> str:
-    if wish.kind == PICK:
+def _nearest_event_advice(roads: SearchGraph, constraint: SketchConstraint, settings: SearchSettings) -> str:
+    if constraint.kind == PICK:
         heights = roads.hand[np.isin(roads.event, PICKS), 1]
-        nearest = float(heights[np.argmin(np.abs(heights - wish.place[1]))])
+        nearest = float(heights[np.argmin(np.abs(heights - constraint.place[1]))])
         return (
-            f"{wish.name} is at a height of {wish.place[1]:.2f} m; the clips reach {nearest:.2f} m at the nearest: "
+            f"{constraint.name} is at a height of {constraint.place[1]:.2f} m; "
+            f"the clips reach {nearest:.2f} m at the nearest: "
             "move it there, raise the tolerance, use k = 2, or add clips"
         )
     flights = roads.flight[roads.flight[:, 0] > 0.0]
-    if wish.kind == STEP:
-        longest = float(np.linalg.norm(roads.delta[:, :2], axis=1).max(initial=0.0)) - 2.0 * FOOT_RADIUS_M
+    if constraint.kind == STEP:
+        longest = float(np.linalg.norm(roads.delta[:, :2], axis=1).max(initial=0.0)) - 2.0 * settings.foot_radius_m
         return f"the clips jump over {longest:.2f} m of water at most: add clips, narrow the river, or add stones"
     return (
-        f"{wish.name} asks for {wish.length_m:.2f} m and a rise of {wish.rise_m:.2f} m; the clips jump "
-        f"{flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: add clips, or request less"
+        f"{constraint.name} asks for {constraint.length_m:.2f} m and a rise of {constraint.rise_m:.2f} m; "
+        f"the clips jump {flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: "
+        "add clips, or request less"
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError
 from marey.graph.arrays import SearchMemory, clear_memory
+from marey.graph.database.settings import SearchSettings
 from marey.graph.paths import BOUNDED, OPTIMAL, PathStep, SearchResult, SearchSolution
 from marey.graph.reconstruction.motion import final_errors
 from marey.graph.search.anytime import STAGE_SHARE, AnytimeSearch, OnSolution, compile_kernels
 from marey.graph.search.blended_graph import DEFAULT_MAX_STATES, borrow_memory, prepare_graph
 from marey.graph.search.problem import CancelToken, Detours, SearchClock, SearchProblem
 from marey.graph.search.sketch import SearchFailure
-from marey.motion import Motion
 from marey.world import Sketch
 
 if TYPE_CHECKING:
@@ -29,13 +29,7 @@ __all__ = ["EPSILONS", "PathStep", "SearchResult", "SearchSolution", "search_gra
 
 EPSILONS: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 """Factors of the best cost within which solutions are sought. Larger ones lead into places that one cannot stop in."""
-UNBLENDED_FRACTION: Final = 0.5  # of the budget that may be spent before blends are looked at
-SLACK_M: Final = 0.12  # by which footsteps may move hand and root of a pick towards their targets
-ARM_M: Final = 0.05  # that arm and spine do of what a hand is off
 SEARCH_METHODS: Final = ("moved", "img_ara")
-NO_EXTRA_JUMPS_FRACTION: Final = (
-    0.7  # and before jumps are allowed where nothing asks for them, if no way was found without
-)
 
 
 def search_graph(
@@ -55,6 +49,7 @@ def search_graph(
     fallback: bool = True,
     calm: bool = True,
     method: str = "moved",
+    settings: SearchSettings | None = None,
 ) -> SearchResult:
     """Find a way through the graph for a sketch: first any, then better ones, until the best or out of time.
 
@@ -80,6 +75,7 @@ def search_graph(
             that the hand is over its object and a pinned root at its pin; the world is looked at again with these
             steps. Of what the hand is off, arm and spine do up to 5 cm in the final motion. "img_ara": steps are as
             captured and blended, as in [Safonova2006]_.
+        settings: distances, and shares of the budget.
 
     Raises:
         InputError: ``k`` or ``epsilon`` make no search.
@@ -96,11 +92,16 @@ def search_graph(
     )
     if method not in SEARCH_METHODS:
         raise UnknownNameError("method", method, "the search", SEARCH_METHODS)
-    slack_m = SLACK_M if method == "moved" else 0.0
+    chosen = SearchSettings() if settings is None else settings
+    if method == "img_ara":
+        chosen = replace(chosen, slack_m=0.0, arm_m=0.0)
     ask = _SearchQuery(
-        graph, sketch, schedule, heuristic, pick_tolerance_m, slack_m, until, is_blended, few, fallback, on_solution
+        graph, sketch, schedule, heuristic, pick_tolerance_m, chosen, until, is_blended, few, fallback, on_solution
     )
-    ask.prepare(calm)  # what is made once for a graph is not charged to the budget
+    # What is made once for a graph is not charged to the budget
+    for number in (1, 2) if is_blended else (1,):
+        prepare_graph(graph, number, calm=calm)
+    compile_kernels()
     clock = SearchClock(time.perf_counter(), budget_s, cancel)
     with borrow_memory(max_states) as memory:
         run = ask.answer(memory, clock, calm=calm)
@@ -121,18 +122,12 @@ class _SearchQuery:
     schedule: tuple[float, ...]
     heuristic: str
     pick_tolerance_m: float | None
-    slack_m: float
+    settings: SearchSettings
     until: int | None
     is_blended: bool
     few: bool
     fallback: bool
     on_solution: OnSolution | None
-
-    def prepare(self, calm: bool) -> None:
-        """Load what is compiled, and lay the graph out."""
-        for k in (1, 2) if self.is_blended else (1,):
-            prepare_graph(self.graph, k, calm=calm)
-        compile_kernels()
 
     def answer(
         self, memory: SearchMemory, clock: SearchClock, *, calm: bool, before: AnytimeSearch | None = None
@@ -141,14 +136,14 @@ class _SearchQuery:
         problem = self._problem(1, calm)
         if isinstance(problem, SearchFailure) and not (self.is_blended and problem.code.startswith("PARAM")):
             return problem
-        patience = clock.part(NO_EXTRA_JUMPS_FRACTION) if calm else clock
+        patience = clock.part(self.settings.calm_share) if calm else clock
         run = before
         if isinstance(problem, SearchProblem):
             # Other ways inside phases are of use only where something stands in the way
             world = self.sketch.world
             has_walls = bool(self.sketch.path is not None or world.walls or world.tables or world.boxes)
             looks = Detours(self.graph) if self.fallback and has_walls else None
-            share = clock.part(UNBLENDED_FRACTION) if self.is_blended else clock
+            share = clock.part(self.settings.unblended_share) if self.is_blended else clock
             run = AnytimeSearch(
                 problem,
                 memory,
@@ -157,38 +152,30 @@ class _SearchQuery:
                 few=self.few,
                 looks=looks,
                 before=before,
-                patience=patience.part(UNBLENDED_FRACTION) if self.is_blended else patience,
+                patience=patience.part(self.settings.unblended_share) if self.is_blended else patience,
                 stage_share=1.0 if self.is_blended else STAGE_SHARE,  # as much time as without blends
             )
             run.run_schedule(self.schedule)
         is_over = clock.stopped != "" or (run is not None and run.done and run.proved > 1.0)
         if self.is_blended and not is_over:
-            run = self._search_blends(memory, clock, patience, run, calm)
+            blended = self._problem(2, calm)
+            if isinstance(blended, SearchFailure):
+                return blended if run is None else run
+            clear_memory(memory)
+            run = AnytimeSearch(
+                blended, memory, clock, self.on_solution, k=2, few=self.few, before=run, patience=patience
+            )
+            run.run_schedule(self.schedule)
+        if run is not None:
+            return run
         # What to say where time was over before anything was looked at
-        return (
-            (problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time"))
-            if run is None
-            else run
-        )
+        return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
 
     def _problem(self, k: int, calm: bool) -> SearchProblem | SearchFailure:
-        made, arm_m = prepare_graph(self.graph, k, calm=calm), ARM_M if self.slack_m > 0.0 else 0.0
+        made = prepare_graph(self.graph, k, calm=calm)
         return SearchProblem.from_sketch(
-            made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, slack_m=self.slack_m, arm_m=arm_m
+            made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, self.settings
         )
-
-    def _search_blends(
-        self, memory: SearchMemory, clock: SearchClock, patience: SearchClock, single: AnytimeSearch | None, calm: bool
-    ) -> AnytimeSearch | SearchFailure:
-        problem = self._problem(2, calm)
-        if isinstance(problem, SearchFailure):
-            return problem if single is None else single
-        clear_memory(memory)
-        run = AnytimeSearch(
-            problem, memory, clock, self.on_solution, k=2, few=self.few, before=single, patience=patience
-        )
-        run.run_schedule(self.schedule)
-        return run
 
 
 def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
@@ -198,11 +185,11 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
             code, expansions=run.expansions, seconds=clock.seconds, violations=run.violations, stopped=run.stopped,
             advice=run.advice(code),
         )  # fmt: skip
-    way, wishes = run.best, run.problem.wishes
+    way, constraints = run.best, run.problem.constraints
     # Hands may be asked for less than the search found: arm and spine do the rest
     return SearchResult(
         status=OPTIMAL if run.proved <= 1.0 else BOUNDED,
-        steps=way.steps(wishes, run.detours),
+        steps=way.steps(constraints, run.detours),
         places=way.places,
         start=int(way.nodes[0]),
         cost=way.cost,
@@ -210,22 +197,17 @@ def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: 
         expansions=run.expansions,
         seconds=clock.seconds,
         history=tuple(run.history),
-        found_errors=way.errors(wishes),
+        found_errors=way.errors(constraints),
         tolerance_m=min(
-            (wish.pin_tolerance_m for wish in wishes if wish.pin_tolerance_m < wish.tolerance_m), default=np.inf
+            (
+                constraint.pin_tolerance_m
+                for constraint in constraints
+                if constraint.pin_tolerance_m < constraint.tolerance_m
+            ),
+            default=np.inf,
         ),
         met=way.met_at,
         violations=run.violations,
         stopped=run.stopped,
-        rebuild=make_rebuilder(graph, sketch),
+        rebuild=lambda result: final_errors(graph, result, sketch),
     )
-
-
-def make_rebuilder(graph: MotionGraph, sketch: Sketch) -> Callable[[SearchResult], tuple[Motion, tuple[float, ...]]]:
-    """Reconstruction of search results as motions, and their errors."""
-
-    def rebuilt(result: SearchResult) -> tuple[Motion, tuple[float, ...]]:
-
-        return final_errors(graph, result, sketch)
-
-    return rebuilt
