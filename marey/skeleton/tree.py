@@ -221,13 +221,10 @@ def joint_frames(
 def _run_kinematics(
     skeleton: Skeleton, root_positions: ArrayLike, wxyz: ArrayLike, translations: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-
-    moving = skeleton.offsets[None] if translations is None else _as_readonly(translations)
-    return forward_kinematics(skeleton.parents, moving, _as_readonly(root_positions), _as_readonly(wxyz))
-
-
-def _as_readonly(values: ArrayLike) -> FloatArray:
-    """A contiguous view that cannot be written, as the arrays of skeletons and clips: one kernel serves all."""
-    view = np.ascontiguousarray(values, dtype=np.float64).view()
-    view.flags.writeable = False
-    return view
+    # Contiguous views that cannot be written, as the arrays of skeletons and clips: one compiled kernel serves all
+    views: list[FloatArray] = []
+    for values in (skeleton.offsets[None] if translations is None else translations, root_positions, wxyz):
+        view = np.ascontiguousarray(values, dtype=np.float64).view()
+        view.flags.writeable = False
+        views.append(view)
+    return forward_kinematics(skeleton.parents, *views)
