@@ -28,7 +28,6 @@ STARTED: Final = np.uint32(3)  # decisions that a counter which begins with a la
 RATE_LIMIT: Final = 160  # a counter averages over about this many decisions at most
 ODDS_UNIT: Final = 256.0  # log-odds are in 1/256
 ODDS_LIMIT: Final = 2047
-WEIGHT_ONE: Final = 65536
 START_WEIGHT: Final = 14000  # each of the six starts with a fifth of a vote
 LEARNING: Final = 16  # of the weights; found by trial on walks and boxing
 GROUPS: Final = 4  # sets of weights: by level
@@ -124,12 +123,14 @@ def code_bit(interval: IntArray, data: Bytes, chance: int, bit: int, is_reading:
     """Write a bit, or read one, whose chance of being one is ``chance`` in 1/65536 (between 1 and 65535)."""
     low, high, word = interval[0], interval[1], interval[3]
     middle = low + (((high - low) * chance) >> 16)
+    # The interval is cut at the chance; a one takes the lower part
     if is_reading:
         bit = 1 if word <= middle else 0
     if bit:
         high = middle
     else:
         low = middle + 1
+    # Bytes on which both ends agree are settled
     while ((low ^ high) & 0xFF000000) == 0:
         place = interval[2]
         if is_reading:
@@ -183,6 +184,7 @@ def code_number(
         signs: context of the sign, below 9.
         is_reading: read instead of write.
     """
+    # Where each model looks: pairs of expected magnitudes, neighbours, channel
     quick, steady = magnitude_bucket(fast), magnitude_bucket(slow)
     both = magnitude_bucket((fast + slow) >> 1)
     near, next_to = min(last, RECENT - 1), min(beside, RECENT - 1)
@@ -195,7 +197,7 @@ def code_number(
     magnitude = abs(value)
     bits = 0
     while bits < MAX_BITS:
-        # Write or read decision `node` with all models; `coder.contexts` says where each looks
+        # Decision "has the magnitude more than so many bits": the log-odds of all models, mixed by their weights
         node = min(bits, NODES - 1)
         bit = 1 if (magnitude >> bits) > 0 else 0
         weights, counters, odds = coder.weights[group * NODES + node], coder.counters, coder.odds
@@ -206,20 +208,22 @@ def code_number(
             total += weights[m] * vote
         chance = coder.squash[min(max(total >> 16, -ODDS_LIMIT), ODDS_LIMIT) + 2048]
         bit = code_bit(coder.interval, data, chance, bit, is_reading)
+        # Gradient step of the weights, and each counter moves towards the bit at its own rate
         error = (((bit << 16) - chance) >> 4) * LEARNING
         target = 65535 if bit else 0
         for m in range(MODELS):
             weights[m] += (odds[m] * error + 0x8000) >> 16
-            place_mixed = coder.contexts[m] + node
-            counter = int(counters[m, place_mixed])
+            place = coder.contexts[m] + node
+            counter = int(counters[m, place])
             seen, level = counter & 255, counter >> 8
             level += ((target - level) * coder.rates[seen]) >> 16
-            counters[m, place_mixed] = (level << 8) | min(seen + 1, RATE_LIMIT)
+            counters[m, place] = (level << 8) | min(seen + 1, RATE_LIMIT)
         if not bit:
             break
         bits += 1
     if bits == 0:
         return 0
+    # Bits below the first, the highest with a chance of its own for each length, then the sign
     result = 1
     for place in range(bits - 2, -1, -1):
         known = bits * MAX_BITS + place if place == bits - 2 else place

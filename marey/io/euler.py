@@ -161,31 +161,24 @@ def decompose_euler(wxyz: FloatArray, axes: IntArray, given: FloatArray, is_give
             if is_given and is_same_rotation(given[f, j], axes[j], q):
                 before[:] = given[f, j]
             else:
-                # Replace `before` (3,) [deg] by the ones of rotation `q` that are nearest to them
-                # R_i R_k R_m is the extrinsic sequence m, k, i, whose sign is the opposite
+                # Half-angle sums; R_i R_k R_m is the extrinsic sequence m, k, i, whose sign is the opposite
                 a, b = q[0] - q[k + 1], q[m + 1] - sign * q[i + 1]
                 c, d = q[k + 1] + q[0], -sign * q[i + 1] - q[m + 1]
                 upper, lower = np.hypot(a, b), np.hypot(c, d)
                 middle = 2.0 * np.arctan2(lower, upper) - 0.5 * np.pi
                 half_sum, half_difference = np.arctan2(b, a), np.arctan2(d, c)
-                last_before = before[2] * DEGREE
+                # At the gimbal the last angle stays where it was
                 if lower < GIMBAL:
-                    half_difference = half_sum - last_before
+                    half_difference = half_sum - before[2] * DEGREE
                 elif upper < GIMBAL:
-                    half_sum = half_difference + last_before
+                    half_sum = half_difference + before[2] * DEGREE
                 last = half_sum - half_difference
                 first = -sign * (half_sum + half_difference)
                 first, middle, last = first / DEGREE, middle / DEGREE, last / DEGREE
-                a0, a1, a2 = (
-                    unwrap_degrees(first, before[0]),
-                    unwrap_degrees(middle, before[1]),
-                    unwrap_degrees(last, before[2]),
-                )
-                b0, b1, b2 = (
-                    unwrap_degrees(first + 180.0, before[0]),
-                    unwrap_degrees(180.0 - middle, before[1]),
-                    unwrap_degrees(last + 180.0, before[2]),
-                )
+                # Of both families of angles, with their full turns, the one nearest to the frame before
+                a0, b0 = unwrap_degrees(first, before[0]), unwrap_degrees(first + 180.0, before[0])
+                a1, b1 = unwrap_degrees(middle, before[1]), unwrap_degrees(180.0 - middle, before[1])
+                a2, b2 = unwrap_degrees(last, before[2]), unwrap_degrees(last + 180.0, before[2])
                 way_a = (a0 - before[0]) ** 2 + (a1 - before[1]) ** 2 + (a2 - before[2]) ** 2
                 way_b = (b0 - before[0]) ** 2 + (b1 - before[1]) ** 2 + (b2 - before[2]) ** 2
                 if way_a <= way_b:

@@ -142,16 +142,15 @@ def lever_arms(samples: Samples) -> FloatArray:
     """
     total = np.zeros(samples.skeleton.num_joints)
     for motion in samples.motions:
-        # Squared distances to all that hangs on a joint `(J,)` [m^2], summed over the frames
+        # Joints and bone tips
         positions, frames = motion.joint_frames()
         tipped = np.flatnonzero(np.linalg.norm(motion.skeleton.tips, axis=1) > 0.0)
         tips = positions[:, tipped] + frames[:, tipped] @ motion.skeleton.tips[tipped]
         points = np.concatenate([positions, tips], axis=1)
-        # Whether a joint `(row)` carries another or itself `(column)`
-        skeleton = motion.skeleton
-        below = np.eye(skeleton.num_joints, dtype=np.bool_)
-        for joint in range(skeleton.num_joints - 1, 0, -1):
-            below[skeleton.parents[joint]] |= below[joint]
+        # Whether a joint (row) carries another or itself (column)
+        below = np.eye(motion.skeleton.num_joints, dtype=np.bool_)
+        for joint in range(len(below) - 1, 0, -1):
+            below[motion.skeleton.parents[joint]] |= below[joint]
         carried = np.concatenate([below, below[:, tipped]], axis=1)
         total += np.array([((points[:, own] - positions[:, j, None]) ** 2).sum() for j, own in enumerate(carried)])
     return np.sqrt(2.0 / 3.0 * total / samples.count)

@@ -19,6 +19,8 @@ from marey.motion.markers import Markers
 from marey.motion.mass import BodySegment, MassTable, TrunkPart, centre_of_mass, mass_table, mass_weights
 from marey.motion.placement import (
     align_to_ground,
+    decode_relative_root,
+    encode_relative_root,
     ground_height,
     headings,
     mean_speed,
@@ -51,7 +53,9 @@ __all__ = [
     "concatenate",
     "contact_phases",
     "contact_positions",
+    "decode_relative_root",
     "detect_contacts",
+    "encode_relative_root",
     "ensure_contacts",
     "feet_down",
     "find_runs",

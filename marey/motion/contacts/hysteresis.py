@@ -81,23 +81,18 @@ def detect_by_hysteresis(motion: Motion) -> Contacts:
 def detect_still_and_low(tracks: PointTracks) -> BoolArray:
     """Return whether each point ``(F, K)`` is nearly still at the lowest height nearby; no body rules yet."""
     heights = np.ascontiguousarray(tracks.heights)
-    pelvis = np.minimum(tracks.root_speeds[:, None], np.where(_is_hand(tracks), np.inf, PELVIS_SPEED_MAX_MPS))
+    is_hand = np.array([name.endswith("hand") for name in tracks.names], dtype=bool)
+    # Slow enough: speeds against thresholds that follow the pelvis, with hysteresis
+    pelvis = np.minimum(tracks.root_speeds[:, None], np.where(is_hand, np.inf, PELVIS_SPEED_MAX_MPS))
     froude = np.sqrt(tracks.size)
     enter = tracks.speeds < np.maximum(ENTER_SPEED_MPS * froude, ENTER_SHARE * pelvis)
     stay = tracks.speeds < np.maximum(STAY_SPEED_MPS * froude, STAY_SHARE * pelvis)
     slow = keep_entered_runs(stay, enter)
-    # Heights `(K,)` [m] of a plant: within it, at its start and at its end
-    is_hand = _is_hand(tracks)
-    stay_m_tolerances = np.where(is_hand, HAND_STAY_M, STAY_HEIGHT_M)
-    stay_m, landing_m, leaving_m = (
-        tracks.size * m
-        for m in (
-            stay_m_tolerances,
-            np.where(is_hand, HAND_TOUCH_M, LANDING_M),
-            np.where(is_hand, HAND_TOUCH_M, LEAVING_M),
-        )
-    )
-    # Floor of each run of `slow` `(F, K)` [m], on the frames of the run; minus infinity elsewhere
+    # Heights (K,) [m] of a plant: within it, at its start and at its end
+    stay_m = tracks.size * np.where(is_hand, HAND_STAY_M, STAY_HEIGHT_M)
+    landing_m = tracks.size * np.where(is_hand, HAND_TOUCH_M, LANDING_M)
+    leaving_m = tracks.size * np.where(is_hand, HAND_TOUCH_M, LEAVING_M)
+    # Floor (F, K) [m] of each slow run, on its frames; minus infinity elsewhere
     floors = np.full_like(heights, -np.inf)
     for k in range(heights.shape[1]):
         for start, stop in find_runs(slow[:, k]):
@@ -108,7 +103,7 @@ def detect_still_and_low(tracks: PointTracks) -> BoolArray:
     near = TOUCH_TIME_S * np.abs(differentiate(heights, tracks.rate_hz))
     landed = heights - local_floor(sunk, 0, window) < landing_m + near
     resting = heights - local_floor(sunk, window, 0) < leaving_m + near
-    # Cut each run of `plant` to the part from its first landed to its last resting frame
+    # A plant lasts from its first landed to its last resting frame
     kept = np.zeros_like(plant)
     for k in range(plant.shape[1]):
         for start, stop in find_runs(plant[:, k]):
@@ -116,7 +111,3 @@ def detect_still_and_low(tracks: PointTracks) -> BoolArray:
             if landed[start + first, k] and resting[stop - 1 - last, k]:
                 kept[start + first : stop - last, k] = True
     return kept
-
-
-def _is_hand(tracks: PointTracks) -> BoolArray:
-    return np.array([name.endswith("hand") for name in tracks.names], dtype=bool)

@@ -110,13 +110,11 @@ def differentiate(values: FloatArray, rate_hz: float) -> FloatArray:
 def body_size(skeleton: Skeleton, points: ContactPoints) -> float:
     """Longest path from the root to a heel over that of the 1.75 m human; one for a body without feet."""
     heels = [int(j) for name, j in zip(points.names, points.joints, strict=True) if name.endswith("heel")]
-    longest = max((_path_length(skeleton, joint) for joint in heels), default=0.0)
+    longest = 0.0
+    for heel in heels:
+        length, joint = 0.0, heel
+        while joint > 0:
+            length += float(np.linalg.norm(skeleton.offsets[joint]))
+            joint = int(skeleton.parents[joint])
+        longest = max(longest, length)
     return longest / LEG_M if longest > 0.0 else 1.0
-
-
-def _path_length(skeleton: Skeleton, joint: int) -> float:
-    length = 0.0
-    while joint > 0:
-        length += float(np.linalg.norm(skeleton.offsets[joint]))
-        joint = int(skeleton.parents[joint])
-    return length

@@ -26,16 +26,14 @@ BEARING_M = 0.30  # [m] a body whose centre is this far from its feet topples, u
 
 def clean_feet(tracks: PointTracks, planted: BoolArray) -> BoolArray:
     """Return whether each foot is down ``(F, 2)``: its point flags ``(F, K)``, less what is in the air."""
-    feet = np.stack([_clean_runs(any_column(planted[:, tracks.columns(side)]), tracks) for side in SIDES], axis=1)
+    feet = np.stack([_clean_runs(planted[:, tracks.columns(side)].any(axis=1), tracks) for side in SIDES], axis=1)
     # A foot that is still at the top of a jump is not planted
-    kept = feet.copy()
     for s in range(2):
         for start, stop in find_runs(feet[:, s]):
-            kept[start:stop, s] &= not is_falling(tracks, start, stop)
-    feet = kept
+            feet[start:stop, s] = not is_falling(tracks, start, stop)
     # A foot held still in the air is not planted
     soles = np.stack([tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES], axis=1)
-    kept_plants = feet.copy()
+    kept = feet.copy()
     ground = min((float(np.median(soles[a:b, s])) for s in range(2) for a, b in find_runs(feet[:, s])), default=0.0)
     for s in range(2):
         for start, stop in find_runs(feet[:, s]):
@@ -44,20 +42,21 @@ def clean_feet(tracks: PointTracks, planted: BoolArray) -> BoolArray:
             idle = above and bool(feet[start:stop, 1 - s].all())
             upright = float(tracks.root_heights[start:stop].max()) - level > STANDING_SHARE * LEG_M * tracks.size
             aloft = level - ground > LIFTED_M * tracks.size and not upright
-            kept_plants[start:stop, s] &= not (idle or aloft)
-    feet = kept_plants
-    feet = np.stack([_add_rolls(feet[:, s], tracks, side) for s, side in enumerate(SIDES)], axis=1)
-    return _add_squats(feet, tracks)
+            kept[start:stop, s] = not (idle or aloft)
+    rolling = np.stack([_add_rolls(kept[:, s], tracks, side) for s, side in enumerate(SIDES)], axis=1)
+    return _add_squats(rolling, tracks)
 
 
 def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray) -> BoolArray:
     """Put feet down ``(F, 2)`` where the body would else hang in the air: no foot, no hand ``(F,)`` and no fall."""
     # Where no foot and no hand is down and the body does not fall, the feet before and after carry it
     closed, reach = feet.copy(), tracks.frames(FLIGHT_CLOSE_S)
-    for start, stop in inner_runs(~(any_column(feet) | hands)):
+    for start, stop in inner_runs(~(feet.any(axis=1) | hands)):
         if stop - start < reach and not is_falling(tracks, start, stop):
             first = last = (start + stop + 1) // 2
-            closed[start:stop] |= (feet[start - 1] | feet[stop]) & _are_slow(tracks, start, stop)
+            speeds = [tracks.speeds[start:stop, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
+            slow = np.array([bool((v < ROLL_SPEED_MPS).all()) for v in speeds])
+            closed[start:stop] |= (feet[start - 1] | feet[stop]) & slow
         else:
             falling = start + np.flatnonzero(tracks.falls[start:stop] < FREE_FALL_MPS2)
             first, last = (int(falling[0]), int(falling[-1]) + 1) if len(falling) else (start, stop)
@@ -65,14 +64,8 @@ def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray) -> Bool
             continue
         closed[start : first if first - start < reach else start] |= feet[start - 1]
         closed[last if stop - last < reach else stop : stop] |= feet[stop]
-    feet = closed
-    feet = _add_squats(feet, tracks)
-    return np.stack([_clean_runs(feet[:, s], tracks) for s in range(2)], axis=1)
-
-
-def any_column(flags: BoolArray) -> BoolArray:
-    """Return whether any column of flags ``(F, K)`` holds, frame by frame ``(F,)``."""
-    return np.asarray(flags.any(axis=1), dtype=np.bool_)
+    closed = _add_squats(closed, tracks)
+    return np.stack([_clean_runs(closed[:, s], tracks) for s in range(2)], axis=1)
 
 
 def inner_runs(flags: BoolArray) -> list[tuple[int, int]]:
@@ -125,7 +118,7 @@ def _add_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
 def is_off_feet(tracks: PointTracks, feet: BoolArray) -> BoolArray:
     """Return whether the centre of mass ``(F,)`` is far, over the ground, from the line between the planted feet."""
     if not all(tracks.columns(side) for side in SIDES):
-        return ~any_column(feet)
+        return ~feet.any(axis=1)
     soles: list[FloatArray] = [
         np.asarray(tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1)) for side in SIDES
     ]
@@ -135,7 +128,7 @@ def is_off_feet(tracks: PointTracks, feet: BoolArray) -> BoolArray:
     along = right - left
     length = np.maximum(np.einsum("fi,fi->f", along, along), 1e-12)
     t = np.clip(np.einsum("fi,fi->f", points - left, along) / length, 0.0, 1.0)
-    return ~any_column(feet) | (np.linalg.norm(points - left - t[:, None] * along, axis=-1) > BEARING_M * tracks.size)
+    return ~feet.any(axis=1) | (np.linalg.norm(points - left - t[:, None] * along, axis=-1) > BEARING_M * tracks.size)
 
 
 def _add_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
@@ -148,12 +141,6 @@ def _add_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
         travel = np.linalg.norm(path - path[0], axis=1).max()
         down[start:stop] |= speed < ROLL_SPEED_MPS and travel < ROLL_TRAVEL_M * tracks.size
     return down
-
-
-def _are_slow(tracks: PointTracks, start: int, stop: int) -> BoolArray:
-    """Return which feet ``(2,)`` keep one point slow all the time."""
-    speeds = [tracks.speeds[start:stop, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
-    return np.array([bool((v < ROLL_SPEED_MPS).all()) for v in speeds])
 
 
 HAND_HEIGHT_M = 0.30  # [m] palm above the ground of the feet: CMU skeletons lack 0.12 m of chest and lean
@@ -195,17 +182,14 @@ def filter_hand_contacts(tracks: PointTracks, planted: BoolArray, feet: BoolArra
     kept[:, hands] = False
     if not hands or not planted[:, hands].any():
         return kept, np.zeros(len(feet), dtype=bool)
-    bearing, ground = is_off_feet(tracks, feet), _lowest_support(tracks, feet)
+    bearing = is_off_feet(tracks, feet)
+    # Lowest height at which a foot stands; the lowest of all where none does
+    soles = [tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
+    standing = [float(np.median(soles[s][a:b])) for s in range(2) for a, b in find_runs(feet[:, s])]
+    ground = min(standing, default=float(tracks.heights.min()))
     for k in hands:
         for start, stop in find_runs(planted[:, k]):
             low = float(np.median(tracks.heights[start:stop, k])) < ground + HAND_HEIGHT_M * tracks.size
             carries = float(bearing[start:stop].mean()) > BEARING_SHARE
             kept[start:stop, k] = low and carries and stop - start >= tracks.frames(HAND_SHORT_S)
-    return kept, any_column(kept[:, hands])
-
-
-def _lowest_support(tracks: PointTracks, feet: BoolArray) -> float:
-    """Lowest height at which a foot stands [m]; the lowest of all where none does."""
-    soles = [tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
-    planted = [float(np.median(soles[s][a:b])) for s in range(2) for a, b in find_runs(feet[:, s])]
-    return min(planted, default=float(tracks.heights.min()))
+    return kept, kept[:, hands].any(axis=1)
