@@ -78,6 +78,7 @@ def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "defaul
     if method == "tournier2011":
         thinned = encode_tournier(motion, max_error_m=bound_m, **options)
         return pack_file(TOURNIER_CODE, write_tournier(thinned, motion, is_inside=is_inside))
+    # A distortion rate is met by the wavelet codec alone
     percent = options.get("distortion_percent")
     if percent is not None:
         rate, spread = _require_positive(percent, "distortion_percent", 1e-6), compute_movement(motion)

@@ -101,6 +101,7 @@ class FieldWriter:
     def ints(self, values: IntArray) -> None:
         """Signed integers in the fewest bytes of the largest, grouped by significance."""
         flat = np.asarray(values, dtype=np.int64).reshape(-1)
+        # Zigzag puts small magnitudes of both signs first: 0, -1, 1, -2, ...
         zigzag = ((flat << 1) ^ (flat >> 63)).astype("<u8")
         width = 1
         while zigzag.size and width < 8 and int(zigzag.max()) >> (8 * width):
@@ -306,6 +307,7 @@ def read_skeleton(fields: FieldReader, given: Skeleton | None) -> Skeleton:
         if digest != skeleton_digest(given):
             raise InputError(f"{given!r} is not the skeleton of this motion", "Give the one it was compressed with")
         return given
+    # The whole skeleton is in the file
     name, *names = _split_names(fields.text())
     if not 1 <= len(names) <= MAX_JOINTS:
         raise format_error(f"a skeleton of {len(names)} joints")
@@ -387,6 +389,7 @@ def read_clip(fields: FieldReader) -> tuple[int, float, str, Contacts | None]:
     bits = np.frombuffer(fields.packed(), dtype=np.uint8)
     if len(names) != points or len(bits) != (frames * points + 7) // 8:
         raise format_error("the contact track has a wrong length")
+    # A bit says that a contact changes
     changes = np.unpackbits(bits, count=frames * points).reshape(points, frames).T
     active: BoolArray = (np.cumsum(changes, axis=0, dtype=np.int64) & 1).astype(bool)
     return frames, rate_hz, name, Contacts(tuple(names), active)

@@ -35,6 +35,7 @@ def unwrap_rotation_vectors(wxyz: FloatArray) -> FloatArray:
             w, x, y, z = -w, -x, -y, -z
         angle = 2.0 * atan2(sine, w)
         x, y, z = x / sine, y / sine, z / sine
+        # Whole turns that bring the vector nearest to the one before
         along = out[t - 1, 0] * x + out[t - 1, 1] * y + out[t - 1, 2] * z if t > 0 else angle
         angle += 2.0 * pi * np.rint((along - angle) / (2.0 * pi))
         out[t, 0], out[t, 1], out[t, 2] = angle * x, angle * y, angle * z
@@ -83,6 +84,7 @@ def fit_universal_axes(matrices: FloatArray) -> tuple[FloatArray, FloatArray, fl
         b = b + move[:, 2:3] * b1 + move[:, 3:] * b2
         a = a / np.linalg.norm(a, axis=1)[:, None]
         b = b / np.linalg.norm(b, axis=1)[:, None]
+    # The pair with the least variance, unless its axes are nearly one
     products = np.einsum("si,sj->sij", a, b).reshape(-1, 9)
     variances = np.einsum("si,ij,sj->s", products, moments, products)
     cosines = products @ mean

@@ -87,6 +87,7 @@ def compute_joint_column(joints: JointTables, j: int, s: FloatArray, rotation: Q
     if kind == FREE:
         length = sqrt(max(s[0] * s[0] + s[1] * s[1] + s[2] * s[2] + s[3] * s[3], 1e-300))
         unit = (1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0, 1.0 if i == 3 else 0.0)
+        # Twice the vector part of q^-1 dq
         _, x, y, z = multiply(conjugate(rotation), unit)
         return 2.0 * x / length, 2.0 * y / length, 2.0 * z / length
     b = joints.after[j]

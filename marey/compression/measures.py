@@ -126,6 +126,7 @@ def measure_foot_skate(motion: Motion, original: Motion) -> float:
     captured, moved = original.joint_positions(), motion.joint_positions()
     if len(captured) < 2:
         return 0.0
+    # The four joints that are lowest on average
     feet = np.argsort(captured[..., 1].mean(axis=0))[:4]
     height = captured[1:, feet, 1] - captured[:, feet, 1].min(axis=0)
     speed = np.linalg.norm(np.diff(captured[:, feet], axis=0), axis=-1) * original.rate_hz

@@ -74,6 +74,7 @@ def magnitude_bucket(magnitude: int) -> int:
 def _start_counters(counters: NDArray[np.uint32], model: int, stride: int) -> None:
     """Begin the counters of a model whose contexts are ``(bucket, other)`` with a two-sided geometric law."""
     for bucket in range(BUCKETS):
+        # Mean magnitude of the bucket, and the law theta^|n| that has it
         mean = 0.02
         if bucket >= 2:
             mean = ((2.0 + (bucket & 1)) + 0.5) / 1024.0

@@ -145,6 +145,7 @@ def _solve_damped_step(normal: FloatArray, slope: FloatArray, damping: float) ->
     trace = 0.0
     for i in range(k):
         trace += normal[i, i]
+    # The whole symmetric matrix, its diagonal scaled by the damping
     for i in range(k):
         for m in range(i):
             matrix[i, m] = normal[i, m]
@@ -356,6 +357,7 @@ def read_tournier(fields: FieldReader, given: Skeleton | None) -> TournierCode:
     is_wrong = not 1 <= len(ends) <= joints or ends.min() < 0 or ends.max() >= joints
     if is_wrong or set(sizes) - set(level_sizes(frames)) or not (np.isfinite(spring) and spring > 0.0):
         raise format_error("the tracks of the end effectors do not fit")
+    # All in float32: the model, the root, the end effectors
     centre = fields.singles(3 * joints).reshape(-1, 3)
     basis = fields.singles(3 * joints * count).reshape(joints, 3, count)
     roots = fields.singles(3 * sizes[0]).reshape(-1, 3)

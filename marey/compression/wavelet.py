@@ -91,6 +91,7 @@ def forward_wavelet(tracks: FloatArray) -> FloatArray:
         _lifting_step(x, 0, BETA)
         _lifting_step(x, 1, GAMMA)
         _lifting_step(x, 0, DELTA)
+        # Even rows are the coarse band, odd rows the details
         half = (size + 1) // 2
         for t in range(size):
             for c in range(x.shape[1]):
@@ -404,6 +405,7 @@ def _decode_motion(
 ) -> Motion:
     step = decode_step(coded.step_code)
     weights = decode_steps(coded.weight_codes)
+    # Tracks of the root's numbers and of the scores, then mean and components
     waves = coded.waves + ROUNDING_OFFSET * np.sign(coded.waves)
     tracks = inverse_wavelet(waves * step)
     rows = coded.basis * _basis_steps(weights[coded.free :], coded.scale_codes, step)
@@ -423,6 +425,7 @@ def decode_wavelet(fields: FieldReader, given: Skeleton | None) -> Motion:
     stands = read_standing(fields, frames)
     if stands is not None and not has_lockable_feet(skeleton):
         raise format_error("feet to lock on a skeleton without legs")
+    # Joints, weights, step, mean and components, then the stream of wavelets
     fit = read_fit(fields, skeleton.num_joints)
     widths = np.array(WIDTHS)[fit.kinds]
     free, count = 3 + int(widths[0]), 3 + int(widths.sum())

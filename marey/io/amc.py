@@ -51,6 +51,7 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
 
     Bones with no degree of freedom may be absent; others that are absent from a frame count as zero and are warned of.
     """
+    # Columns of each bone, in the order of the skeleton
     turns = np.array([name[0] == "r" for dof in dofs for name in dof], dtype=np.bool_)
     moving = {name for name, dof in zip(names, dofs, strict=True) if dof}
     slots: dict[str, tuple[int, int]] = {}
@@ -64,6 +65,7 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
         words = line.split()
         if not words or words[0][0] == "#":
             continue
+        # A number alone begins a frame
         if len(words) == 1 and words[0].isdecimal():
             if state.rows:
                 _finish_frame(text, state)
@@ -73,6 +75,7 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
             state.rows.append([0.0] * len(state.turns))
             state.lines.append(number)
             state.bones = set()
+        # A keyword of the header
         elif words[0][0] == ":":
             key = words[0].lower()
             if key.startswith(":rad"):
@@ -94,6 +97,7 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
     channels = np.array(state.rows).reshape(len(state.rows), len(state.turns))
     if not state.degrees:
         channels[:, state.turns] *= 180.0 / np.pi
+    # NaN fails this comparison too
     bad = ~(np.abs(channels) <= MAX_VALUE)
     if bad.any():
         raise _bad_frame(text, state.lines[int(np.flatnonzero(bad.any(axis=1))[0])])

@@ -221,6 +221,7 @@ def _bone(text: TextFile, block: list[Line]) -> AsfBone:
                 number,
                 "Bones know id, name, direction, length, axis, dof and limits.",
             )
+    # Limits may go on over several lines, one (low high) for each degree of freedom
     if not bone.name:
         raise text.error_on_line("the bone that begins here has no name", bone.line, "Add: name NAME")
     for number, words in limit_lines:
@@ -316,6 +317,7 @@ def _order_bones(text: TextFile, file: AsfFile) -> tuple[list[AsfBone], list[int
     order: list[AsfBone] = []
     parents: list[int] = []
     seen: set[str] = set()
+    # Depth first with a stack, children in the order of the file
     stack = [(child, 0) for child in reversed(file.children.get(ROOT, []))]
     while stack:
         (name, line), parent = stack.pop()

@@ -132,6 +132,7 @@ def _value(section: memoryview, at: int, numbers: NumberLayout) -> Any:
     data = section[at + 2 + rank : at + 2 + rank + size]
     if len(data) < size:
         raise ValueError
+    # Text in rows of the first dimension, bytes, words or floats
     if kind == -1:
         width = shape[0] if shape else 1
         rows = count // width if width else 0
@@ -184,6 +185,7 @@ def load_c3d_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
             raise format_error(
                 parameters.path, f"the data starts at block {start + 1} with scale {scale:g}: no such place"
             )
+        # Frames that are announced and really there
         width = 4 if scale < 0.0 else 2  # [byte] a negative scale announces floating-point data
         row = (4 * count + analogs) * width
         announced, available = _announced_frames(content, parameters), (len(content) - start * BLOCK) // row

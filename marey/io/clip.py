@@ -212,6 +212,7 @@ def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
 def _restore_motion(tensors: Tensors, described: Mapping[str, Any]) -> Motion:
     contacts = described["contacts"]
     source = described.get("source")
+    # Ranges of all joints lie end to end
     limits: list[EulerLimits] = []
     first = 0
     for number, (joint, order) in enumerate(described["limits"]):

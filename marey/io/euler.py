@@ -84,6 +84,7 @@ def half_sincos(degrees: FloatArray, sines: FloatArray, cosines: FloatArray) -> 
         turn = np.rint(degrees[i] * (1.0 / 180.0))
         h = (degrees[i] - 180.0 * turn) * HALF_RADIANS
         z = h * h
+        # sin(h) and cos(h) by Horner's rule
         s = 1.58969099521155010221e-10
         s = -2.50507602534068634195e-08 + z * s
         s = 2.75573137070700676789e-06 + z * s
@@ -96,6 +97,7 @@ def half_sincos(degrees: FloatArray, sines: FloatArray, cosines: FloatArray) -> 
         c = 2.48015872894767294178e-05 + z * c
         c = -1.38888888888741095749e-03 + z * c
         c = 1.0 - 0.5 * z + z * z * (4.16666666666666019037e-02 + z * c)
+        # Back by quarter turns of the half angle: exchange and change signs
         quarter = turn - 4.0 * np.floor(turn * 0.25)
         odd = quarter == 1.0 or quarter == 3.0
         sines[i] = (c if odd else s) * (-1.0 if quarter >= 2.0 else 1.0)
@@ -202,6 +204,7 @@ def is_same_rotation(degrees: FloatArray, axes: IntArray, q: FloatArray) -> bool
             w, x, y, z = w * c - y * s, x * c - z * s, y * c + w * s, z * c + x * s
         else:
             w, x, y, z = w * c - z * s, x * c + y * s, y * c - x * s, z * c + w * s
+    # Vector part of the rotation between both, about half its angle
     a = w * q[1] - x * q[0] + y * q[3] - z * q[2]
     b = w * q[2] - y * q[0] + z * q[1] - x * q[3]
     c_ = w * q[3] - z * q[0] + x * q[2] - y * q[1]

@@ -92,6 +92,7 @@ def markers_to_motion(markers: Markers) -> Motion:
     tracks = np.stack([fill_track(markers.positions[:, m], markers.valid[:, m]) for m in seen], axis=1)
     frames, count = tracks.shape[:2]
     names = ("origin", *make_unique_labels((markers.names[m] for m in seen), count, taken=("origin",)))
+    # A star round the origin; each joint has the size of a marker
     offsets = np.concatenate([np.zeros((1, 3)), tracks.mean(axis=0)])
     tips = np.tile([0.0, MARKER_SIZE_M, 0.0], (count + 1, 1))
     tips[0] = 0.0

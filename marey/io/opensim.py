@@ -51,6 +51,7 @@ def load_table(path: AnyPath) -> OpenSimTable:
     if end is None:
         raise FormatError("no line 'endheader'", file, 1, "Give an OpenSim .mot or .sto file.")
     header = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines[:end]) if value}
+    # Column names on the first line after the header, then one row a line
     titles = next((i for i in range(end + 1, len(lines)) if lines[i].strip()), None)
     if titles is None:
         raise FormatError("no column names after 'endheader'", file, end + 1, "Copy or export the file again.")

@@ -41,6 +41,7 @@ def euler_angles(rotations: SO3) -> FloatArray:
 
     At a middle angle of a quarter turn only the sum or difference of the others is determined; any pair will do.
     """
+    # Half sums and differences of the outer angles
     w, x, y, z = np.moveaxis(rotations.wxyz, -1, 0)
     a, b, c, d = w - y, x + z, y + w, z - x
     plus, minus = np.arctan2(b, a), np.arctan2(d, c)

@@ -195,6 +195,7 @@ class SpeedLaw:
         line = self.slope * s + self.offset
         if self.slowest <= 0.0:
             return line
+        # Below the slowest unit a root curve joins the line to the body at rest
         joint = self.slope * self.slowest + self.offset
         curve = self.standing + (joint - self.standing) * (s / self.slowest) ** self.power
         return np.where(s < self.slowest, curve, line)
@@ -339,6 +340,7 @@ class HierarchicalModel:
             running: share of running, cut to 0 to 1. Who has one gait alone shows that gait.
             people: weight of each person, not negative, brought to a sum of one; all alike by default.
         """
+        # People are mixed in main scores, gaits in the scores of each person
         alpha = np.zeros(self.main.count)
         for name, weight in self.weights(people).items():
             person = self.people[name]

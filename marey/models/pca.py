@@ -34,6 +34,7 @@ def compute_spectrum(table: FloatArray) -> Spectrum:
 
     Signs are fixed, so that the entry of largest size is positive; directions that are noise alone are dropped.
     """
+    # R of a QR decomposition has the same right singular vectors
     tall = len(table) > WIDE * table.shape[1]
     core = np.linalg.qr(table, mode="r") if tall else table
     _, s, vt = np.linalg.svd(core, full_matrices=False)

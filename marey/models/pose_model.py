@@ -118,6 +118,7 @@ class PoseModel(ABC):
         x = np.atleast_2d(self._checked(coordinates))
         if x.ndim != 2:
             raise InputError(f"coordinates have shape {x.shape}, expected (F, {self.num_components})")
+        # The root's own rotation and place, or those given
         body = self.skeleton if skeleton is None else check_body(self.skeleton, skeleton, "the skeleton")
         wxyz = np.array(self._full_rotations(x).wxyz)
         if root_rotations is not None:
@@ -354,6 +355,7 @@ def load_model(path: str | os.PathLike[str]) -> PoseModel:
     """
     tensors, described = MODEL_FILE.read(os.fspath(path))
     try:
+        # Every array is float64, as it was written
         family = str(described["family"])
         arrays, settings = _OWN[family]
         for name in (*_SHARED, *arrays, "centre", "offsets", "tips"):

@@ -192,6 +192,7 @@ def refine_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray
     x = x.copy()
     errors = pose_errors(arrays, metric, wxyz, x)
     active = np.arange(len(x))
+    # Gauss-Newton for all frames at once; those that are done drop out
     for _ in range(MAX_STEPS):
         seen = (as_readonly(metric), as_readonly(wxyz[active]), as_readonly(x[active]))
         normals, slopes = pose_normals(arrays.kind, as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis), *seen)

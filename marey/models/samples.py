@@ -38,6 +38,7 @@ def body_difference(a: Skeleton, b: Skeleton) -> str | None:
         missing = [name for name in a.names if name not in b.names] or [n for n in b.names if n not in a.names]
         hint = f"; '{missing[0]}' is in one only" if missing else ""
         return f"{b.num_joints} joints, not {a.num_joints}{hint}"
+    # The same tree under the same names
     for joint, (one, two) in enumerate(zip(a.names, b.names, strict=True)):
         if one != two:
             return f"joint {joint} is called '{two}', not '{one}'"

@@ -83,10 +83,12 @@ def _try_encode(motion: Motion, bound: ErrorBound, share: float, levels: int, *,
     write_skeleton(out, skeleton, is_inside=is_inside)
     write_clip(out, motion)
     moving = write_offsets(out, motion.translations, TRANSLATION_SHARE * bound.max_error_m * max(share, 1e-3))
+    # Kinds of joints, with constants that use up a small part of the bound
     tolerances = CONSTANT_SHARE * share * bound.max_error_m / compute_reach(skeleton, max(bound.shell_m, 1e-3))
     fit, numbers = fit_joints(motion, tolerances)
     check_writable(*numbers.shape)
     body, goal = _build_problem(motion, fit, numbers, bound.shell_m, moving)
+    # Steps as the file holds them, and the closed loop
     codes = encode_steps(_choose_steps(body, goal, bound))
     links = build_link_table(skeleton, fit.kinds)
     limit = bound.max_error_m * (1.0 - 1e-9)

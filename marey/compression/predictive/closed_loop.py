@@ -182,6 +182,7 @@ def read_offsets(fields: FieldReader, frames: int, skeleton: Skeleton) -> FloatA
     if len(bits) != (width + 7) // 8:
         raise format_error("the moving offsets have a wrong length")
     moves = np.unpackbits(bits, count=width).astype(bool)
+    # Deviations from the first frame, quantised with one step
     steps = np.full(int(moves.sum()), decode_steps(fields.ints(1))[0])
     data = np.frombuffer(fields.raw(), dtype=np.uint8).copy()
     check_table_size(frames, width, len(data))

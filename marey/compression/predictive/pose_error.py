@@ -186,6 +186,7 @@ def solve_small(matrix: FloatArray, right: FloatArray, first: int, count: int, r
         for b in range(n):
             room[a, b] = matrix[first + a, first + b]
         room[a, 4] = right[first + a]
+    # Gaussian elimination, then back substitution
     for a in range(n):
         for b in range(a + 1, n):
             share = room[b, a] / room[a, a]

@@ -76,6 +76,7 @@ def read_plain(
     while a < middle or b < stop:
         i, k = 0, 0
         while (a < middle or b < stop) and i < BLOCK and k < BLOCK:
+            # One step in the first half: a word, or the blank after it
             if a < middle:
                 if data[a] > 32:
                     lengths[0, i] = word_length(data, a)
@@ -87,6 +88,7 @@ def read_plain(
                         return False
                     line_a = done_a + i
                 a += 1
+            # The same in the second half
             if b < stop:
                 if data[b] > 32:
                     lengths[1, k] = word_length(data, b)
@@ -100,6 +102,7 @@ def read_plain(
                 b += 1
         if done_a + i > half or done_b + k > len(values):
             return False
+        # The first word says how many decimals to expect; words of another shape are read one by one
         if decimals == 0:
             decimals = count_decimals(data, ends[0, 0], lengths[0, 0]) if i > 0 else 4
         to_numbers(words[0, :i], lengths[0, :i], decimals, values[done_a : done_a + i])
@@ -144,16 +147,19 @@ def to_numbers(words: NDArray[np.uint64], lengths: IntArray, decimals: Int, valu
     tens = TENS[decimals]
     for n in range(len(values)):
         word, length = words[n], lengths[n]
+        # The sign, then the digits without the point, those before the word cleared
         first = (word >> (np.uint64(64 - 8 * min(length, 8)) & U63)) & U255
         is_negative = first == U45
         num_digits = length - 1 - np.int64(is_negative)
         digits = (((word & above) | ((word & below) << U8)) ^ ZEROS) & (FULL << (np.uint64(64 - 8 * num_digits) & U63))
+        # A point where it is expected, digits elsewhere, and room in eight bytes
         fits = (
             ((word >> point) & U255 == U46)
             & (((digits + BEYOND_NINE) | digits) & HIGHS == np.uint64(0))
             & (length <= 8)
             & (num_digits >= decimals)
         )
+        # Eight digits at once ([Lemire2021]_): pairs, then hundreds and ten thousands
         pairs = digits * U10 + (digits >> U8)
         total = (pairs & PAIR_MASK) * MILLIONS + ((pairs >> U16) & PAIR_MASK) * TEN_THOUSANDS
         value = np.float64(np.int64(total >> U32)) / tens
@@ -196,6 +202,7 @@ def read_plain_table(text: TextFile, start: int, frames: int, width: int) -> Flo
     size = len(text.data) - start
     if size < SMALLEST or size // 2 < frames * width:
         return None
+    # Two halves of whole lines, and the last lines, whose bytes are too near to the end
     stop = text.data.rfind(b"\n", 0, len(text.data) - MARGIN) + 1
     middle = text.data.find(b"\n", (start + stop) // 2, stop) + 1
     half = int(count_lines(text.array(), start, middle)) - 1  # the first line end is that of the header

@@ -198,6 +198,7 @@ class _Parser:
         self.at -= len(extra)  # the next statement may stand on the same line
         if len(set(names)) < len(names):
             raise self.error(f"a channel is named twice: {' '.join(names)}", "Name each channel once.")
+        # An end site may have CHANNELS 0
         if not self.open or (self.open[-1] == _END_SITE and names):
             raise self.error("CHANNELS stands outside a joint", "Put it within the braces of a joint.")
         joint = self.open[-1]
@@ -255,6 +256,7 @@ def _is_added_pose(channels: FloatArray, layout: ChannelMap) -> bool:
     """Whole degrees, mostly zero, before the first captured frame: not a captured pose."""
     if len(channels) < 2:
         return False
+    # The added pose stands where the capture begins
     places = layout.positions[0][layout.positions[0] != NONE]
     if (channels[0, places] != channels[1, places]).any():
         return False

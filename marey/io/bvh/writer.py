@@ -47,6 +47,7 @@ def format_fixed(value: float, scale: int, decimals: int, out: NDArray[np.uint8]
     if value < 0.0 and number > 0:
         out[p] = 45
         p += 1
+    # Digits before the point, the last one first
     length = 1
     while 10**length <= whole:
         length += 1
@@ -54,6 +55,7 @@ def format_fixed(value: float, scale: int, decimals: int, out: NDArray[np.uint8]
         out[p + length - 1 - n] = 48 + whole % 10
         whole //= 10
     p += length
+    # Digits after it, without zeros at the end
     if part == 0:
         return p
     while part % 10 == 0:

@@ -169,6 +169,7 @@ def read_accessor(document: GltfDocument, index: Any) -> FloatArray:
         raw = np.zeros((count, size), dtype=kind)
     else:
         raise format_error(document.path, f"accessor {index} asks for {count} elements without any data")
+    # A few elements may be replaced by others
     if "sparse" in accessor:
         sparse = accessor["sparse"]
         few = sparse["count"]
@@ -203,6 +204,7 @@ def _view(document: GltfDocument, accessor: dict[str, Any], kind: np.dtype[Any],
         have = min(length, max(0, len(buffer) - start))
         raise format_error(document.path, f"an accessor of {count} elements needs {needed} bytes, its view has {have}")
     data = buffer[start + skip : start + needed]
+    # Elements side by side need no copy; else rows are gathered
     if stride == element:
         return np.frombuffer(data, dtype=kind).reshape(count, size)
     rows = np.ndarray((count, element), np.uint8, buffer=data, strides=(stride, 1))

@@ -102,11 +102,13 @@ def _read(document: GltfDocument, rate_hz: float | None) -> Motion:
             )
     notes: list[str] = []
     warnings: list[str] = []
+    # What our own writer put into extras
     extras = document.root.get("extras")
     own = cast(dict[str, Any], extras).get("marey") if isinstance(extras, dict) else None
     own = cast(dict[str, Any], own) if isinstance(own, dict) and cast(dict[str, Any], own).get("version") == 1 else {}
     rig = _build_rig(document, own, rate_hz, notes, warnings)
     positions, rotations, translations = _sample_animation(rig)
+    # Joints need names of their own
     names: list[str] = []
     taken: set[str] = set()
     for joint in rig.joints:
@@ -115,6 +117,7 @@ def _read(document: GltfDocument, rate_hz: float | None) -> Motion:
             name = f"{name}_{joint}"
         names.append(name)
         taken.add(name)
+    # Bones of one length give offsets; those that move keep their translations, and rest as the skin says
     rest = np.concatenate([position for _, position in rig.rest])
     drift = np.abs(translations - translations[:1]).max() if translations.size else 0.0
     offsets = translations[0].copy()
@@ -171,6 +174,7 @@ def _build_rig(
         raise format_error(document.path, what, "Export the file with its armature and animation.")
     if len(joints) > MAX_JOINTS:
         raise format_error(document.path, f"{len(joints)} joints; at most {MAX_JOINTS} are read")
+    # Tracks of the joints and of what lies above them, and the frames they ask for
     used = tree.with_ancestors(joints)
     tracks = {(track.node, track.path): track for track in found if track.node in used}
     rate, start, frames = _time_grid(tracks, own, rate_hz, notes)
@@ -187,6 +191,7 @@ def _build_rig(
 def _select_nodes(tree: NodeTree, skins: list[dict[str, Any]], tracks: list[AnimationTrack]) -> set[int]:
     if skins:
         return {int(joint) for skin in skins for joint in skin["joints"]}
+    # Without a skin: animated nodes, and bare nodes below them that carry others
     animated = {track.node for track in tracks}
     wanted = set(animated)
     for node in tree.order:

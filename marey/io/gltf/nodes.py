@@ -100,6 +100,7 @@ def sample_track(track: AnimationTrack, times: FloatArray, rate_hz: float) -> Fl
     """Values ``(F, C)`` of a track at ``times`` [s]; before the first key and after the last it stands still."""
     keys = track.times
     snap = SNAP / rate_hz
+    # Keys around each time and how far it is between them, in [0, 1]
     before = np.clip(np.searchsorted(keys, times + snap, side="right") - 1, 0, max(len(keys) - 2, 0))
     after = np.minimum(before + 1, len(keys) - 1)
     spans = np.where(after > before, keys[after] - keys[before], 1.0)
@@ -304,6 +305,7 @@ def _bind_transforms(
     if len(inverse) < len(joints) or not is_affine or np.abs(np.linalg.det(inverse[:, :3, :3])).min() <= 1e-18:
         return {}
     binds = np.linalg.inv(inverse)
+    # The top joint of the skin decides in which frame the mesh stands
     rank = {node: i for i, node in enumerate(tree.order)}
     top = min(range(len(joints)), key=lambda i: rank[joints[i]])
     frame = _mesh_frame(document, skin, nodes, nodes[joints[top]], binds[top])
@@ -334,12 +336,14 @@ def _matrix(transform: Local) -> FloatArray:
 
 def rotation_part(linear: FloatArray) -> SO3:
     """Nearest rotations to linear maps ``(F, 3, 3)``: exact for a uniform scale, by singular values for others."""
+    # A uniform scale s makes L^T L = s^2 I
     square = np.einsum("fki,fkj->fij", linear, linear)
     scale2 = np.trace(square, axis1=1, axis2=2) / 3.0
     scale2 = np.where(scale2 > 0.0, scale2, 1.0)
     uneven = np.abs(square / scale2[:, None, None] - np.eye(3)).max(axis=(1, 2)) > _ROUND
     matrices = linear / np.sqrt(scale2)[:, None, None]
     uneven |= np.linalg.det(matrices) < 0.0
+    # Polar decomposition, without reflections, for the others
     if uneven.any():
         u, _, vt = np.linalg.svd(matrices[uneven])
         u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
