@@ -164,34 +164,30 @@ def code_plain(coder: Coder, data: Bytes, place: int, bit: int, is_reading: bool
     return bit
 
 
-@kernel
-def code_number(
-    coder: Coder, data: Bytes, value: int, channel: int, group: int, fast: int, slow: int, ratio: int,
-    last: int, beside: int, signs: int, is_reading: bool,
-) -> int:  # fmt: skip
-    """Write or read one whole number.
+class NumberContext(NamedTuple):
+    """What is known about a number before it is coded."""
 
-    Args:
-        coder: the state; it learns.
-        data: bytes written to or read from.
-        value: the number, when writing.
-        channel: which quantity it belongs to.
-        group: which set of weights to use.
-        fast: magnitude expected from the last few numbers of the channel, in 1/256.
-        slow: the same from many.
-        ratio: how unusual the neighbours are, below ``RATIOS``.
-        last: magnitude of the number before in this channel.
-        beside: magnitude of the number before in this frame.
-        signs: context of the sign, below 9.
-        is_reading: read instead of write.
-    """
+    channel: int  # which quantity it belongs to
+    group: int  # which set of weights to use
+    fast: int  # magnitude expected from the last few numbers of the channel, in 1/256
+    slow: int  # the same from many
+    ratio: int  # how unusual the neighbours are, below RATIOS
+    last: int  # magnitude of the number before in this channel
+    beside: int  # magnitude of the number before in this frame
+    signs: int  # context of the sign, below 9
+
+
+@kernel
+def code_number(coder: Coder, data: Bytes, value: int, known: NumberContext, is_reading: bool) -> int:
+    """Write one whole number, or read one and return it; the coder learns."""
     # Where each model looks: pairs of expected magnitudes, neighbours, channel
-    quick, steady = magnitude_bucket(fast), magnitude_bucket(slow)
-    both = magnitude_bucket((fast + slow) >> 1)
-    near, next_to = min(last, RECENT - 1), min(beside, RECENT - 1)
+    channel, group = known.channel, known.group
+    quick, steady = magnitude_bucket(known.fast), magnitude_bucket(known.slow)
+    both = magnitude_bucket((known.fast + known.slow) >> 1)
+    near, next_to = min(known.last, RECENT - 1), min(known.beside, RECENT - 1)
     coder.contexts[0] = (quick * BUCKETS + steady) * NODES
-    coder.contexts[1] = (both * RATIOS + ratio) * NODES
-    coder.contexts[2] = (channel * RATIOS + ratio) * NODES
+    coder.contexts[1] = (both * RATIOS + known.ratio) * NODES
+    coder.contexts[2] = (channel * RATIOS + known.ratio) * NODES
     coder.contexts[3] = (channel * BUCKETS + both) * NODES
     coder.contexts[4] = (both * RECENT + next_to) * NODES
     coder.contexts[5] = ((near * RECENT + next_to) * 4 + min(group, 3)) * NODES
@@ -227,7 +223,7 @@ def code_number(
     # Bits below the first, the highest with a chance of its own for each length, then the sign
     result = 1
     for place in range(bits - 2, -1, -1):
-        known = bits * MAX_BITS + place if place == bits - 2 else place
-        result = 2 * result + code_plain(coder, data, known, (magnitude >> place) & 1, is_reading)
-    sign = SIGN_PLACES + 9 * channel + signs
+        chance_at = bits * MAX_BITS + place if place == bits - 2 else place
+        result = 2 * result + code_plain(coder, data, chance_at, (magnitude >> place) & 1, is_reading)
+    sign = SIGN_PLACES + 9 * channel + known.signs
     return -result if code_plain(coder, data, sign, 1 if value < 0 else 0, is_reading) else result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from marey.compression.range_coder import (
     RATIOS,
     Bytes,
     Coder,
+    NumberContext,
     build_odds_tables,
     close_stream,
     code_number,
@@ -125,14 +126,21 @@ def inverse_wavelet(waves: FloatArray) -> FloatArray:
     return out
 
 
+class _Band(NamedTuple):
+    """Rows of the coefficients that belong together."""
+
+    first: int
+    last: int  # not included
+    above: int  # first row of the band one coarser, or -1
+    group: int  # which set of weights to use
+
+
 @kernel
-def _code_band(
-    coder: Coder, data: Bytes, q: IntArray, first: int, last: int, above: int, group: int, slow: IntArray, room: int,
-    is_reading: bool,
-) -> Bytes:  # fmt: skip
-    """Rows ``first .. last`` of the coefficients; ``above`` is the first row of the band one coarser, or -1."""
-    count = q.shape[1]
-    for t in range(first, last):
+def _code_band(coder: Coder, data: Bytes, q: IntArray, band: _Band, slow: IntArray, is_reading: bool) -> Bytes:
+    """Write or read the rows of one band of coefficients."""
+    count, first, above = q.shape[1], band.first, band.above
+    room = BYTES_PER_NUMBER * (count + 8)
+    for t in range(first, band.last):
         if not is_reading and coder.interval[2] + room > data.shape[0]:
             grown = np.empty(2 * data.shape[0] + room, dtype=np.uint8)
             grown[: data.shape[0]] = data
@@ -146,10 +154,9 @@ def _code_band(
             beside = q[t, c - 1] if c > 0 else 0
             fast = (256 * (2 * near + far + 2 * parent) + slow[c]) // 6
             ratio = min(max((unusual + 8 + 16 * (RATIOS // 2)) >> 4, 0), RATIOS - 1)
-            q[t, c] = code_number(
-                coder, data, q[t, c], c, group, fast, slow[c], ratio, min(parent, 3) * 4 + min(near, 3), abs(beside), 0,
-                is_reading,
-            )  # fmt: skip
+            last = min(parent, 3) * 4 + min(near, 3)
+            known = NumberContext(c, band.group, fast, slow[c], ratio, last, abs(beside), 0)
+            q[t, c] = code_number(coder, data, q[t, c], known, is_reading)
             size = 256 * abs(q[t, c])
             surprise = magnitude_bucket(size + 64) - magnitude_bucket(((fast + slow[c]) >> 1) + 64)
             unusual += (16 * surprise - unusual) >> 3
@@ -167,12 +174,12 @@ def _code_bands(coder: Coder, data: Bytes, q: IntArray, is_reading: bool) -> Byt
         sizes[level + 1] = (sizes[level] + 1) // 2
     # The coarsest band, then finer and finer ones, each looking at the one above
     slow = np.full(count, 2048)
-    room = BYTES_PER_NUMBER * (count + 8)
-    data = _code_band(coder, data, q, 0, sizes[levels], -1, 0, slow, room, is_reading)
+    data = _code_band(coder, data, q, _Band(0, sizes[levels], -1, 0), slow, is_reading)
     above = -1
     for level in range(levels, 0, -1):
         group = min(1 + levels - level, GROUPS - 1) if levels - level < 2 else GROUPS - 1
-        data = _code_band(coder, data, q, sizes[level], sizes[level - 1], above, group, slow, room, is_reading)
+        band = _Band(sizes[level], sizes[level - 1], above, group)
+        data = _code_band(coder, data, q, band, slow, is_reading)
         above = sizes[level]
         if is_reading and coder.interval[2] > data.shape[0] + 8:
             break

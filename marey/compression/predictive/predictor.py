@@ -12,6 +12,7 @@ from marey.compression.range_coder import (
     RATIOS,
     Bytes,
     Coder,
+    NumberContext,
     close_stream,
     code_number,
     code_plain,
@@ -62,10 +63,12 @@ def _code_frame(
     for i in range(row.shape[0]):
         ratio = min(max((unusual + 8 + 16 * (RATIOS // 2)) >> 4, 0), RATIOS - 1)
         beside = row[i - 1] if i > 0 else 0
-        signs = 3 * _sign_code(previous[i]) + _sign_code(beside)
-        row[i] = code_number(
-            coder, data, row[i], i, group, fast[i], slow[i], ratio, abs(previous[i]), abs(beside), signs, is_reading
-        )  # fmt: skip
+        # Signs of both neighbours: none, plus or minus
+        before = 0 if previous[i] == 0 else (1 if previous[i] > 0 else 2)
+        signs = 3 * before + (0 if beside == 0 else (1 if beside > 0 else 2))
+        known = NumberContext(i, group, fast[i], slow[i], ratio, abs(previous[i]), abs(beside), signs)
+        row[i] = code_number(coder, data, row[i], known, is_reading)
+        # What was expected follows, quickly and slowly
         size = 256 * abs(row[i])
         expected = (fast[i] + slow[i]) >> 1
         surprise = magnitude_bucket(size + 64) - magnitude_bucket(expected + 64)
@@ -76,30 +79,40 @@ def _code_frame(
 
 
 @kernel
-def _sign_code(value: int) -> int:
-    return 0 if value == 0 else (1 if value > 0 else 2)
-
-
-@kernel
-def write_frames(numbers: IntArray, refined: IntArray, levels: int, stretch: IntArray, squash: IntArray) -> Bytes:
-    """Bytes of quantised frames ``(F, n)`` and of how far each is refined ``(F,)``."""
+def _code_frames(
+    coder: Coder, data: Bytes, numbers: IntArray, refined: IntArray, levels: int, is_reading: bool
+) -> Bytes:
+    """Write all frames in coding order, or read them into the arrays; returns the bytes, grown if need be."""
     frames, count = numbers.shape
-    coder = new_coder(count + 1, stretch, squash)
-    data = np.empty(4096 + BYTES_PER_NUMBER * (count + 8), dtype=np.uint8)
     order, strides = order_frames(frames, levels)
     fast, slow = np.full(count, 512), np.full(count, 512)
     previous = np.zeros(count, dtype=np.int64)
     before = 0
     for k in range(frames):
         need = coder.interval[2] + BYTES_PER_NUMBER * (count + 8)
-        if need > data.shape[0]:
+        if not is_reading and need > data.shape[0]:
             grown = np.empty(2 * need, dtype=np.uint8)
             grown[: data.shape[0]] = data
             data = grown
-        group = _level_group(strides[k], levels)
-        before = _code_flag(coder, data, coder.plain.shape[0] - 9, before, int(refined[order[k]]), False)
-        row = numbers[order[k]].copy()
-        _code_frame(coder, data, row, previous, fast, slow, group, False)
+        # Each level of the order has its own weights
+        depth = 0
+        while (strides[k] << depth) < (1 << levels):
+            depth += 1
+        t = order[k]
+        before = _code_flag(coder, data, coder.plain.shape[0] - 9, before, int(refined[t]), is_reading)
+        refined[t] = before
+        _code_frame(coder, data, numbers[t], previous, fast, slow, min(depth, GROUPS - 1), is_reading)
+        if is_reading and coder.interval[2] > data.shape[0] + 8:
+            break
+    return data
+
+
+@kernel
+def write_frames(numbers: IntArray, refined: IntArray, levels: int, stretch: IntArray, squash: IntArray) -> Bytes:
+    """Bytes of quantised frames ``(F, n)`` and of how far each is refined ``(F,)``."""
+    coder = new_coder(numbers.shape[1] + 1, stretch, squash)
+    data = np.empty(4096 + BYTES_PER_NUMBER * (numbers.shape[1] + 8), dtype=np.uint8)
+    data = _code_frames(coder, data, numbers.copy(), refined.copy(), levels, False)
     length = close_stream(coder, data)
     return data[:length].copy()
 
@@ -108,30 +121,12 @@ def write_frames(numbers: IntArray, refined: IntArray, levels: int, stretch: Int
 def read_frames(
     data: Bytes, frames: int, count: int, levels: int, stretch: IntArray, squash: IntArray
 ) -> tuple[IntArray, IntArray, int]:
-    """Undo :func:`write_frames`; the last value is how many bytes were used."""
+    """Undo :func:`write_frames`; the last value is how many bytes were used, -1 if they did not suffice."""
     coder = new_coder(count + 1, stretch, squash)
     open_stream(coder, data)
     numbers, refined = np.zeros((frames, count), dtype=np.int64), np.zeros(frames, dtype=np.int64)
-    order, strides = order_frames(frames, levels)
-    fast, slow = np.full(count, 512), np.full(count, 512)
-    previous = np.zeros(count, dtype=np.int64)
-    before = 0
-    for k in range(frames):
-        group = _level_group(strides[k], levels)
-        before = _code_flag(coder, data, coder.plain.shape[0] - 9, before, 0, True)
-        refined[order[k]] = before
-        _code_frame(coder, data, numbers[order[k]], previous, fast, slow, group, True)
-        if coder.interval[2] > data.shape[0] + 8:
-            return numbers, refined, -1
-    return numbers, refined, coder.interval[2]
-
-
-@kernel
-def _level_group(stride: int, levels: int) -> int:
-    depth = 0
-    while (stride << depth) < (1 << levels):
-        depth += 1
-    return min(depth, GROUPS - 1)
+    _code_frames(coder, data, numbers, refined, levels, True)
+    return numbers, refined, (coder.interval[2] if coder.interval[2] <= data.shape[0] + 8 else -1)
 
 
 NUM_OWN_FEATURES: Final = 4  # features from the number's own past and future
