@@ -12,6 +12,7 @@ from marey.motion.contacts.detection import (
     slide_mm,
 )
 from marey.motion.contacts.points import contact_positions
+from marey.motion.contacts.settings import ContactSettings
 from marey.motion.editing import concatenate, mirror, other_side
 from marey.motion.gait import GaitCycle, cadence, foot_strikes, gait_cycles
 from marey.motion.key_frames import KeyFrames
@@ -35,6 +36,7 @@ from marey.motion.time_series import find_runs, lowpass, resample
 __all__ = [
     "BodySegment",
     "ContactPhase",
+    "ContactSettings",
     "Contacts",
     "GaitCycle",
     "KeyFrames",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -15,16 +14,15 @@ from marey.motion.contacts.baselines import detect_by_adaptive_threshold, detect
 from marey.motion.contacts.hysteresis import detect_by_hysteresis
 from marey.motion.contacts.points import SIDES, PointTracks, find_body_points, track_points
 from marey.motion.contacts.rules import is_falling, middle_frames
+from marey.motion.contacts.settings import DEFAULT_SETTINGS, ContactSettings
 from marey.motion.time_series import find_runs
 
-METHODS: Final[dict[str, Callable[[Motion], Contacts]]] = {
-    "hysteresis": detect_by_hysteresis,
-    "adaptive": detect_by_adaptive_threshold,
-    "threshold": detect_by_threshold,
-}
+METHODS: Final = ("hysteresis", "adaptive", "threshold")
 
 
-def detect_contacts(motion: Motion, *, method: str = "hysteresis") -> Contacts:
+def detect_contacts(
+    motion: Motion, *, method: str = "hysteresis", settings: ContactSettings = DEFAULT_SETTINGS
+) -> Contacts:
     """Find which heels, toes and hands touch the ground, frame by frame.
 
     The names are those of ``marey.skeleton.contact_points``. A toe is in contact while the ball of the foot or the end
@@ -36,6 +34,7 @@ def detect_contacts(motion: Motion, *, method: str = "hysteresis") -> Contacts:
         method: ``"hysteresis"`` for all behaviours ([Safonova2006]_ F3, with floors per plant and rules of the body);
             ``"adaptive"`` for walks and runs, never splits a plant ([Glardon2005]_ III.2.3);
             ``"threshold"`` to compare with: one height and one speed.
+        settings: thresholds of ``"hysteresis"``.
 
     Raises:
         UnknownNameError: there is no such method.
@@ -43,7 +42,9 @@ def detect_contacts(motion: Motion, *, method: str = "hysteresis") -> Contacts:
     """
     if method not in METHODS:
         raise UnknownNameError("contact method", method, "marey.detect_contacts", METHODS)
-    return METHODS[method](motion)
+    if method == "hysteresis":
+        return detect_by_hysteresis(motion, settings)
+    return detect_by_adaptive_threshold(motion) if method == "adaptive" else detect_by_threshold(motion)
 
 
 def ensure_contacts(motion: Motion, *, method: str = "hysteresis") -> Motion:
