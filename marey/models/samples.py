@@ -13,7 +13,7 @@ import numpy as np
 from marey.base import ConvergenceError, FloatArray, InputError
 from marey.lie import SO3, frechet_mean, geodesic_distance
 from marey.motion import Motion
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, tree_difference
 
 SAME_REST_RAD = np.deg2rad(45.0)  # bones of one rig on many people rest within some 30 degrees of one another
 
@@ -34,16 +34,9 @@ def body_difference(a: Skeleton, b: Skeleton) -> str | None:
     """Say the first thing in which two skeletons differ for a pose model, or ``None``."""
     if a is b:
         return None
-    if a.num_joints != b.num_joints:
-        missing = [name for name in a.names if name not in b.names] or [n for n in b.names if n not in a.names]
-        hint = f"; '{missing[0]}' is in one only" if missing else ""
-        return f"{b.num_joints} joints, not {a.num_joints}{hint}"
-    # The same tree under the same names
-    for joint, (one, two) in enumerate(zip(a.names, b.names, strict=True)):
-        if one != two:
-            return f"joint {joint} is called '{two}', not '{one}'"
-        if a.parents[joint] != b.parents[joint]:
-            return f"'{two}' hangs on '{b.names[b.parents[joint]]}', not on '{a.names[a.parents[joint]]}'"
+    difference = tree_difference(a, b)
+    if difference:
+        return difference
     # Bones that rest in other directions mean other rotations, even under the same names
     u, v = a.offsets[1:], b.offsets[1:]
     along = np.einsum("ji,ji->j", u, v)

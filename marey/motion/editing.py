@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError, IntArray
 from marey.lie import SO3
 from marey.motion.clip import Contacts, Motion
 from marey.motion.placement import headings, place
-from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose
+from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose, tree_difference
 
 SAME_OFFSET_M = 1e-6  # [m] skeletons whose joints differ by less are the same; file round trips stay below
 
@@ -67,13 +67,9 @@ def concatenate(motions: Sequence[Motion], *, align: bool = False) -> Motion:
 
 def skeleton_difference(a: Skeleton, b: Skeleton) -> str | None:
     """Say the first thing in which two skeletons differ, or ``None``."""
-    if a.num_joints != b.num_joints:
-        return f"{b.num_joints} joints, not {a.num_joints}"
-    for joint, (one, two) in enumerate(zip(a.names, b.names, strict=True)):
-        if one != two:
-            return f"joint {joint} is called '{two}', not '{one}'"
-        if a.parents[joint] != b.parents[joint]:
-            return f"'{two}' hangs on '{b.names[b.parents[joint]]}', not on '{a.names[a.parents[joint]]}'"
+    difference = tree_difference(a, b)
+    if difference:
+        return difference
     apart = np.linalg.norm(a.offsets[1:] - b.offsets[1:], axis=1)
     if apart.size and apart.max() > SAME_OFFSET_M:
         worst = 1 + int(np.argmax(apart))
