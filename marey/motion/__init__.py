@@ -11,8 +11,7 @@ from marey.motion.contacts.detection import (
     feet_down,
     slide_mm,
 )
-from marey.motion.contacts.points import contact_positions
-from marey.motion.contacts.settings import ContactSettings
+from marey.motion.contacts.points import ContactSettings, contact_positions
 from marey.motion.editing import concatenate, mirror, other_side
 from marey.motion.gait import GaitCycle, cadence, foot_strikes, gait_cycles
 from marey.motion.key_frames import KeyFrames

@@ -12,9 +12,15 @@ from marey.base import BoolArray, FloatArray, UnknownNameError
 from marey.motion.clip import Contacts, Motion
 from marey.motion.contacts.baselines import detect_by_adaptive_threshold, detect_by_threshold
 from marey.motion.contacts.hysteresis import detect_by_hysteresis
-from marey.motion.contacts.points import SIDES, PointTracks, find_body_points, track_points
+from marey.motion.contacts.points import (
+    DEFAULT_SETTINGS,
+    SIDES,
+    ContactSettings,
+    PointTracks,
+    find_body_points,
+    track_points,
+)
 from marey.motion.contacts.rules import is_falling, middle_frames
-from marey.motion.contacts.settings import DEFAULT_SETTINGS, ContactSettings
 from marey.motion.time_series import find_runs
 
 METHODS: Final = ("hysteresis", "adaptive", "threshold")

@@ -6,9 +6,8 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.motion.clip import Contacts, Motion
-from marey.motion.contacts.points import PointTracks, differentiate, track_points
+from marey.motion.contacts.points import DEFAULT_SETTINGS, ContactSettings, PointTracks, differentiate, track_points
 from marey.motion.contacts.rules import build_contact_track, clean_feet, filter_hand_contacts, support_body
-from marey.motion.contacts.settings import DEFAULT_SETTINGS, ContactSettings
 from marey.motion.time_series import find_runs
 
 

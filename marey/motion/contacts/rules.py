@@ -9,8 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.motion.clip import Contacts
-from marey.motion.contacts.points import LEG_M, SIDES, PointTracks
-from marey.motion.contacts.settings import ContactSettings
+from marey.motion.contacts.points import LEG_M, SIDES, ContactSettings, PointTracks
 from marey.motion.time_series import find_runs
 
 FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81)
