@@ -353,7 +353,7 @@ def _quantise(fit: JointFit, numbers: FloatArray, metric: FloatArray, code: int)
         pulled = rows @ metric
         gram = pulled @ rows.T
         gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram)
-        scores = np.asarray(np.linalg.solve(gram, pulled @ rest.T).T, dtype=np.float64)
+        scores = np.asarray(np.linalg.solve(gram, pulled @ rest.T), dtype=np.float64).T
     tracks = np.concatenate([numbers[:, :free] * weights[:free], scores], axis=1)
     waves = forward_wavelet(np.ascontiguousarray(tracks)) / step
     if np.abs(waves).max(initial=0.0) > LARGEST_NUMBER:

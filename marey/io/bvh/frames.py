@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -253,10 +253,10 @@ def read_frames(text: TextFile, start: int, layout: ChannelMap) -> BvhFrames:
     room = (len(text.data) - said.data_at) // 2 + 1  # a number and its separator take two bytes
     guess = room if said.frames is None else min(room, (said.frames + 1) * layout.num_channels)
     values = np.empty(guess)
-    scan = _TableScan(*parse_numbers(text.array(), said.data_at, values, layout.num_channels))
+    scan = _scan_table(text, said.data_at, values, layout.num_channels)
     if scan.count == guess < room and scan.stopped_at < len(text.data) and not scan.is_bad:
         values = np.empty(room)
-        scan = _TableScan(*parse_numbers(text.array(), said.data_at, values, layout.num_channels))
+        scan = _scan_table(text, said.data_at, values, layout.num_channels)
     warnings: list[str] = []
     notes: list[str] = []
     count = _count_frames(text, said, layout.num_channels, scan, warnings, notes)
@@ -304,13 +304,19 @@ def _read_fields(text: TextFile, at: int) -> _AnnouncedTable:
     return _AnnouncedTable(frames, frame_time, at)
 
 
-class _TableScan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _TableScan:
     count: int  # numbers read
     stopped_at: int  # byte
     odd_at: int  # byte that ends the first line with a wrong number of values, or -1
     odd_count: int  # how many that line holds
     in_line: int  # values of the current line when reading stopped
     is_bad: bool  # stopped at a word that is not a number
+
+
+def _scan_table(text: TextFile, at: int, values: FloatArray, num_channels: int) -> _TableScan:
+    count, stopped, odd, odd_count, in_line, is_bad = parse_numbers(text.array(), at, values, num_channels)
+    return _TableScan(int(count), int(stopped), int(odd), int(odd_count), int(in_line), is_bad)
 
 
 def _count_frames(

@@ -17,9 +17,8 @@ FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81
 
 def clean_feet(tracks: PointTracks, planted: BoolArray, settings: ContactSettings) -> BoolArray:
     """Return whether each foot is down ``(F, 2)``: its point flags ``(F, K)``, less what is in the air."""
-    feet = np.stack(
-        [_clean_runs(planted[:, tracks.columns(side)].any(axis=1), tracks, settings) for side in SIDES], axis=1
-    )
+    touching = [np.asarray(planted[:, tracks.columns(side)].any(axis=1)) for side in SIDES]
+    feet = np.stack([_clean_runs(down, tracks, settings) for down in touching], axis=1)
     # A foot that is still at the top of a jump is not planted
     for s in range(2):
         for start, stop in find_runs(feet[:, s]):
@@ -115,7 +114,7 @@ def _add_squats(feet: BoolArray, tracks: PointTracks, settings: ContactSettings)
 def is_off_feet(tracks: PointTracks, feet: BoolArray, settings: ContactSettings) -> BoolArray:
     """Return whether the centre of mass ``(F,)`` is far, over the ground, from the line between the planted feet."""
     if not all(tracks.columns(side) for side in SIDES):
-        return ~feet.any(axis=1)
+        return np.asarray(~feet.any(axis=1))
     soles: list[FloatArray] = [
         np.asarray(tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1)) for side in SIDES
     ]
@@ -188,4 +187,4 @@ def filter_hand_contacts(
             low = float(np.median(tracks.heights[start:stop, k])) < ground + settings.hand_height_m * tracks.size
             carries = float(bearing[start:stop].mean()) > settings.bearing_share
             kept[start:stop, k] = low and carries and stop - start >= tracks.frames(settings.hand_short_s)
-    return kept, kept[:, hands].any(axis=1)
+    return kept, np.asarray(kept[:, hands].any(axis=1))
