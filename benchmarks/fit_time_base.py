@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from marey.io import load
-from marey.motion.time_base import CUE_NAMES, FLAG_ABOVE, CueWeight, find_body, measure_cues, score_cues
+from marey.motion.time_base import FLAG_ABOVE, CueWeight, find_body, measure_cues, score_cues
+from marey.motion.time_base import WEIGHTS as CUE_WEIGHTS
 
 RIDGE = 0.2  # on standardised log cues
 CLIP_PERCENT = 5.0  # cues are limited to this range of percentiles, so that one odd value cannot decide alone
@@ -55,7 +56,7 @@ def examples_of(path: Path, true_hz: float) -> list[Example]:
 
 def fit(examples: list[Example]) -> tuple[float, dict[str, CueWeight]]:
     """Ridge logistic regression on log cues; a cue that is absent, or half way between the classes, says nothing."""
-    logs = np.array([[np.log(e.cues.get(name, np.nan)) for name in CUE_NAMES] for e in examples])
+    logs = np.array([[np.log(e.cues.get(name, np.nan)) for name in CUE_WEIGHTS] for e in examples])
     fast = np.array([e.is_fast for e in examples])
     low, high = np.nanpercentile(logs, [CLIP_PERCENT, 100.0 - CLIP_PERCENT], axis=0)
     logs = np.clip(logs, low, high)
@@ -63,13 +64,13 @@ def fit(examples: list[Example]) -> tuple[float, dict[str, CueWeight]]:
     spread = np.nanstd(logs, axis=0)
     x = np.column_stack([np.ones(len(logs)), np.nan_to_num((logs - middle) / spread)])
     beta = logistic(x, fast.astype(float), np.array([WEIGHTS[e.kind] for e in examples]))
-    columns = zip(CUE_NAMES, beta[1:] / spread, middle, low, high, strict=True)
+    columns = zip(CUE_WEIGHTS, beta[1:] / spread, middle, low, high, strict=True)
     return float(beta[0]), {n: CueWeight(float(b), *(float(np.exp(v)) for v in r)) for n, b, *r in columns}
 
 
 def logistic(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Newton's method; a slope whose sign contradicts physics is set to zero and the others are fitted again."""
-    sign = np.array([1.0] + [SIGNS.get(name, 1.0) for name in CUE_NAMES])
+    sign = np.array([1.0] + [SIGNS.get(name, 1.0) for name in CUE_WEIGHTS])
     used = np.ones(x.shape[1], dtype=bool)
     while True:
         beta = np.zeros(x.shape[1])

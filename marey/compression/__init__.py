@@ -12,10 +12,7 @@ from marey.compression.measures import (
 )
 from marey.compression.tournier import decode_tournier, edit_motion, edit_window, encode_tournier
 
-SUFFIX = ".marey"  # of compressed motions on disk
-
 __all__ = [
-    "SUFFIX",
     "compress",
     "compute_distortion",
     "compute_joint_errors",

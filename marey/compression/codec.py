@@ -58,7 +58,7 @@ def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "defaul
         **options: ``skeleton``: ``"inside"`` the file, or ``"outside"``: a fingerprint only, hand it to ``decompress``.
             Default codec: ``shell_m`` (0.03); ``distortion_percent``, a distortion rate in place of the bound, takes
             far fewer bytes, and ``lock_feet`` with it keeps standing feet from sliding. Tournier's: ``n_components``,
-            ``root_levels``, ``end_levels``, ``ends``, ``spring``, ``aliasing``, as :func:`thin` has them.
+            ``root_levels``, ``end_levels``, ``ends``, ``spring``, ``aliasing``, as :func:`encode_tournier` has them.
 
     Raises:
         InputError: a bound that is not positive, or an unknown option.
@@ -78,10 +78,20 @@ def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "defaul
     if method == "tournier2011":
         thinned = encode_tournier(motion, max_error_m=bound_m, **options)
         return pack_file(TOURNIER_CODE, write_tournier(thinned, motion, is_inside=is_inside))
+    # A distortion rate is met by the wavelet codec alone
     percent = options.get("distortion_percent")
     if percent is not None:
-        rate = _require_positive(percent, "distortion_percent", 1e-6)
-        return _encode_to_distortion(motion, rate, is_inside=is_inside, is_locked=bool(options.get("lock_feet", False)))
+        rate, spread = _require_positive(percent, "distortion_percent", 1e-6), compute_movement(motion)
+        if spread == 0.0:  # a motionless clip has no rate-distortion scale
+            return _encode_within(motion, ErrorBound(STILL_ERROR_M, SHELL_M), None, is_inside=is_inside)
+        body = encode_wavelet(
+            motion,
+            lambda decoded: compute_distortion(motion, decoded) <= rate,
+            is_inside=is_inside,
+            first_step_m=max(0.05 * rate * spread, 1e-6),
+            is_locked=bool(options.get("lock_feet", False)),
+        )
+        return pack_file(WAVELET_CODE, body)
     bound = ErrorBound(bound_m, _require_positive(options.get("shell_m", SHELL_M), "shell_m", 0.0))
     return _encode_within(motion, bound, options.get("levels"), is_inside=is_inside)
 
@@ -124,41 +134,26 @@ def rate_distortion(
 
 def _encode_within(motion: Motion, bound: ErrorBound, levels: tuple[int, ...] | None, *, is_inside: bool) -> bytes:
     """The smallest file of those that keep the bound, each decoded and verified."""
-    files = [_encode_predictive(motion, bound, levels, is_inside=is_inside)]
-    if bound.max_error_m >= COARSE_M:
-        files.append(_encode_wavelet(motion, bound, is_inside=is_inside))
-    return min(files, key=len)
-
-
-def _encode_predictive(motion: Motion, bound: ErrorBound, levels: tuple[int, ...] | None, *, is_inside: bool) -> bytes:
+    files: list[bytes] = []
     asked = bound
     for _ in range(3):
         data = pack_file(PREDICTIVE_CODE, encode_predictive(motion, asked, is_inside=is_inside, levels=levels))
         if _is_within(motion, decompress(data, skeleton=motion.skeleton), bound):
-            return data
+            files.append(data)
+            break
+        # Rounding broke the bound: ask for a little less
         asked = ErrorBound(MARGIN * asked.max_error_m, asked.shell_m)
-    raise ConvergenceError(f"cannot hold an error of {bound.max_error_m} m on '{motion.name}'; allow a larger one")
-
-
-def _encode_wavelet(motion: Motion, bound: ErrorBound, *, is_inside: bool) -> bytes:
-    def is_good(decoded: Motion) -> bool:
-        return _is_within(motion, decoded, bound)
-
-    body = encode_wavelet(motion, is_good, is_inside=is_inside, first_step_m=bound.max_error_m)
-    return pack_file(WAVELET_CODE, body)
-
-
-def _encode_to_distortion(motion: Motion, percent: float, *, is_inside: bool, is_locked: bool) -> bytes:
-    spread = compute_movement(motion)
-    if spread == 0.0:  # a motionless clip has no rate-distortion scale
-        return _encode_within(motion, ErrorBound(STILL_ERROR_M, SHELL_M), None, is_inside=is_inside)
-
-    def is_good(decoded: Motion) -> bool:
-        return compute_distortion(motion, decoded) <= percent
-
-    first = max(0.05 * percent * spread, 1e-6)
-    body = encode_wavelet(motion, is_good, is_inside=is_inside, first_step_m=first, is_locked=is_locked)
-    return pack_file(WAVELET_CODE, body)
+    if not files:
+        raise ConvergenceError(f"cannot hold an error of {bound.max_error_m} m on '{motion.name}'; allow a larger one")
+    if bound.max_error_m >= COARSE_M:
+        body = encode_wavelet(
+            motion,
+            lambda decoded: _is_within(motion, decoded, bound),
+            is_inside=is_inside,
+            first_step_m=bound.max_error_m,
+        )
+        files.append(pack_file(WAVELET_CODE, body))
+    return min(files, key=len)
 
 
 def _is_within(motion: Motion, decoded: Motion, bound: ErrorBound) -> bool:

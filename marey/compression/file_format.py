@@ -101,6 +101,7 @@ class FieldWriter:
     def ints(self, values: IntArray) -> None:
         """Signed integers in the fewest bytes of the largest, grouped by significance."""
         flat = np.asarray(values, dtype=np.int64).reshape(-1)
+        # Zigzag puts small magnitudes of both signs first: 0, -1, 1, -2, ...
         zigzag = ((flat << 1) ^ (flat >> 63)).astype("<u8")
         width = 1
         while zigzag.size and width < 8 and int(zigzag.max()) >> (8 * width):
@@ -286,7 +287,11 @@ def write_skeleton(out: FieldWriter, skeleton: Skeleton, *, is_inside: bool) -> 
     out.ints(skeleton.parents)
     _write_lengths(out, skeleton.offsets)
     _write_lengths(out, skeleton.tips)
-    out.text(json.dumps([_limit_to_json(limit) for limit in skeleton.limits]) if skeleton.limits else "")
+    limits = [
+        [limit.joint, limit.order, *(np.asarray(v).tolist() for v in (limit.low_rad, limit.high_rad, limit.axis.wxyz))]
+        for limit in skeleton.limits
+    ]
+    out.text(json.dumps(limits) if limits else "")
 
 
 def read_skeleton(fields: FieldReader, given: Skeleton | None) -> Skeleton:
@@ -302,13 +307,7 @@ def read_skeleton(fields: FieldReader, given: Skeleton | None) -> Skeleton:
         if digest != skeleton_digest(given):
             raise InputError(f"{given!r} is not the skeleton of this motion", "Give the one it was compressed with")
         return given
-    skeleton = _read_inside(fields)
-    if given is not None and skeleton_digest(given) != skeleton_digest(skeleton):
-        raise InputError(f"{given!r} is not the skeleton of this motion", "Leave skeleton out: the file holds it")
-    return skeleton
-
-
-def _read_inside(fields: FieldReader) -> Skeleton:
+    # The whole skeleton is in the file
     name, *names = _split_names(fields.text())
     if not 1 <= len(names) <= MAX_JOINTS:
         raise format_error(f"a skeleton of {len(names)} joints")
@@ -316,10 +315,16 @@ def _read_inside(fields: FieldReader) -> Skeleton:
     offsets, tips = _read_lengths(fields, len(names)), _read_lengths(fields, len(names))
     text = fields.text()
     try:
-        limits = tuple(_limit_from_json(item) for item in json.loads(text)) if text else ()
-        return Skeleton(tuple(names), parents, offsets, tips, limits, name)
+        limits = [
+            EulerLimits(str(joint), str(order), np.array(low, float), np.array(high, float), SO3(np.array(axis, float)))
+            for joint, order, low, high, axis in cast(list[Any], json.loads(text) if text else [])
+        ]
+        skeleton = Skeleton(tuple(names), parents, offsets, tips, tuple(limits), name)
     except (MareyError, ValueError, TypeError, KeyError, IndexError, RecursionError) as error:
         raise format_error(f"the skeleton is wrong: {' '.join(str(error).split())[:120]}") from None
+    if given is not None and skeleton_digest(given) != skeleton_digest(skeleton):
+        raise InputError(f"{given!r} is not the skeleton of this motion", "Leave skeleton out: the file holds it")
+    return skeleton
 
 
 def _join_names(names: tuple[str, ...]) -> str:
@@ -359,16 +364,6 @@ def _read_lengths(fields: FieldReader, joints: int) -> FloatArray:
     return counts / 10.0 ** DECIMALS[decimal_number] * UNITS[unit_number]
 
 
-def _limit_to_json(limit: EulerLimits) -> list[Any]:
-    low, high = np.asarray(limit.low_rad).tolist(), np.asarray(limit.high_rad).tolist()
-    return [limit.joint, limit.order, low, high, limit.axis.wxyz.tolist()]
-
-
-def _limit_from_json(item: Any) -> EulerLimits:
-    joint, order, low, high, axis = cast(list[Any], item)
-    return EulerLimits(str(joint), str(order), np.array(low, float), np.array(high, float), SO3(np.array(axis, float)))
-
-
 def write_clip(out: FieldWriter, motion: Motion) -> None:
     """Number of frames, rate, name and contacts."""
     out.whole(motion.num_frames)
@@ -394,6 +389,7 @@ def read_clip(fields: FieldReader) -> tuple[int, float, str, Contacts | None]:
     bits = np.frombuffer(fields.packed(), dtype=np.uint8)
     if len(names) != points or len(bits) != (frames * points + 7) // 8:
         raise format_error("the contact track has a wrong length")
+    # A bit says that a contact changes
     changes = np.unpackbits(bits, count=frames * points).reshape(points, frames).T
     active: BoolArray = (np.cumsum(changes, axis=0, dtype=np.int64) & 1).astype(bool)
     return frames, rate_hz, name, Contacts(tuple(names), active)

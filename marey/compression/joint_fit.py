@@ -13,7 +13,7 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
 from marey.compression.file_format import FieldReader, FieldWriter, format_error
-from marey.compression.joint_kinds import JointTables
+from marey.compression.joint_kinds import BALL, FIXED, FREE, HINGE, UNIVERSAL, WIDTHS, JointTables
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import Skeleton
@@ -35,6 +35,7 @@ def unwrap_rotation_vectors(wxyz: FloatArray) -> FloatArray:
             w, x, y, z = -w, -x, -y, -z
         angle = 2.0 * atan2(sine, w)
         x, y, z = x / sine, y / sine, z / sine
+        # Whole turns that bring the vector nearest to the one before
         along = out[t - 1, 0] * x + out[t - 1, 1] * y + out[t - 1, 2] * z if t > 0 else angle
         angle += 2.0 * pi * np.rint((along - angle) / (2.0 * pi))
         out[t, 0], out[t, 1], out[t, 2] = angle * x, angle * y, angle * z
@@ -62,16 +63,14 @@ def fit_universal_axes(matrices: FloatArray) -> tuple[FloatArray, FloatArray, fl
     mean = entries.mean(axis=0)
     centred = entries - mean
     moments = centred.T @ centred / len(entries)
-    # Pairs `(S, 3)` of axes that are perpendicular in the mean pose, all around
-    mean_axes = mean.reshape(3, 3)
+    # Pairs (S, 3) of axes that are perpendicular in the mean pose, all around
     grid = np.array([(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if (x, y, z) > (0, 0, 0)])
     b = np.repeat(grid / np.linalg.norm(grid, axis=1)[:, None], 4, axis=0)
-    first, second = _tangent_vectors(b @ mean_axes.T)
+    first, second = _tangent_vectors(b @ mean.reshape(3, 3).T)
     angles = np.tile(np.arange(4) * np.pi / 4.0, len(grid))[:, None]
     a = np.cos(angles) * first + np.sin(angles) * second
     for _ in range(GAUSS_NEWTON_STEPS):
-        a = a
-        b = b
+        # Residual a^T (R_t - mean) b: its derivatives along two tangents of each axis, and itself, as forms
         a1, a2 = _tangent_vectors(a)
         b1, b2 = _tangent_vectors(b)
         pairs = ((a1, b), (a2, b), (a, b1), (a, b2), (a, b))
@@ -79,11 +78,13 @@ def fit_universal_axes(matrices: FloatArray) -> tuple[FloatArray, FloatArray, fl
         gram = np.einsum("spi,ij,sqj->spq", rows, moments, rows)
         damped = gram[:, :4, :4] + (1e-9 * np.trace(gram, axis1=1, axis2=2) + 1e-300)[:, None, None] * np.eye(4)
         move: FloatArray = -np.asarray(np.linalg.solve(damped, gram[:, :4, 4:]), dtype=np.float64)[..., 0]
+        # Steps of half a radian at most
         move *= np.minimum(1.0, 0.5 / np.maximum(np.abs(move).max(axis=1), 1e-300))[:, None]
         a = a + move[:, :1] * a1 + move[:, 1:2] * a2
         b = b + move[:, 2:3] * b1 + move[:, 3:] * b2
         a = a / np.linalg.norm(a, axis=1)[:, None]
         b = b / np.linalg.norm(b, axis=1)[:, None]
+    # The pair with the least variance, unless its axes are nearly one
     products = np.einsum("si,sj->sij", a, b).reshape(-1, 9)
     variances = np.einsum("si,ij,sj->s", products, moments, products)
     cosines = products @ mean
@@ -101,8 +102,6 @@ def _tangent_vectors(unit: FloatArray) -> tuple[FloatArray, FloatArray]:
     return first, second / np.maximum(np.linalg.norm(second, axis=1)[:, None], 1e-12)
 
 
-FIXED, HINGE, UNIVERSAL, BALL, FREE = range(5)
-WIDTHS: Final = (0, 1, 2, 3, 4)  # numbers of each kind
 CONSTANTS: Final = (3, 6, 9, 3, 0)  # constants of each kind
 MAX_VECTOR_RAD: Final = 3.6  # [rad] rotation vectors of ball joints stay shorter, far from the singular 2π
 BALL_GRID: Final = 2.0**-12  # [rad] the centre of a ball joint need not be exact
@@ -173,7 +172,8 @@ def fit_joints(motion: Motion, tolerances_rad: FloatArray) -> tuple[JointFit, Fl
     constants: list[IntArray] = []
     columns: list[FloatArray] = [motion.root_positions]
     for j in range(motion.skeleton.num_joints):
-        kind, own, numbers = _fit_joint(motion.rotations[:, j], bones[j], float(tolerances_rad[j]), float(grid))
+        track, tolerance = motion.rotations[:, j], float(tolerances_rad[j])
+        kind, own, numbers = _fit_few_angles(track, float(grid), tolerance) or _fit_three_angles(track, bones[j])
         kinds.append(kind)
         constants.append(own.reshape(-1))
         columns.append(numbers)
@@ -181,31 +181,43 @@ def fit_joints(motion: Motion, tolerances_rad: FloatArray) -> tuple[JointFit, Fl
     return JointFit(np.array(kinds, dtype=np.int64), float(grid), packed), np.concatenate(columns, axis=1)
 
 
-def _fit_joint(track: SO3, bone: SO3, tolerance: float, grid: float) -> tuple[int, IntArray, FloatArray]:
-    for fit in (_fit_fixed, _fit_hinge, _fit_universal):
-        if tolerance <= 0.0:
-            break
-        found = fit(track, grid)
+_JointFit = tuple[int, IntArray, FloatArray]  # kind, constants (c, 3) in grid steps, numbers (F, n)
+
+
+def _fit_few_angles(track: SO3, grid: float, tolerance: float) -> _JointFit | None:
+    """The first of fixed, hinge and universal joint that follows the track within a tolerance [rad]."""
+    if tolerance <= 0.0:
+        return None
+    centre = _round_to_grid(_chordal_mean(track).log(), grid)
+    if geodesic_distance(track, SO3.exp(centre * grid)).max() <= tolerance:
+        return FIXED, centre[None], np.zeros((len(track), 0))
+    for fit in (_fit_hinge, _fit_universal):
+        found = fit(track, centre, grid)
         if found is None:
             continue
         kind, constants, numbers = found
-        if geodesic_distance(track, _rebuild_rotations(kind, constants, numbers, grid)).max() <= tolerance:
-            return kind, constants, numbers
+        mean, before, after = _unpack_constants(kind, constants, grid)
+        rebuilt = SO3(mean) @ SO3.exp(numbers[:, -1:] * after)
+        if kind == UNIVERSAL:
+            rebuilt = SO3.exp(numbers[:, :1] * before) @ SO3(mean) @ SO3.exp(numbers[:, 1:] * after)
+        if geodesic_distance(track, rebuilt).max() <= tolerance:
+            return found
+    return None
+
+
+def _fit_three_angles(track: SO3, bone: SO3) -> _JointFit:
+    """A ball joint, or a free one where rotation vectors would come near their singularity."""
     centre = _round_to_grid((_chordal_mean(track) @ bone.inverse()).log(), BALL_GRID)
     rest = SO3.exp(centre * BALL_GRID).inverse() @ track @ bone.inverse()
-    ball = BALL, centre[None], unwrap_rotation_vectors(rest.wxyz)
-    if np.linalg.norm(ball[2], axis=1).max() < MAX_VECTOR_RAD:
-        return ball
+    vectors = unwrap_rotation_vectors(rest.wxyz)
+    if np.linalg.norm(vectors, axis=1).max() < MAX_VECTOR_RAD:
+        return BALL, centre[None], vectors
     return FREE, np.zeros((0, 3), dtype=np.int64), track.continuous().wxyz.copy()
 
 
-def _fit_fixed(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray]:
-    return FIXED, _round_to_grid(_chordal_mean(track).log(), grid)[None], np.zeros((len(track), 0))
-
-
-def _fit_hinge(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray] | None:
-    centre = _round_to_grid(_chordal_mean(track).log(), grid)
+def _fit_hinge(track: SO3, centre: IntArray, grid: float) -> _JointFit | None:
     rest = SO3.exp(centre * grid).inverse() @ track
+    # The axis is the direction along which the imaginary parts spread most
     imaginary = rest.canonical().wxyz[:, 1:]
     values, vectors = np.linalg.eigh(imaginary.T @ imaginary)
     if values[2] <= 0.0:
@@ -216,19 +228,21 @@ def _fit_hinge(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray] | No
     return HINGE, np.stack([centre, axis]), _centre_angles(angles)[:, None]
 
 
-def _fit_universal(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray] | None:
+def _fit_universal(track: SO3, _: IntArray, grid: float) -> _JointFit | None:
     matrices = track.matrix()
     axes = fit_universal_axes(matrices)
     if axes is None:
         return None
     before, after = _round_to_grid(axes[0], grid), _round_to_grid(axes[1], grid)
     a, b = before / np.linalg.norm(before), after / np.linalg.norm(after)
+    # The constant M is the middle pose, turned so that a^T M b is the mean
     middle = track[len(track) // 2]
     seen = middle @ b
     across = seen - (seen @ a) * a
     across /= np.linalg.norm(across)
     wanted = axes[2] * a + np.sqrt(1.0 - axes[2] ** 2) * across
     centre = _round_to_grid((SO3.from_two_vectors(seen, wanted) @ middle).log(), grid)
+    # First angle: from M b to R b about a; second: what is left, about b
     moved = matrices @ b
     start = SO3.exp(centre * grid) @ b
     first = np.arctan2(moved @ np.cross(a, start), moved @ start - (moved @ a) * (start @ a))
@@ -236,17 +250,6 @@ def _fit_universal(track: SO3, grid: float) -> tuple[int, IntArray, FloatArray] 
     second = 2.0 * np.arctan2(rest.wxyz[:, 1:] @ b, rest.wxyz[:, 0])
     numbers = np.stack([_centre_angles(np.unwrap(first)), _centre_angles(np.unwrap(second))], axis=1)
     return UNIVERSAL, np.stack([centre, before, after]), numbers
-
-
-def _rebuild_rotations(kind: int, constants: IntArray, numbers: FloatArray, grid: float) -> SO3:
-    """Rotations of a fixed, hinge or universal joint."""
-    mean, before, after = _unpack_constants(kind, constants, grid)
-    centre = SO3(mean)
-    if kind == FIXED:
-        return centre
-    if kind == HINGE:
-        return centre @ SO3.exp(numbers * after)
-    return SO3.exp(numbers[:, :1] * before) @ centre @ SO3.exp(numbers[:, 1:] * after)
 
 
 def _unpack_constants(kind: int, constants: IntArray, grid: float) -> tuple[FloatArray, FloatArray, FloatArray]:

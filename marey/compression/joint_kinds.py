@@ -17,41 +17,23 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.lie.kernels import Quaternion as Four
-from marey.lie.kernels import Vector as Three
-from marey.lie.kernels import conjugate as inverse
-from marey.lie.kernels import exponential, right_jacobian_times, rotate_xyz
-from marey.lie.kernels import multiply as product
-
-__all__ = [
-    "Four",
-    "Three",
-    "exponential",
-    "inverse",
-    "product",
-    "read_quaternion",
-    "right_jacobian_column",
-    "rotate_vector",
-]
+from marey.lie.kernels import (
+    Quaternion,
+    Vector,
+    conjugate,
+    exponential,
+    multiply,
+    quaternion_at,
+    right_jacobian_times,
+    unrotate,
+)
 
 
 @kernel
-def rotate_vector(q: Four, x: float, y: float, z: float) -> Three:
-    """Turn a vector."""
-    return rotate_xyz(q[0], q[1], q[2], q[3], x, y, z)
-
-
-@kernel
-def right_jacobian_column(x: float, y: float, z: float, axis: int) -> Three:
+def right_jacobian_column(x: float, y: float, z: float, axis: int) -> Vector:
     r"""Column of :math:`J_r(v)`: how :math:`\exp v` turns, in its own frame, when one component of ``v`` grows."""
     e = (1.0 if axis == 0 else 0.0, 1.0 if axis == 1 else 0.0, 1.0 if axis == 2 else 0.0)
     return right_jacobian_times(x, y, z, e[0], e[1], e[2])
-
-
-@kernel
-def read_quaternion(row: FloatArray) -> Four:
-    """Quaternion held in a row of an array."""
-    return row[0], row[1], row[2], row[3]
 
 
 FIXED: Final = 0
@@ -59,7 +41,7 @@ HINGE: Final = 1
 UNIVERSAL: Final = 2
 BALL: Final = 3
 FREE: Final = 4
-NUM_COORDINATES: Final = (0, 1, 2, 3, 4)  # of each kind
+WIDTHS: Final = (0, 1, 2, 3, 4)  # numbers of each kind
 
 
 class JointTables(NamedTuple):
@@ -74,19 +56,19 @@ class JointTables(NamedTuple):
 
 
 @kernel
-def compute_joint_rotation(joints: JointTables, j: int, s: FloatArray) -> Four:
+def compute_joint_rotation(joints: JointTables, j: int, s: FloatArray) -> Quaternion:
     """Local rotation of joint ``j`` from its numbers, the first of which is ``s[0]``."""
     kind = joints.kinds[j]
-    mean = read_quaternion(joints.means[j])
+    mean = quaternion_at(joints.means, j)
     if kind == HINGE:
         b = joints.after[j]
-        return product(mean, exponential(s[0] * b[0], s[0] * b[1], s[0] * b[2]))
+        return multiply(mean, exponential(s[0] * b[0], s[0] * b[1], s[0] * b[2]))
     if kind == UNIVERSAL:
         a, b = joints.before[j], joints.after[j]
-        half = product(exponential(s[0] * a[0], s[0] * a[1], s[0] * a[2]), mean)
-        return product(half, exponential(s[1] * b[0], s[1] * b[1], s[1] * b[2]))
+        half = multiply(exponential(s[0] * a[0], s[0] * a[1], s[0] * a[2]), mean)
+        return multiply(half, exponential(s[1] * b[0], s[1] * b[1], s[1] * b[2]))
     if kind == BALL:
-        return product(product(mean, exponential(s[0], s[1], s[2])), read_quaternion(joints.bones[j]))
+        return multiply(multiply(mean, exponential(s[0], s[1], s[2])), quaternion_at(joints.bones, j))
     if kind == FREE:
         scale = 1.0 / sqrt(max(s[0] * s[0] + s[1] * s[1] + s[2] * s[2] + s[3] * s[3], 1e-300))
         return s[0] * scale, s[1] * scale, s[2] * scale, s[3] * scale
@@ -94,19 +76,19 @@ def compute_joint_rotation(joints: JointTables, j: int, s: FloatArray) -> Four:
 
 
 @kernel
-def compute_joint_column(joints: JointTables, j: int, s: FloatArray, rotation: Four, i: int) -> Three:
+def compute_joint_column(joints: JointTables, j: int, s: FloatArray, rotation: Quaternion, i: int) -> Vector:
     """Angular velocity of joint ``j`` in its own frame when its number ``i`` grows; ``rotation`` is its rotation."""
     kind = joints.kinds[j]
     if kind == BALL:
-        x, y, z = right_jacobian_column(s[0], s[1], s[2], i)
-        return rotate_vector(inverse(read_quaternion(joints.bones[j])), x, y, z)
+        return unrotate(quaternion_at(joints.bones, j), right_jacobian_column(s[0], s[1], s[2], i))
     if kind == UNIVERSAL and i == 0:
         a = joints.before[j]
-        return rotate_vector(inverse(rotation), a[0], a[1], a[2])
+        return unrotate(rotation, (a[0], a[1], a[2]))
     if kind == FREE:
         length = sqrt(max(s[0] * s[0] + s[1] * s[1] + s[2] * s[2] + s[3] * s[3], 1e-300))
         unit = (1.0 if i == 0 else 0.0, 1.0 if i == 1 else 0.0, 1.0 if i == 2 else 0.0, 1.0 if i == 3 else 0.0)
-        _, x, y, z = product(inverse(rotation), unit)
+        # Twice the vector part of q^-1 dq
+        _, x, y, z = multiply(conjugate(rotation), unit)
         return 2.0 * x / length, 2.0 * y / length, 2.0 * z / length
     b = joints.after[j]
     return b[0], b[1], b[2]

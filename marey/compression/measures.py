@@ -32,7 +32,8 @@ def compute_distortion(original: Motion, decoded: Motion) -> float:
 
     [Tournier2011]_ §9.1.3, as printed. A clip without movement gives 0 if it is exact, else infinity.
     """
-    before, after = _both_positions(original, decoded)
+    _check_same_clip(original, decoded)
+    before, after = original.joint_positions(), decoded.joint_positions()
     gap, spread = _rms(before - after), compute_movement(original)
     if spread == 0.0:
         return 0.0 if gap == 0.0 else float("inf")
@@ -46,15 +47,10 @@ def compute_movement(motion: Motion) -> float:
     return spread if spread > MIN_MOVEMENT_M else 0.0
 
 
-def compute_distortion_energy(original: Motion, decoded: Motion) -> float:
-    r"""Distortion of the squares [%], :math:`d_2 = d^2/100`: the only reading that fits the printed values."""
-    return compute_distortion(original, decoded) ** 2 / 100.0
-
-
 def compute_joint_errors(original: Motion, decoded: Motion) -> FloatArray:
     """Distance ``(F, J)`` [m] of each joint from where it was captured."""
-    before, after = _both_positions(original, decoded)
-    return np.linalg.norm(before - after, axis=-1)
+    _check_same_clip(original, decoded)
+    return np.linalg.norm(original.joint_positions() - decoded.joint_positions(), axis=-1)
 
 
 def compute_shell_errors(original: Motion, decoded: Motion, shell_m: float = ACL_SHELL_M) -> FloatArray:
@@ -97,6 +93,14 @@ def evaluate_codec(original: Motion, decoded: Motion, data: bytes) -> CodecRepor
     """Measure a decoded motion against the captured one."""
     errors = 1e3 * compute_joint_errors(original, decoded)
     d = compute_distortion(original, decoded)
+    # Joints against the root, and the third differences of joints in time
+    local: list[FloatArray] = []
+    jerks: list[float] = []
+    for motion in (original, decoded):
+        positions = motion.joint_positions()
+        local.append(motion.rotations[:, :1].inverse() @ (positions - positions[:, :1]))
+        third = np.diff(positions, 3, axis=0)
+        jerks.append(_rms(third) if third.size else 0.0)
     return CodecReport(
         len(data),
         raw_bytes_acl(original) / len(data),
@@ -107,9 +111,9 @@ def evaluate_codec(original: Motion, decoded: Motion, data: bytes) -> CodecRepor
         float(np.percentile(errors, 95.0)),
         float(errors.max()),
         1e3 * float(compute_shell_errors(original, decoded).max()),
-        1e3 * float(np.linalg.norm(_local_positions(original) - _local_positions(decoded), axis=-1).mean()),
+        1e3 * float(np.linalg.norm(local[0] - local[1], axis=-1).mean()),
         measure_foot_skate(decoded, original) / max(measure_foot_skate(original, original), 1e-9),
-        _mean_jerk(decoded) / max(_mean_jerk(original), 1e-12),
+        jerks[1] / max(jerks[0], 1e-12),
     )
 
 
@@ -122,6 +126,7 @@ def measure_foot_skate(motion: Motion, original: Motion) -> float:
     captured, moved = original.joint_positions(), motion.joint_positions()
     if len(captured) < 2:
         return 0.0
+    # The four joints that are lowest on average
     feet = np.argsort(captured[..., 1].mean(axis=0))[:4]
     height = captured[1:, feet, 1] - captured[:, feet, 1].min(axis=0)
     speed = np.linalg.norm(np.diff(captured[:, feet], axis=0), axis=-1) * original.rate_hz
@@ -132,21 +137,6 @@ def measure_foot_skate(motion: Motion, original: Motion) -> float:
 
 def _rms(values: FloatArray) -> float:
     return float(np.sqrt(np.mean(values**2)))
-
-
-def _mean_jerk(motion: Motion) -> float:
-    third = np.diff(motion.joint_positions(), 3, axis=0)
-    return _rms(third) if third.size else 0.0
-
-
-def _local_positions(motion: Motion) -> FloatArray:
-    positions = motion.joint_positions()
-    return motion.rotations[:, :1].inverse() @ (positions - positions[:, :1])
-
-
-def _both_positions(original: Motion, decoded: Motion) -> tuple[FloatArray, FloatArray]:
-    _check_same_clip(original, decoded)
-    return original.joint_positions(), decoded.joint_positions()
 
 
 def _check_same_clip(original: Motion, decoded: Motion) -> None:

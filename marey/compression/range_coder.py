@@ -28,7 +28,6 @@ STARTED: Final = np.uint32(3)  # decisions that a counter which begins with a la
 RATE_LIMIT: Final = 160  # a counter averages over about this many decisions at most
 ODDS_UNIT: Final = 256.0  # log-odds are in 1/256
 ODDS_LIMIT: Final = 2047
-WEIGHT_ONE: Final = 65536
 START_WEIGHT: Final = 14000  # each of the six starts with a fifth of a vote
 LEARNING: Final = 16  # of the weights; found by trial on walks and boxing
 GROUPS: Final = 4  # sets of weights: by level
@@ -75,6 +74,7 @@ def magnitude_bucket(magnitude: int) -> int:
 def _start_counters(counters: NDArray[np.uint32], model: int, stride: int) -> None:
     """Begin the counters of a model whose contexts are ``(bucket, other)`` with a two-sided geometric law."""
     for bucket in range(BUCKETS):
+        # Mean magnitude of the bucket, and the law theta^|n| that has it
         mean = 0.02
         if bucket >= 2:
             mean = ((2.0 + (bucket & 1)) + 0.5) / 1024.0
@@ -124,12 +124,14 @@ def code_bit(interval: IntArray, data: Bytes, chance: int, bit: int, is_reading:
     """Write a bit, or read one, whose chance of being one is ``chance`` in 1/65536 (between 1 and 65535)."""
     low, high, word = interval[0], interval[1], interval[3]
     middle = low + (((high - low) * chance) >> 16)
+    # The interval is cut at the chance; a one takes the lower part
     if is_reading:
         bit = 1 if word <= middle else 0
     if bit:
         high = middle
     else:
         low = middle + 1
+    # Bytes on which both ends agree are settled
     while ((low ^ high) & 0xFF000000) == 0:
         place = interval[2]
         if is_reading:
@@ -162,40 +164,37 @@ def code_plain(coder: Coder, data: Bytes, place: int, bit: int, is_reading: bool
     return bit
 
 
-@kernel
-def code_number(
-    coder: Coder, data: Bytes, value: int, channel: int, group: int, fast: int, slow: int, ratio: int,
-    last: int, beside: int, signs: int, is_reading: bool,
-) -> int:  # fmt: skip
-    """Write or read one whole number.
+class NumberContext(NamedTuple):
+    """What is known about a number before it is coded."""
 
-    Args:
-        coder: the state; it learns.
-        data: bytes written to or read from.
-        value: the number, when writing.
-        channel: which quantity it belongs to.
-        group: which set of weights to use.
-        fast: magnitude expected from the last few numbers of the channel, in 1/256.
-        slow: the same from many.
-        ratio: how unusual the neighbours are, below ``RATIOS``.
-        last: magnitude of the number before in this channel.
-        beside: magnitude of the number before in this frame.
-        signs: context of the sign, below 9.
-        is_reading: read instead of write.
-    """
-    quick, steady = magnitude_bucket(fast), magnitude_bucket(slow)
-    both = magnitude_bucket((fast + slow) >> 1)
-    near, next_to = min(last, RECENT - 1), min(beside, RECENT - 1)
+    channel: int  # which quantity it belongs to
+    group: int  # which set of weights to use
+    fast: int  # magnitude expected from the last few numbers of the channel, in 1/256
+    slow: int  # the same from many
+    ratio: int  # how unusual the neighbours are, below RATIOS
+    last: int  # magnitude of the number before in this channel
+    beside: int  # magnitude of the number before in this frame
+    signs: int  # context of the sign, below 9
+
+
+@kernel
+def code_number(coder: Coder, data: Bytes, value: int, known: NumberContext, is_reading: bool) -> int:
+    """Write one whole number, or read one and return it; the coder learns."""
+    # Where each model looks: pairs of expected magnitudes, neighbours, channel
+    channel, group = known.channel, known.group
+    quick, steady = magnitude_bucket(known.fast), magnitude_bucket(known.slow)
+    both = magnitude_bucket((known.fast + known.slow) >> 1)
+    near, next_to = min(known.last, RECENT - 1), min(known.beside, RECENT - 1)
     coder.contexts[0] = (quick * BUCKETS + steady) * NODES
-    coder.contexts[1] = (both * RATIOS + ratio) * NODES
-    coder.contexts[2] = (channel * RATIOS + ratio) * NODES
+    coder.contexts[1] = (both * RATIOS + known.ratio) * NODES
+    coder.contexts[2] = (channel * RATIOS + known.ratio) * NODES
     coder.contexts[3] = (channel * BUCKETS + both) * NODES
     coder.contexts[4] = (both * RECENT + next_to) * NODES
     coder.contexts[5] = ((near * RECENT + next_to) * 4 + min(group, 3)) * NODES
     magnitude = abs(value)
     bits = 0
     while bits < MAX_BITS:
-        # Write or read decision `node` with all models; `coder.contexts` says where each looks
+        # Decision "has the magnitude more than so many bits": the log-odds of all models, mixed by their weights
         node = min(bits, NODES - 1)
         bit = 1 if (magnitude >> bits) > 0 else 0
         weights, counters, odds = coder.weights[group * NODES + node], coder.counters, coder.odds
@@ -206,23 +205,25 @@ def code_number(
             total += weights[m] * vote
         chance = coder.squash[min(max(total >> 16, -ODDS_LIMIT), ODDS_LIMIT) + 2048]
         bit = code_bit(coder.interval, data, chance, bit, is_reading)
+        # Gradient step of the weights, and each counter moves towards the bit at its own rate
         error = (((bit << 16) - chance) >> 4) * LEARNING
         target = 65535 if bit else 0
         for m in range(MODELS):
             weights[m] += (odds[m] * error + 0x8000) >> 16
-            place_mixed = coder.contexts[m] + node
-            counter = int(counters[m, place_mixed])
+            place = coder.contexts[m] + node
+            counter = int(counters[m, place])
             seen, level = counter & 255, counter >> 8
             level += ((target - level) * coder.rates[seen]) >> 16
-            counters[m, place_mixed] = (level << 8) | min(seen + 1, RATE_LIMIT)
+            counters[m, place] = (level << 8) | min(seen + 1, RATE_LIMIT)
         if not bit:
             break
         bits += 1
     if bits == 0:
         return 0
+    # Bits below the first, the highest with a chance of its own for each length, then the sign
     result = 1
     for place in range(bits - 2, -1, -1):
-        known = bits * MAX_BITS + place if place == bits - 2 else place
-        result = 2 * result + code_plain(coder, data, known, (magnitude >> place) & 1, is_reading)
-    sign = SIGN_PLACES + 9 * channel + signs
+        chance_at = bits * MAX_BITS + place if place == bits - 2 else place
+        result = 2 * result + code_plain(coder, data, chance_at, (magnitude >> place) & 1, is_reading)
+    sign = SIGN_PLACES + 9 * channel + known.signs
     return -result if code_plain(coder, data, sign, 1 if value < 0 else 0, is_reading) else result

@@ -6,7 +6,7 @@ The reduced inverse kinematics keeps the root fixed. A motion is edited in the s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,9 +24,9 @@ from marey.compression.file_format import (
     write_clip,
     write_skeleton,
 )
-from marey.compression.joint_kinds import product, read_quaternion, rotate_vector
 from marey.compression.lifting import coarsest_safe_level, level_sizes, upsample_points, upsample_rotations
 from marey.lie import SO3
+from marey.lie.kernels import multiply, quaternion_at, rotate, row3
 from marey.models import PGA, GeodesicModel
 from marey.models.evaluation import model_jacobian, model_rotations
 from marey.motion import Contacts, Motion
@@ -40,68 +40,102 @@ COST_TOL = 1e-8  # relative; smaller ends the search
 STEP_TOL = 1e-10
 
 
+class _ReducedModel(NamedTuple):
+    """A pose model on its skeleton, as plain arrays."""
+
+    kind: int
+    mean: FloatArray  # (J, 4)
+    basis: FloatArray  # (J, 3, k)
+    parents: IntArray  # (J,)
+    offsets: FloatArray  # (J, 3) [m]
+
+
+class _ReducedPose(NamedTuple):
+    """A pose in the frame of the root, and room for its derivatives."""
+
+    local: FloatArray  # (J, 4)
+    world: FloatArray  # (J, 4)
+    places: FloatArray  # (J, 3) [m]
+    columns: FloatArray  # (J, 3, k) how each local rotation turns with each coordinate
+    moves: FloatArray  # (3, k) how an end effector moves with each coordinate
+
+
+class _Goal(NamedTuple):
+    """What a frame asks for: end effectors at targets, coordinates near those of rest."""
+
+    ends: IntArray  # (E,)
+    targets: FloatArray  # (E, 3) [m]
+    rest: FloatArray  # (k,)
+    spring: float
+
+
 @kernel
-def _forward_kinematics(
-    kind: int, mean: FloatArray, basis: FloatArray, parents: IntArray, offsets: FloatArray, x: FloatArray,
-    local: FloatArray, world: FloatArray, places: FloatArray,
-) -> None:  # fmt: skip
+def _new_pose(joints: int, k: int) -> _ReducedPose:
+    return _ReducedPose(
+        np.empty((joints, 4)), np.empty((joints, 4)), np.empty((joints, 3)), np.empty((joints, 3, k)), np.empty((3, k))
+    )
+
+
+@kernel
+def _forward_kinematics(model: _ReducedModel, x: FloatArray, pose: _ReducedPose) -> None:
     """Joint rotations and places in the frame of the root."""
-    model_rotations(kind, mean, basis, x, local)
+    model_rotations(model.kind, model.mean, model.basis, x, pose.local)
+    world, places = pose.world, pose.places
     world[0, 0], world[0, 1], world[0, 2], world[0, 3] = 1.0, 0.0, 0.0, 0.0
-    places[0, 0], places[0, 1], places[0, 2] = 0.0, 0.0, 0.0
-    for j in range(1, parents.shape[0]):
-        p = parents[j]
-        q = product(read_quaternion(world[p]), read_quaternion(local[j]))
-        u, v, w = rotate_vector(read_quaternion(world[p]), offsets[j, 0], offsets[j, 1], offsets[j, 2])
+    places[0] = 0.0
+    for j in range(1, model.parents.shape[0]):
+        p = model.parents[j]
+        R_root_parent = quaternion_at(world, p)
+        u, v, w = rotate(R_root_parent, row3(model.offsets, j))
+        q = multiply(R_root_parent, quaternion_at(pose.local, j))
         world[j, 0], world[j, 1], world[j, 2], world[j, 3] = q
         places[j, 0], places[j, 1], places[j, 2] = places[p, 0] + u, places[p, 1] + v, places[p, 2] + w
 
 
 @kernel
-def _evaluate_cost(
-    places: FloatArray, ends: IntArray, targets: FloatArray, x: FloatArray, rest: FloatArray, spring: float
-) -> float:
+def _evaluate_cost(goal: _Goal, x: FloatArray, pose: _ReducedPose) -> float:
     total = 0.0
-    for e in range(ends.shape[0]):
+    for e in range(goal.ends.shape[0]):
         for c in range(3):
-            gap = places[ends[e], c] - targets[e, c]
+            gap = pose.places[goal.ends[e], c] - goal.targets[e, c]
             total += gap * gap
     for i in range(x.shape[0]):
-        total += spring * (x[i] - rest[i]) * (x[i] - rest[i])
+        total += goal.spring * (x[i] - goal.rest[i]) * (x[i] - goal.rest[i])
     return total
 
 
 @kernel
 def _assemble_normal_equations(
-    columns: FloatArray, parents: IntArray, world: FloatArray, places: FloatArray, ends: IntArray, targets: FloatArray,
-    x: FloatArray, rest: FloatArray, spring: float, moves: FloatArray, normal: FloatArray, slope: FloatArray,
-) -> None:  # fmt: skip
-    """Gauss-Newton matrix and descent direction; ``moves`` is room ``(3, k)``."""
-    k = x.shape[0]
+    model: _ReducedModel, goal: _Goal, x: FloatArray, pose: _ReducedPose, normal: FloatArray, slope: FloatArray
+) -> None:
+    """Gauss-Newton matrix and descent direction of the cost at ``x``, whose pose is there."""
+    k, places, moves = x.shape[0], pose.places, pose.moves
+    model_jacobian(model.kind, model.mean, model.basis, x, pose.columns)
+    # The spring
     normal[:] = 0.0
     for i in range(k):
-        slope[i] = spring * (rest[i] - x[i])
-        normal[i, i] = spring
-    for e in range(ends.shape[0]):
-        end = int(ends[e])
+        slope[i] = goal.spring * (goal.rest[i] - x[i])
+        normal[i, i] = goal.spring
+    for e in range(goal.ends.shape[0]):
+        # An end effector moves with every joint above it: angular velocity times lever
+        end = int(goal.ends[e])
         moves[:] = 0.0
-        j = int(parents[end])
+        j = int(model.parents[end])
         while j > 0:
             a, b, c = places[end, 0] - places[j, 0], places[end, 1] - places[j, 1], places[end, 2] - places[j, 2]
             for i in range(k):
-                x_, y_, z_ = rotate_vector(
-                    read_quaternion(world[j]), columns[j, 0, i], columns[j, 1, i], columns[j, 2, i]
-                )
-                moves[0, i] += y_ * c - z_ * b
-                moves[1, i] += z_ * a - x_ * c
-                moves[2, i] += x_ * b - y_ * a
-            j = int(parents[j])
-        for c3 in range(3):
-            gap = targets[e, c3] - places[end, c3]
+                column = (pose.columns[j, 0, i], pose.columns[j, 1, i], pose.columns[j, 2, i])
+                u, v, w = rotate(quaternion_at(pose.world, j), column)
+                moves[0, i] += v * c - w * b
+                moves[1, i] += w * a - u * c
+                moves[2, i] += u * b - v * a
+            j = int(model.parents[j])
+        for axis in range(3):
+            gap = goal.targets[e, axis] - places[end, axis]
             for i in range(k):
-                slope[i] += moves[c3, i] * gap
+                slope[i] += moves[axis, i] * gap
                 for m in range(i + 1):
-                    normal[i, m] += moves[c3, i] * moves[c3, m]
+                    normal[i, m] += moves[axis, i] * moves[axis, m]
 
 
 @kernel
@@ -111,6 +145,7 @@ def _solve_damped_step(normal: FloatArray, slope: FloatArray, damping: float) ->
     trace = 0.0
     for i in range(k):
         trace += normal[i, i]
+    # The whole symmetric matrix, its diagonal scaled by the damping
     for i in range(k):
         for m in range(i):
             matrix[i, m] = normal[i, m]
@@ -121,44 +156,42 @@ def _solve_damped_step(normal: FloatArray, slope: FloatArray, damping: float) ->
 
 @kernel
 def solve_reduced_clip(
-    kind: int, mean: FloatArray, basis: FloatArray, parents: IntArray, offsets: FloatArray, ends: IntArray,
-    targets: FloatArray, spring: float, rest: FloatArray, is_warm: bool,
-) -> FloatArray:  # fmt: skip
+    model: _ReducedModel, ends: IntArray, targets: FloatArray, spring: float, rest: FloatArray, is_warm: bool
+) -> FloatArray:
     """Coordinates ``(F, k)`` that reach targets ``(F, E, 3)`` and stay near ``rest`` ``(F, k)``.
 
     The first frame starts from its rest; the others too, or from the frame before if ``is_warm``.
     """
-    frames, joints, k = targets.shape[0], parents.shape[0], basis.shape[2]
+    frames, k = targets.shape[0], model.basis.shape[2]
     out = np.zeros((frames, k))
     if k == 0:
         return out
-    local, world, places = np.empty((joints, 4)), np.empty((joints, 4)), np.empty((joints, 3))
-    columns = np.empty((joints, 3, k))
-    moves, normal, slope = np.empty((3, k)), np.empty((k, k)), np.empty(k)
+    pose = _new_pose(model.parents.shape[0], k)
+    normal, slope = np.empty((k, k)), np.empty(k)
     x = rest[0].copy()
     for f in range(frames):
         if not is_warm:
             x = rest[f].copy()
+        goal = _Goal(ends, targets[f], rest[f], spring)
         damping = FIRST_DAMPING
-        _forward_kinematics(kind, mean, basis, parents, offsets, x, local, world, places)
-        cost = _evaluate_cost(places, ends, targets[f], x, rest[f], spring)
+        _forward_kinematics(model, x, pose)
+        cost = _evaluate_cost(goal, x, pose)
         for _ in range(MAX_ITERATIONS if f > 0 and is_warm else MAX_FIRST_ITERATIONS):
-            model_jacobian(kind, mean, basis, x, columns)
-            _assemble_normal_equations(
-                columns, parents, world, places, ends, targets[f], x, rest[f], spring, moves, normal, slope
-            )
+            _assemble_normal_equations(model, goal, x, pose, normal, slope)
             step = _solve_damped_step(normal, slope, damping)
             tried = x + step
-            _forward_kinematics(kind, mean, basis, parents, offsets, tried, local, world, places)
-            new = _evaluate_cost(places, ends, targets[f], tried, rest[f], spring)
+            _forward_kinematics(model, tried, pose)
+            new = _evaluate_cost(goal, tried, pose)
             if new < cost:
+                # Keep the step and trust the model more
                 is_done = cost - new <= COST_TOL * cost or np.abs(step).max() < STEP_TOL
                 x, cost, damping = tried, new, max(damping * DAMPING_SHRINK, MIN_DAMPING)
                 if is_done:
                     break
             else:
+                # Back to where it was, with more damping
                 damping *= DAMPING_GROWTH
-                _forward_kinematics(kind, mean, basis, parents, offsets, x, local, world, places)
+                _forward_kinematics(model, x, pose)
                 if damping > MAX_DAMPING or np.abs(step).max() < STEP_TOL:
                     break
         out[f] = x
@@ -226,15 +259,14 @@ def encode_tournier(
     check_writable(motion.num_frames, 3 * motion.skeleton.num_joints)
     fitted = PGA(n_components=n_components, explained=0.99).fit(motion)
     joints = _choose_ends(motion.skeleton, ends)
-    positions = motion.joint_positions()
     turns = motion.rotations[:, 0]
-    tracks = positions[:, list(joints)]
+    tracks = motion.joint_positions()[:, list(joints)]
     root_drop = _count_dropped_levels(motion.root_positions[:, None], root_levels, max_error_m)
     end_drop = _count_dropped_levels(tracks, end_levels, max_error_m)
     if aliasing != "allow":
-        is_asked = root_levels is not None
+        # Neighbours of the kept turns may not be so far apart that they are filled in the wrong way round
         safe = coarsest_safe_level(turns)
-        if is_asked and root_drop > safe:
+        if root_levels is not None and root_drop > safe:
             levels = len(level_sizes(len(turns)))
             what = f"keeping {levels - root_drop} levels leaves the root's turns more than a quarter apart"
             raise InputError(what, f"Keep {levels - safe} at least")
@@ -285,20 +317,15 @@ def solve_coordinates(
     Levenberg-Marquardt from the frame before, or from ``rest`` ``(F, k)`` where it is given; [Tournier2011]_ §8.2.2
     with the root fixed.
     """
-    arrays = model.arrays()
     near = np.zeros((len(targets), model.num_components)) if rest is None else np.array(rest, dtype=np.float64)
-    return solve_reduced_clip(
-        arrays.kind,
-        np.array(arrays.mean_wxyz),
-        np.array(arrays.basis),
-        np.array(model.skeleton.parents),
-        np.array(model.skeleton.offsets),
-        np.array(ends, dtype=np.int64),
-        np.ascontiguousarray(targets),
-        spring,
-        near,
-        rest is None,
-    )
+    joints = np.array(ends, dtype=np.int64)
+    return solve_reduced_clip(_to_reduced(model), joints, np.ascontiguousarray(targets), spring, near, rest is None)
+
+
+def _to_reduced(model: GeodesicModel) -> _ReducedModel:
+    arrays, skeleton = model.arrays(), model.skeleton
+    mean, basis = np.array(arrays.mean_wxyz), np.array(arrays.basis)
+    return _ReducedModel(arrays.kind, mean, basis, np.array(skeleton.parents), np.array(skeleton.offsets))
 
 
 def write_tournier(thinned: TournierCode, motion: Motion, *, is_inside: bool) -> bytes:
@@ -319,7 +346,7 @@ def write_tournier(thinned: TournierCode, motion: Motion, *, is_inside: bool) ->
 
 
 def read_tournier(fields: FieldReader, given: Skeleton | None) -> TournierCode:
-    """Undo :func:`write_thin`."""
+    """Undo :func:`write_tournier`."""
     skeleton = read_skeleton(fields, given)
     frames, rate_hz, name, contacts = read_clip(fields)
     spring, count = fields.real(), fields.whole(MAX_COMPONENTS)
@@ -330,6 +357,7 @@ def read_tournier(fields: FieldReader, given: Skeleton | None) -> TournierCode:
     is_wrong = not 1 <= len(ends) <= joints or ends.min() < 0 or ends.max() >= joints
     if is_wrong or set(sizes) - set(level_sizes(frames)) or not (np.isfinite(spring) and spring > 0.0):
         raise format_error("the tracks of the end effectors do not fit")
+    # All in float32: the model, the root, the end effectors
     centre = fields.singles(3 * joints).reshape(-1, 3)
     basis = fields.singles(3 * joints * count).reshape(joints, 3, count)
     roots = fields.singles(3 * sizes[0]).reshape(-1, 3)

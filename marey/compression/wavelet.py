@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,8 +29,8 @@ from marey.compression.foot_lock import (
     read_standing,
     write_standing,
 )
-from marey.compression.joint_fit import WIDTHS, JointFit, fit_joints, read_fit, write_fit
-from marey.compression.joint_kinds import compute_columns, compute_rotations
+from marey.compression.joint_fit import JointFit, fit_joints, read_fit, write_fit
+from marey.compression.joint_kinds import WIDTHS, JointTables, compute_columns, compute_rotations
 from marey.compression.predictive.closed_loop import read_offsets, write_offsets
 from marey.compression.predictive.pose_error import compute_reach
 from marey.compression.predictive.predictor import read_frames, write_frames
@@ -39,6 +39,7 @@ from marey.compression.range_coder import (
     RATIOS,
     Bytes,
     Coder,
+    NumberContext,
     build_odds_tables,
     close_stream,
     code_number,
@@ -49,10 +50,6 @@ from marey.compression.range_coder import (
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
-
-if TYPE_CHECKING:
-    from marey.compression.joint_kinds import JointTables
-
 
 ALPHA: Final = -1.586134342059924  # the four lifting steps of the biorthogonal 9/7 wavelet
 BETA: Final = -0.052980118572961
@@ -95,6 +92,7 @@ def forward_wavelet(tracks: FloatArray) -> FloatArray:
         _lifting_step(x, 0, BETA)
         _lifting_step(x, 1, GAMMA)
         _lifting_step(x, 0, DELTA)
+        # Even rows are the coarse band, odd rows the details
         half = (size + 1) // 2
         for t in range(size):
             for c in range(x.shape[1]):
@@ -108,7 +106,7 @@ def forward_wavelet(tracks: FloatArray) -> FloatArray:
 
 @kernel
 def inverse_wavelet(waves: FloatArray) -> FloatArray:
-    """Undo :func:`to_waves`."""
+    """Undo :func:`forward_wavelet`."""
     out = waves.copy()
     levels = count_wavelet_levels(out.shape[0])
     for level in range(levels - 1, -1, -1):
@@ -128,30 +126,37 @@ def inverse_wavelet(waves: FloatArray) -> FloatArray:
     return out
 
 
+class _Band(NamedTuple):
+    """Rows of the coefficients that belong together."""
+
+    first: int
+    last: int  # not included
+    above: int  # first row of the band one coarser, or -1
+    group: int  # which set of weights to use
+
+
 @kernel
-def _code_band(
-    coder: Coder, data: Bytes, q: IntArray, first: int, last: int, above: int, group: int, slow: IntArray, room: int,
-    is_reading: bool,
-) -> Bytes:  # fmt: skip
-    """Rows ``first .. last`` of the coefficients; ``above`` is the first row of the band one coarser, or -1."""
-    count = q.shape[1]
-    for t in range(first, last):
+def _code_band(coder: Coder, data: Bytes, q: IntArray, band: _Band, slow: IntArray, is_reading: bool) -> Bytes:
+    """Write or read the rows of one band of coefficients."""
+    count, first, above = q.shape[1], band.first, band.above
+    room = BYTES_PER_NUMBER * (count + 8)
+    for t in range(first, band.last):
         if not is_reading and coder.interval[2] + room > data.shape[0]:
             grown = np.empty(2 * data.shape[0] + room, dtype=np.uint8)
             grown[: data.shape[0]] = data
             data = grown
         unusual = 0
         for c in range(count):
+            # Expected magnitude from the two rows before, the parent one band up, and the running mean
             near = abs(q[t - 1, c]) if t > first else 0
             far = abs(q[t - 2, c]) if t > first + 1 else near
             parent = abs(q[above + (t - first) // 2, c]) if above >= 0 else 0
             beside = q[t, c - 1] if c > 0 else 0
             fast = (256 * (2 * near + far + 2 * parent) + slow[c]) // 6
             ratio = min(max((unusual + 8 + 16 * (RATIOS // 2)) >> 4, 0), RATIOS - 1)
-            q[t, c] = code_number(
-                coder, data, q[t, c], c, group, fast, slow[c], ratio, min(parent, 3) * 4 + min(near, 3), abs(beside), 0,
-                is_reading,
-            )  # fmt: skip
+            last = min(parent, 3) * 4 + min(near, 3)
+            known = NumberContext(c, band.group, fast, slow[c], ratio, last, abs(beside), 0)
+            q[t, c] = code_number(coder, data, q[t, c], known, is_reading)
             size = 256 * abs(q[t, c])
             surprise = magnitude_bucket(size + 64) - magnitude_bucket(((fast + slow[c]) >> 1) + 64)
             unusual += (16 * surprise - unusual) >> 3
@@ -167,13 +172,14 @@ def _code_bands(coder: Coder, data: Bytes, q: IntArray, is_reading: bool) -> Byt
     sizes[0] = frames
     for level in range(levels):
         sizes[level + 1] = (sizes[level] + 1) // 2
+    # The coarsest band, then finer and finer ones, each looking at the one above
     slow = np.full(count, 2048)
-    room = BYTES_PER_NUMBER * (count + 8)
-    data = _code_band(coder, data, q, 0, sizes[levels], -1, 0, slow, room, is_reading)
+    data = _code_band(coder, data, q, _Band(0, sizes[levels], -1, 0), slow, is_reading)
     above = -1
     for level in range(levels, 0, -1):
         group = min(1 + levels - level, GROUPS - 1) if levels - level < 2 else GROUPS - 1
-        data = _code_band(coder, data, q, sizes[level], sizes[level - 1], above, group, slow, room, is_reading)
+        band = _Band(sizes[level], sizes[level - 1], above, group)
+        data = _code_band(coder, data, q, band, slow, is_reading)
         above = sizes[level]
         if is_reading and coder.interval[2] > data.shape[0] + 8:
             break
@@ -194,7 +200,7 @@ def write_wavelet(q: IntArray, stretch: IntArray, squash: IntArray) -> Bytes:
 
 @kernel
 def read_wavelet(data: Bytes, frames: int, count: int, stretch: IntArray, squash: IntArray) -> tuple[IntArray, int]:
-    """Undo :func:`write_waves`; the last value is how many bytes were used, -1 if they did not suffice."""
+    """Undo :func:`write_wavelet`; the last value is how many bytes were used, -1 if they did not suffice."""
     coder = new_coder(count + 1, stretch, squash)
     open_stream(coder, data)
     q = np.zeros((frames, count), dtype=np.int64)
@@ -229,11 +235,9 @@ def compute_position_metric(
                     above = parents[above]
                 if above != j:
                     continue
-                a, b, c = (
-                    places[f, d, 0] - places[f, j, 0],
-                    places[f, d, 1] - places[f, j, 1],
-                    places[f, d, 2] - places[f, j, 2],
-                )
+                # A joint below moves by the cross product of angular velocity and lever
+                lever = places[f, d] - places[f, j]
+                a, b, c = lever[0], lever[1], lever[2]
                 moves[i, 3 * d] = w[1] * c - w[2] * b
                 moves[i, 3 * d + 1] = w[2] * a - w[0] * c
                 moves[i, 3 * d + 2] = w[0] * b - w[1] * a
@@ -244,9 +248,7 @@ def compute_position_metric(
 SAMPLES: Final = 200  # frames on which the metric is measured, about
 FLOOR_M2: Final = 1e-4  # [m^2] added to the metric, so that joints that carry nothing keep their turn: a 1 cm lever
 DEAD_ZONE: Final = 0.33  # coefficients below half a step and this are dropped: few bits for little error; by trial
-ROUNDING_OFFSET: Final = (
-    0.15  # how far outside the middle coefficients are restored, since those below were rounded down
-)
+ROUNDING_OFFSET: Final = 0.15  # how far outside the middle coefficients are restored: those below were rounded down
 BASIS_SHARE: Final = 0.5  # error that rounding the basis may cause, in steps
 KEEP_SHARE: Final = 0.25  # components whose deviation is below this many steps are left out
 STEPS_PER_OCTAVE: Final = 16
@@ -255,17 +257,6 @@ LARGEST_NUMBER: Final = 2.0**29  # that the coder takes
 FIT_SHARE: Final = 0.02  # of the step, that constants of joints may use up
 
 AcceptanceTest = Callable[[Motion], bool]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _AnalysedClip:
-    """The clip in the numbers of its joints, and what they weigh."""
-
-    fit: JointFit
-    numbers: FloatArray  # (F, n)
-    free: int  # the first numbers, root position and rotation, are coded one by one
-    weights: FloatArray  # (n,) [m] rms of all joints per unit of each number
-    metric: FloatArray  # (n - free, n - free) of the others
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -301,71 +292,78 @@ def encode_wavelet(
     write_skeleton(out, motion.skeleton, is_inside=is_inside)
     write_clip(out, motion)
     moving = write_offsets(out, motion.translations, 0.1 * first_step_m)
-
     stands = detect_standing_points(motion) if is_locked else None
     write_standing(out, stands)
-    measured: dict[int, _AnalysedClip] = {}
+    fits: dict[int, tuple[JointFit, FloatArray, FloatArray]] = {}
 
-    def tried(code: int) -> tuple[_WaveletCode, bool]:
+    def try_step(code: int) -> tuple[_WaveletCode, bool]:
         octave = code // STEPS_PER_OCTAVE
-        if octave not in measured:
-            skeleton = motion.skeleton
-            fit, numbers = fit_joints(motion, FIT_SHARE * 2.0**octave / compute_reach(skeleton, 0.03))
+        if octave not in fits:
+            fit, numbers = fit_joints(motion, FIT_SHARE * 2.0**octave / compute_reach(motion.skeleton, 0.03))
             check_writable(*numbers.shape)
-            joints = fit.joints(skeleton)
-            free = int(joints.starts[1])
-            metric = _compute_metric(motion, joints, numbers)
-            metric[np.diag_indices(len(metric))] += FLOOR_M2
-            weights = np.concatenate([np.full(3, np.sqrt(skeleton.num_joints)), np.sqrt(np.diag(metric))])
-            measured[octave] = _AnalysedClip(fit, numbers, free, weights, metric[free - 3 :, free - 3 :])
-        # Quantise everything with one step
-        clip = measured[octave]
-        step = decode_step(code)
-        codes = encode_steps(clip.weights)
-        weights_clip = decode_steps(codes)
-        mean_steps = step / weights_clip[clip.free :]
-        mean = np.rint(clip.numbers[:, clip.free :].mean(axis=0) / mean_steps).astype(np.int64)
-        rest = clip.numbers[:, clip.free :] - mean * mean_steps
-        basis, scales = _quantise_basis(rest, clip.metric, weights_clip[clip.free :], step)
-        rows = basis * _basis_steps(weights_clip[clip.free :], scales, step)
-        scores = _project_scores(rest, rows, clip.metric)
-        tracks = np.concatenate([clip.numbers[:, : clip.free] * weights_clip[: clip.free], scores], axis=1)
-        coded = _WaveletCode(clip.fit, clip.free, codes, code, mean, basis, scales, _quantise_tracks(tracks, step))
+            fits[octave] = fit, numbers, _compute_metric(motion, fit.joints(motion.skeleton), numbers)
+        coded = _quantise(*fits[octave], code)
         decoded = _decode_motion(coded, motion.skeleton, motion.rate_hz, None, motion.name, moving)
         return coded, is_good(decoded if stands is None else lock_feet(decoded, stands))
 
     # Go by octaves until the verdict changes, then halve the stride down to the finest step
-    code_step = round(STEPS_PER_OCTAVE * np.log2(first_step_m))
-    name = motion.name
-    coded_step, good = tried(code_step)
-    stride, coded_code = STEPS_PER_OCTAVE, coded_step if good else None
-    while abs(code_step) <= LARGEST_CODE - STEPS_PER_OCTAVE:
-        code_step += stride if good else -stride
-        coded_step, is_good_step = tried(code_step)
-        coded_code = coded_step if is_good_step else coded_code
-        if is_good_step != good:
+    code = round(STEPS_PER_OCTAVE * np.log2(first_step_m))
+    tried, was_good = try_step(code)
+    stride, best = STEPS_PER_OCTAVE, tried if was_good else None
+    while abs(code) <= LARGEST_CODE - STEPS_PER_OCTAVE:
+        code += stride if was_good else -stride
+        tried, is_better = try_step(code)
+        best = tried if is_better else best
+        if is_better != was_good:
             break
-    if coded_code is None:
-        raise ConvergenceError(f"no step of the quantiser fits '{name}'; ask for another error")
-    low = coded_code.step_code
+    if best is None:
+        raise ConvergenceError(f"no step of the quantiser fits '{motion.name}'; ask for another error")
     while stride > 1:
         stride //= 2
-        coded_step, is_good_step = tried(low + stride)
-        if is_good_step:
-            low, coded_code = low + stride, coded_step
-    write_fit(out, coded_code.fit)
-    out.ints(coded_code.weight_codes)
-    out.ints(np.array([coded_code.step_code]))
-    out.ints(coded_code.mean)
-    out.ints(coded_code.scale_codes)
-    zeros = np.zeros(len(coded_code.basis), dtype=np.int64)
-    out.raw(write_frames(coded_code.basis, zeros, 0, *build_odds_tables()).tobytes())
-    out.data += write_wavelet(coded_code.waves, *build_odds_tables()).tobytes()
+        tried, is_better = try_step(best.step_code + stride)
+        best = tried if is_better else best
+    write_fit(out, best.fit)
+    out.ints(best.weight_codes)
+    out.ints(np.array([best.step_code]))
+    out.ints(best.mean)
+    out.ints(best.scale_codes)
+    zeros = np.zeros(len(best.basis), dtype=np.int64)
+    out.raw(write_frames(best.basis, zeros, 0, *build_odds_tables()).tobytes())
+    out.data += write_wavelet(best.waves, *build_odds_tables()).tobytes()
     return bytes(out.data)
 
 
-def _compute_metric(motion: Motion, joints: JointTables, numbers: FloatArray) -> FloatArray:
+def _quantise(fit: JointFit, numbers: FloatArray, metric: FloatArray, code: int) -> _WaveletCode:
+    """Everything with one step: weights, mean, principal components, and the wavelets of their scores."""
+    step = decode_step(code)
+    # Root position and rotation are coded one by one, the others by their components in the metric
+    free = 3 + WIDTHS[int(fit.kinds[0])]
+    metric = metric + FLOOR_M2 * np.eye(len(metric))
+    weight_codes = encode_steps(np.concatenate([np.full(3, np.sqrt(len(fit.kinds))), np.sqrt(np.diag(metric))]))
+    weights = decode_steps(weight_codes)
+    metric = metric[free - 3 :, free - 3 :]
+    mean_steps = step / weights[free:]
+    mean = np.rint(numbers[:, free:].mean(axis=0) / mean_steps).astype(np.int64)
+    rest = numbers[:, free:] - mean * mean_steps
+    basis, scale_codes = _quantise_basis(rest, metric, weights[free:], step)
+    rows = basis * _basis_steps(weights[free:], scale_codes, step)
+    scores = np.zeros((len(rest), 0))
+    if len(rows):
+        # Coordinates of the nearest combinations of the rounded components, in the metric
+        pulled = rows @ metric
+        gram = pulled @ rows.T
+        gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram)
+        scores = np.asarray(np.linalg.solve(gram, pulled @ rest.T), dtype=np.float64).T
+    tracks = np.concatenate([numbers[:, :free] * weights[:free], scores], axis=1)
+    waves = forward_wavelet(np.ascontiguousarray(tracks)) / step
+    if np.abs(waves).max(initial=0.0) > LARGEST_NUMBER:
+        raise ConvergenceError("this codec does not reach so small a distortion; give an error bound instead")
+    rounded = (np.sign(waves) * np.floor(np.abs(waves) + 0.5 - DEAD_ZONE).clip(0.0)).astype(np.int64)
+    return _WaveletCode(fit, free, weight_codes, code, mean, basis, scale_codes, rounded)
 
+
+def _compute_metric(motion: Motion, joints: JointTables, numbers: FloatArray) -> FloatArray:
+    """Metric of the numbers, measured on some of the frames."""
     rows = slice(None, None, max(1, motion.num_frames // SAMPLES))
     places, frames = motion[rows].joint_frames()
     owners = np.repeat(np.arange(len(joints.kinds)), np.diff(joints.starts))
@@ -386,6 +384,7 @@ def _quantise_basis(
     """Principal components ``(k, n)`` in the metric, rounded, and the codes ``(k,)`` of their deviations."""
     if not rest.shape[1]:
         return np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    # Components of the samples times a root of the metric, brought back
     lower = np.linalg.cholesky(metric)
     scaled = rest @ lower
     values, vectors = np.linalg.eigh(scaled.T @ scaled / len(rest))
@@ -403,24 +402,6 @@ def _basis_steps(weights: FloatArray, codes: IntArray, step: float) -> FloatArra
     return share / (decode_steps(codes)[:, None] * weights)
 
 
-def _project_scores(rest: FloatArray, rows: FloatArray, metric: FloatArray) -> FloatArray:
-    """Coordinates ``(F, k)`` of the nearest combinations of the rounded components, in the metric."""
-    if not len(rows):
-        return np.zeros((len(rest), 0))
-    pulled = rows @ metric
-    gram = pulled @ rows.T
-    gram[np.diag_indices(len(gram))] += 1e-12 * np.trace(gram)
-    return np.asarray(np.linalg.solve(gram, pulled @ rest.T).T, dtype=np.float64)
-
-
-def _quantise_tracks(tracks: FloatArray, step: float) -> IntArray:
-
-    waves = forward_wavelet(np.ascontiguousarray(tracks)) / step
-    if np.abs(waves).max(initial=0.0) > LARGEST_NUMBER:
-        raise ConvergenceError("this codec does not reach so small a distortion; give an error bound instead")
-    return (np.sign(waves) * np.floor(np.abs(waves) + 0.5 - DEAD_ZONE).clip(0.0)).astype(np.int64)
-
-
 def _decode_motion(
     coded: _WaveletCode,
     skeleton: Skeleton,
@@ -429,9 +410,9 @@ def _decode_motion(
     name: str,
     moving: FloatArray | None,
 ) -> Motion:
-
     step = decode_step(coded.step_code)
     weights = decode_steps(coded.weight_codes)
+    # Tracks of the root's numbers and of the scores, then mean and components
     waves = coded.waves + ROUNDING_OFFSET * np.sign(coded.waves)
     tracks = inverse_wavelet(waves * step)
     rows = coded.basis * _basis_steps(weights[coded.free :], coded.scale_codes, step)
@@ -444,13 +425,14 @@ def _decode_motion(
 
 
 def decode_wavelet(fields: FieldReader, given: Skeleton | None) -> Motion:
-    """Undo :func:`encode_waves`."""
+    """Undo :func:`encode_wavelet`."""
     skeleton = read_skeleton(fields, given)
     frames, rate_hz, name, contacts = read_clip(fields)
     moving = read_offsets(fields, frames, skeleton)
     stands = read_standing(fields, frames)
     if stands is not None and not has_lockable_feet(skeleton):
         raise format_error("feet to lock on a skeleton without legs")
+    # Joints, weights, step, mean and components, then the stream of wavelets
     fit = read_fit(fields, skeleton.num_joints)
     widths = np.array(WIDTHS)[fit.kinds]
     free, count = 3 + int(widths[0]), 3 + int(widths.sum())

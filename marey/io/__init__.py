@@ -1,10 +1,8 @@
 """Readers and writers of motion and marker files."""
 
-from marey.base import deprecated_names
 from marey.io.clip import read_clip, write_clip
 from marey.io.dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, load, save
-from marey.io.gltf.buffers import GltfPack as GltfPack
-from marey.io.gltf.buffers import to_glb
+from marey.io.gltf.buffers import GltfPack, to_glb
 from marey.io.opensim import GroundReaction, load_ground_reaction
 from marey.io.trc import load_markers
 
@@ -21,10 +19,3 @@ __all__ = [
     "to_glb",
     "write_clip",
 ]
-
-__getattr__ = deprecated_names(
-    __name__,
-    {
-        "GltfPack": "GltfPack",
-    },
-)

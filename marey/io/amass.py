@@ -15,6 +15,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Collection, Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,9 +63,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: AnyPath, is_spa
     with archive.open(info) as member:
         try:
             content = member.read(size + 1)
-            # Decode one `.npy` member, after its header was checked against the bytes that follow
-            from io import BytesIO
-
+            # The header of a .npy member is checked against the bytes that follow
             stream = BytesIO(content)
             version = np.lib.format.read_magic(stream)
             if version not in ((1, 0), (2, 0)):
@@ -129,17 +128,12 @@ def read_amass(path: AnyPath, *, rate_hz: float | None = None, unit: str | None 
             raise format_error(
                 path, f"poses has shape {poses.shape}; rows of {widths} are read", "Give an AMASS archive."
             )
-        vectors = poses[:, :66].reshape(-1, 22, 3)
-        kind = KINDS[poses.shape[1]]
-        rate = _rate(arrays, path) if rate_hz is None else rate_hz
-        return _motion(arrays, vectors, kind, rate, path)
-
-
-def _rate(arrays: dict[str, Any], path: AnyPath) -> float:
-    for name in RATE_NAMES:
-        if name in arrays:
-            return float(np.asarray(arrays[name], dtype=np.float64).reshape(()))
-    raise format_error(path, "no frame rate in it", "Say it: rate_hz=120.")
+        if rate_hz is None:
+            name = next((name for name in RATE_NAMES if name in arrays), None)
+            if name is None:
+                raise format_error(path, "no frame rate in it", "Say it: rate_hz=120.")
+            rate_hz = float(np.asarray(arrays[name], dtype=np.float64).reshape(()))
+        return _motion(arrays, poses[:, :66].reshape(-1, 22, 3), KINDS[poses.shape[1]], rate_hz, path)
 
 
 def _motion(arrays: dict[str, Any], vectors: FloatArray, kind: str, rate: float, path: AnyPath) -> Motion:
@@ -154,7 +148,7 @@ def _motion(arrays: dict[str, Any], vectors: FloatArray, kind: str, rate: float,
     else:
         warnings.append("no 'trans' in it: the body stays in place")
     rotations = SO3.exp(vectors)
-    # `"+z"` as AMASS says, unless the pelvis clearly stands along +Y
+    # Z is up, as AMASS says, unless the pelvis clearly stands along +Y
     upright = (rotations[:, 0] @ np.array([0.0, 1.0, 0.0])).mean(axis=0)
     up = "+y" if upright[1] > 0.5 and upright[1] > upright[2] else "+z"
     if up == "+z":

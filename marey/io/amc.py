@@ -51,6 +51,7 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
 
     Bones with no degree of freedom may be absent; others that are absent from a frame count as zero and are warned of.
     """
+    # Columns of each bone, in the order of the skeleton
     turns = np.array([name[0] == "r" for dof in dofs for name in dof], dtype=np.bool_)
     moving = {name for name, dof in zip(names, dofs, strict=True) if dof}
     slots: dict[str, tuple[int, int]] = {}
@@ -64,6 +65,7 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
         words = line.split()
         if not words or words[0][0] == "#":
             continue
+        # A number alone begins a frame
         if len(words) == 1 and words[0].isdecimal():
             if state.rows:
                 _finish_frame(text, state)
@@ -73,6 +75,7 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
             state.rows.append([0.0] * len(state.turns))
             state.lines.append(number)
             state.bones = set()
+        # A keyword of the header
         elif words[0][0] == ":":
             key = words[0].lower()
             if key.startswith(":rad"):
@@ -94,6 +97,7 @@ def parse_amc(text: TextFile, names: Sequence[str], dofs: Sequence[Sequence[str]
     channels = np.array(state.rows).reshape(len(state.rows), len(state.turns))
     if not state.degrees:
         channels[:, state.turns] *= 180.0 / np.pi
+    # NaN fails this comparison too
     bad = ~(np.abs(channels) <= MAX_VALUE)
     if bad.any():
         raise _bad_frame(text, state.lines[int(np.flatnonzero(bad.any(axis=1))[0])])
@@ -133,12 +137,9 @@ def _bone(text: TextFile, state: _AmcState, words: list[str], line: int) -> None
     try:
         state.rows[-1][start : start + count] = map(float, words[1:])
     except ValueError:
-        raise _bad_value(text, words, line) from None
-
-
-def _bad_value(text: TextFile, words: list[str], line: int) -> FormatError:
-    bad = next((word for word in words[1:] if parse_float(word) is None), words[-1])
-    return text.error_on_line(f"'{make_printable(bad)}' is not a usable number", line, "Correct the value.")
+        bad = next((word for word in words[1:] if parse_float(word) is None), words[-1])
+        what = f"'{make_printable(bad)}' is not a usable number"
+        raise text.error_on_line(what, line, "Correct the value.") from None
 
 
 def _bad_frame(text: TextFile, first_line: int) -> FormatError:
@@ -191,10 +192,16 @@ def read_amc(
     notes = [body.unit.note]
     if rate_hz is None and file.rate_hz is None:
         notes.append(f"an AMC file carries no frame rate; {ASSUMED_RATE_HZ:g} Hz assumed. Give rate_hz= to override")
+    # Root positions in file units; axes without a channel stay where the skeleton puts the root
+    positions = np.zeros((len(channels), 3))
+    positions[:] = body.skeleton.offsets[0] / body.unit.metres
+    for column, dof in enumerate(body.dofs[0]):
+        if dof[0] == "t":
+            positions[:, "xyz".index(dof[1])] = channels[:, column]
     return Motion(
         body.skeleton,
         rate,
-        _root_positions(channels, body) * body.unit.metres,
+        positions * body.unit.metres,
         _rotations(channels, body),
         source=Source(
             str(path),
@@ -226,7 +233,7 @@ def find_asf(path: Path) -> Path:
 
 def _rotations(channels: FloatArray, body: AsfSkeleton) -> SO3:
     """Local rotations ``R = C E C^-1``, where E is the product of the joint's Euler angles."""
-    # Rotation axes and columns `(J, 3)` for the composing kernel, whose first factor acts last
+    # Rotation axes and columns (J, 3) for the composing kernel, whose first factor acts last
     axes = np.full((len(body.dofs), 3), -1, dtype=np.int64)
     columns = np.full((len(body.dofs), 3), -1, dtype=np.int64)
     start = 0
@@ -238,12 +245,3 @@ def _rotations(channels: FloatArray, body: AsfSkeleton) -> SO3:
         start += len(dofs)
     turns = SO3(compose_euler(np.ascontiguousarray(channels), axes, columns))
     return body.frames @ turns @ body.frames.inverse()
-
-
-def _root_positions(channels: FloatArray, body: AsfSkeleton) -> FloatArray:
-    positions = np.zeros((len(channels), 3))
-    positions[:] = body.skeleton.offsets[0] / body.unit.metres
-    for column, dof in enumerate(body.dofs[0]):
-        if dof[0] == "t":
-            positions[:, "xyz".index(dof[1])] = channels[:, column]
-    return positions

@@ -77,44 +77,43 @@ def parse_asf(text: TextFile) -> AsfFile:
     """Parse a whole ASF file."""
     if text.data.count(b"begin") > MAX_JOINTS + 1:
         raise text.error_on_line(f"more than {MAX_JOINTS} bones", 1, "Check that the file is a character's skeleton.")
-    sections_sections: list[tuple[str, int, list[Line]]] = [("", 1, [])]
+    # Sections: name, and lines without comments
+    sections: list[tuple[str, list[Line]]] = [("", [])]
     for number, line in enumerate(text.data.decode("utf-8", errors="replace").split("\n"), start=1):
         words = line.partition("#")[0].split()
         if words and words[0].startswith(":"):
-            sections_sections.append((words[0][1:].lower(), number, []))
+            sections.append((words[0][1:].lower(), []))
             words = words[1:]
         if words:
-            sections_sections[-1][2].append((number, words))
-    sections = sections_sections
-    if not any(name in ("bonedata", "root", "hierarchy") for name, _, _ in sections):
+            sections[-1][1].append((number, words))
+    if not any(name in ("bonedata", "root", "hierarchy") for name, _ in sections):
         raise text.error_on_line(
             "no ASF section (:root, :bonedata, :hierarchy) found", 1, "Check that this is an ASF file."
         )
     file = AsfFile()
-    for name, _, lines in sections:
+    for name, lines in sections:
         if name == "units":
-            for number, words_units in lines:
-                key = words_units[0].lower()
+            for number, (word, *values) in lines:
+                key = word.lower()
                 if key == "length":
-                    (file.length,) = _numbers(text, number, words_units[1:], 1, "length")
+                    (file.length,) = _numbers(text, number, values, 1, "length")
                     if not file.length > 0.0:
                         raise text.error_on_line(
                             f"the unit of length is {file.length:g}", number, "It must be positive; CMU writes 0.45."
                         )
                 elif key == "angle":
-                    file.degrees = not (len(words_units) > 1 and words_units[1].lower().startswith("rad"))
+                    file.degrees = not (values and values[0].lower().startswith("rad"))
         elif name == "root":
-            root = file.root
-            for number, words_root in lines:
-                key_root = words_root[0].lower()
-                if key_root == "order":
-                    root.order = [_dof(text, number, word) for word in words_root[1:]]
-                elif key_root == "axis":
-                    root.axis = _axis_order(text, number, words_root[1] if len(words_root) > 1 else "")
-                elif key_root == "position":
-                    root.position = _vector(text, number, words_root[1:], "position")
-                elif key_root == "orientation":
-                    root.orientation = _vector(text, number, words_root[1:], "orientation")
+            for number, (word, *values) in lines:
+                key = word.lower()
+                if key == "order":
+                    file.root.order = [_dof(text, number, value) for value in values]
+                elif key == "axis":
+                    file.root.axis = _axis_order(text, number, values[0] if values else "")
+                elif key == "position":
+                    file.root.position = _vector(text, number, values, "position")
+                elif key == "orientation":
+                    file.root.orientation = _vector(text, number, values, "orientation")
         elif name == "bonedata":
             for block in _blocks(text, lines):
                 bone = _bone(text, block)
@@ -124,7 +123,12 @@ def parse_asf(text: TextFile) -> AsfFile:
                     )
                 file.bones[bone.name] = bone
         elif name == "hierarchy":
-            _hierarchy(text, file, lines)
+            for number, (parent, *children) in lines:
+                if parent.lower() in ("begin", "end") and not children:
+                    continue
+                # Some files write "Root"
+                known = "root" if parent.lower() == "root" and parent not in file.bones else parent
+                file.children.setdefault(known, []).extend((child, number) for child in children)
     if not file.children:
         last = text.line_at(len(text.data) - 1)
         raise text.error_on_line("the file has no :hierarchy", last, "Export it again: no bone hangs on the root.")
@@ -217,35 +221,23 @@ def _bone(text: TextFile, block: list[Line]) -> AsfBone:
                 number,
                 "Bones know id, name, direction, length, axis, dof and limits.",
             )
+    # Limits may go on over several lines, one (low high) for each degree of freedom
     if not bone.name:
         raise text.error_on_line("the bone that begins here has no name", bone.line, "Add: name NAME")
     for number, words in limit_lines:
         for inside in _PAIR.findall(" ".join(words).replace(",", " ")):
-            bone.limits.append(_pair(text, number, inside.split()))
+            ends = inside.split()
+            bounds = [float(w) if w.lower() in ("inf", "-inf", "+inf") else parse_float(w) for w in ends]
+            if len(bounds) != 2 or bounds[0] is None or bounds[1] is None or bounds[0] > bounds[1]:
+                what = f"the limit '({make_printable(' '.join(ends))})' is no range"
+                raise text.error_on_line(what, number, "Write (low high), low first.")
+            bone.limits.append((bounds[0], bounds[1]))
     if limit_lines and len(bone.limits) != len(bone.dof):
         what = (
             f"bone '{make_printable(bone.name)}' has {len(bone.dof)} degrees of freedom and {len(bone.limits)} limits"
         )
         raise text.error_on_line(what, limit_lines[0][0], "Write one (low high) for each.")
     return bone
-
-
-def _pair(text: TextFile, line: int, words: list[str]) -> tuple[float, float]:
-    bounds = [float(w) if w.lower() in ("inf", "-inf", "+inf") else parse_float(w) for w in words]
-    if len(bounds) != 2 or bounds[0] is None or bounds[1] is None or bounds[0] > bounds[1]:
-        raise text.error_on_line(
-            f"the limit '({make_printable(' '.join(words))})' is no range", line, "Write (low high), low first."
-        )
-    return (bounds[0], bounds[1])
-
-
-def _hierarchy(text: TextFile, file: AsfFile, lines: list[Line]) -> None:
-    for number, words in lines:
-        if words[0].lower() in ("begin", "end") and len(words) == 1:
-            continue
-        if words[0] != "root" and words[0] not in file.bones and words[0].lower() == "root":
-            words[0] = "root"
-        file.children.setdefault(words[0], []).extend((word, number) for word in words[1:])
 
 
 INCH_M: Final = 0.0254
@@ -263,7 +255,7 @@ class AsfSkeleton:
     turn_order: tuple[str, ...]  # (J,) axes in the order they act, "xyz"
     unit: UnitGuess
     degrees: bool
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
 
 
 def read_asf(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
@@ -302,13 +294,12 @@ def load_asf(path: str | os.PathLike[str], *, unit: str | None = None) -> AsfSke
     raw = draft.build()
     guess = _unit(raw, file, unit)
     axes = [(file.root.orientation, file.root.axis), *((bone.axis, bone.axis_order) for bone in order)]
-    # Rotations C, batch `(J,)`, of angles about x, y and z; the first letter of the order acts first
-    degrees = file.degrees
+    # Frames C, batch (J,), of angles about x, y and z; the first letter of the order acts first
     angles = np.array([angles for angles, _ in axes], dtype=np.float64)
-    order_frames = np.array([["xyz".index(letter) for letter in reversed(word)] for _, word in axes], dtype=np.int64)
-    columns = 3 * np.arange(len(axes))[:, None] + order_frames
-    table = (angles if degrees else np.rad2deg(angles)).reshape(1, -1)
-    frames = SO3(compose_euler(table, order_frames, columns)[0])
+    letters = np.array([["xyz".index(letter) for letter in reversed(word)] for _, word in axes], dtype=np.int64)
+    columns = 3 * np.arange(len(axes))[:, None] + letters
+    table = (angles if file.degrees else np.rad2deg(angles)).reshape(1, -1)
+    frames = SO3(compose_euler(table, letters, columns)[0])
     limits = tuple(_limits(bone, frames[j], file.degrees) for j, bone in enumerate(order, start=1) if bone.limits)
     return AsfSkeleton(
         replace(raw.scaled(guess.metres), limits=limits),
@@ -326,6 +317,7 @@ def _order_bones(text: TextFile, file: AsfFile) -> tuple[list[AsfBone], list[int
     order: list[AsfBone] = []
     parents: list[int] = []
     seen: set[str] = set()
+    # Depth first with a stack, children in the order of the file
     stack = [(child, 0) for child in reversed(file.children.get(ROOT, []))]
     while stack:
         (name, line), parent = stack.pop()

@@ -63,7 +63,10 @@ def as_format_error(path: AnyPath, fix: str = "Copy or export the file again.") 
     except RecursionError as error:
         raise format_error(path, "the description is nested too deeply", fix) from error
     except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise format_error(path, f"a field is missing or has a wrong form ({_describe_error(error)})", fix) from error
+        # The first line of what Python says about it
+        text = str(error).strip().splitlines()
+        said = f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__
+        raise format_error(path, f"a field is missing or has a wrong form ({said})", fix) from error
 
 
 def count_json_values(text: bytes) -> int:
@@ -94,8 +97,3 @@ def parse_json(text: bytes | str, path: AnyPath, *, limit: int = MAX_JSON_BYTES)
         raise format_error(path, "the description is nested too deeply") from None
     except ValueError as error:  # a number of thousands of digits
         raise format_error(path, f"not valid JSON: {error}") from None
-
-
-def _describe_error(error: Exception) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0][:160]}" if text else type(error).__name__

@@ -96,8 +96,9 @@ def read_parameters(content: memoryview, path: str) -> C3dParameters:
     section = content[start : min(start + size, len(content))]
     numbers = NumberLayout(processor)
     try:
-        groups_entries: dict[int, str] = {}
-        found_entries: list[tuple[int, str, Any]] = []
+        # A chain of entries: a negative number names a group, a positive one a parameter of that group
+        groups: dict[int, str] = {}
+        found: list[tuple[int, str, Any]] = []
         at = 4
         while at + 2 <= len(section):
             length, group = abs(_to_signed(section[at])), _to_signed(section[at + 1])
@@ -107,14 +108,12 @@ def read_parameters(content: memoryview, path: str) -> C3dParameters:
             at += 2 + length
             step = int.from_bytes(section[at : at + 2], "big" if numbers.processor == MIPS else "little")
             if group < 0:
-                groups_entries[-group] = name
+                groups[-group] = name
             else:
-                found_entries.append((group, name, _value(section, at + 2, numbers)))
+                found.append((group, name, _value(section, at + 2, numbers)))
             if step == 0:
                 break
             at += step
-        groups = groups_entries
-        found = found_entries
     except (IndexError, ValueError) as error:
         raise format_error(path, "an entry of the parameters runs out of their section") from error
     values = {f"{groups.get(group, group)}:{name}": value for group, name, value in found}
@@ -133,6 +132,7 @@ def _value(section: memoryview, at: int, numbers: NumberLayout) -> Any:
     data = section[at + 2 + rank : at + 2 + rank + size]
     if len(data) < size:
         raise ValueError
+    # Text in rows of the first dimension, bytes, words or floats
     if kind == -1:
         width = shape[0] if shape else 1
         rows = count // width if width else 0
@@ -149,13 +149,6 @@ def _to_signed(byte: int) -> int:
 
 
 MAX_C3D_BYTES: Final = 1 << 30
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Points:
-    positions: FloatArray  # (F, M, 3) in the file's unit and axes
-    residuals: FloatArray  # (F, M) negative where the point was not seen
-    missing_frames: int  # announced, but cut off
 
 
 def read_c3d(path: AnyPath, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
@@ -192,6 +185,7 @@ def load_c3d_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
             raise format_error(
                 parameters.path, f"the data starts at block {start + 1} with scale {scale:g}: no such place"
             )
+        # Frames that are announced and really there
         width = 4 if scale < 0.0 else 2  # [byte] a negative scale announces floating-point data
         row = (4 * count + analogs) * width
         announced, available = _announced_frames(content, parameters), (len(content) - start * BLOCK) // row
@@ -202,18 +196,18 @@ def load_c3d_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
         data = content[start * BLOCK : start * BLOCK + frames * row]
         numbers = parameters.numbers
         values = numbers.floats(data) if scale < 0.0 else numbers.words(data).astype(np.float64)
-        points_points = values.reshape(frames, -1)[:, : 4 * count].reshape(frames, count, 4)
-        positions = points_points[..., :3] if scale < 0.0 else points_points[..., :3] * scale
-        points = _Points(positions, points_points[..., 3], announced - frames)
-        valid: BoolArray = (points.residuals >= 0.0) & np.isfinite(points.positions).all(axis=-1)
+        # Rows of x, y, z and a residual, which is negative where the point was not seen; then the analog values
+        points = values.reshape(frames, -1)[:, : 4 * count].reshape(frames, count, 4)
+        positions = points[..., :3] if scale < 0.0 else points[..., :3] * scale
+        valid: BoolArray = (points[..., 3] >= 0.0) & np.isfinite(positions).all(axis=-1)
         warnings: list[str] = []
-        if points.missing_frames:
-            warnings.append(f"the file is cut off: {points.missing_frames} announced frames are missing")
+        if frames < announced:
+            warnings.append(f"the file is cut off: {announced - frames} announced frames are missing")
         named = next(iter(parameters.texts("POINT:UNITS")), "").lower()
         if not named and unit is None:
             warnings.append("the file names no length unit; millimetres are assumed")
         metres = unit_in_metres(unit or named or "mm")
-        seen = np.where(valid[..., None], points.positions, 0.0) * metres
+        seen = np.where(valid[..., None], positions, 0.0) * metres
         axes, note, doubt = choose_axes(
             seen, valid, parameters.texts("POINT:X_SCREEN"), parameters.texts("POINT:Y_SCREEN")
         )

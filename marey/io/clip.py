@@ -117,19 +117,23 @@ def clip_bytes(motion: Motion, *, channels: bool = True) -> bytes:
     """Return the content of the file that :func:`write_clip` writes."""
     from safetensors.numpy import save
 
-    tensors_motion: Tensors = {
-        "parents": motion.skeleton.parents,
-        "offsets": motion.skeleton.offsets,
-        "tips": motion.skeleton.tips,
+    skeleton = motion.skeleton
+    tensors: Tensors = {
+        "parents": skeleton.parents,
+        "offsets": skeleton.offsets,
+        "tips": skeleton.tips,
         "root_positions": motion.root_positions,
         "rotations": motion.rotations.wxyz,
     }
     if motion.contacts is not None:
-        tensors_motion["contacts"] = motion.contacts.active
+        tensors["contacts"] = motion.contacts.active
     if motion.translations is not None:
-        tensors_motion["translations"] = motion.translations
-    tensors = tensors_motion | _limit_tensors(motion.skeleton.limits)
-    skeleton = motion.skeleton
+        tensors["translations"] = motion.translations
+    if skeleton.limits:
+        # The ranges of all joints end to end; the orders say how long each is
+        tensors["limits.low"] = np.concatenate([np.asarray(limit.low_rad, float) for limit in skeleton.limits])
+        tensors["limits.high"] = np.concatenate([np.asarray(limit.high_rad, float) for limit in skeleton.limits])
+        tensors["limits.axis"] = np.stack([limit.axis.wxyz for limit in skeleton.limits])
     described: dict[str, Any] = {
         "format": "marey-clip",
         "clip_version": CLIP_VERSION,
@@ -173,22 +177,13 @@ def read_clip(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
     return motion if rate_hz is None else replace(motion, rate_hz=rate_hz)
 
 
-def _limit_tensors(limits: tuple[EulerLimits, ...]) -> Tensors:
-    if not limits:
-        return {}
-    return {
-        "limits.low": np.concatenate([np.asarray(limit.low_rad, dtype=np.float64) for limit in limits]),
-        "limits.high": np.concatenate([np.asarray(limit.high_rad, dtype=np.float64) for limit in limits]),
-        "limits.axis": np.stack([limit.axis.wxyz for limit in limits]),
-    }
-
-
 def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
     from safetensors import SafetensorError, safe_open
 
     size = file_size(path, limit=MAX_CLIP_BYTES)
-    with Path(path).open("rb") as file_header:
-        announced = int.from_bytes(file_header.read(8), "little")
+    # The length of the header is checked before the library reads it
+    with Path(path).open("rb") as stream:
+        announced = int.from_bytes(stream.read(8), "little")
     if size < 8 or announced > size - 8:
         raise format_error(path, "the header is longer than the file: it is cut off or no safetensors file")
     if announced > MAX_JSON_BYTES:
@@ -196,33 +191,28 @@ def _read_tensors(path: AnyPath) -> tuple[Tensors, Mapping[str, Any]]:
     try:
         with cast(Any, safe_open(str(path), framework="np")) as file:
             metadata: dict[str, str] = file.metadata() or {}
-            described_description = parse_json(metadata.get("marey", "{}"), path)
-            version: Any = (
-                cast(dict[str, Any], described_description).get("clip_version")
-                if isinstance(described_description, dict)
-                else None
-            )
+            text = parse_json(metadata.get("marey", "{}"), path)
+            described = cast(dict[str, Any], text) if isinstance(text, dict) else {}
+            version: Any = described.get("clip_version")
             if not isinstance(version, int) or isinstance(version, bool) or version < 1:
                 raise format_error(path, "a safetensors file, but not a marey clip", "Give a file that marey wrote.")
             if version > CLIP_VERSION:
                 what = f"clip version {version}; this marey reads versions up to {CLIP_VERSION}"
                 raise format_error(path, what, "Upgrade marey: pip install --upgrade marey")
-            described = cast(Mapping[str, Any], described_description)
             names = cast(list[str], file.keys())
             tensors: Tensors = {name: file.get_tensor(name) for name in names if name in TENSORS}
     except MareyError:
         raise
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise format_error(
-            path, f"not a readable safetensors file: {_first_line(error)}", "Write the clip again."
-        ) from error
+        said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise format_error(path, f"not a readable safetensors file: {said}", "Write the clip again.") from error
     return tensors, described
 
 
 def _restore_motion(tensors: Tensors, described: Mapping[str, Any]) -> Motion:
     contacts = described["contacts"]
     source = described.get("source")
-    # Undo `describe_source`
+    # Ranges of all joints lie end to end
     limits: list[EulerLimits] = []
     first = 0
     for number, (joint, order) in enumerate(described["limits"]):
@@ -272,7 +262,3 @@ def _texts(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list):
         raise InputError(f"a list of names was expected, found {type(values).__name__}")
     return tuple(str(value) for value in cast(list[Any], values))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

@@ -148,7 +148,11 @@ def detect_up(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translati
         return "+y"
     if rest[1] < CLEAR:
         return "+z"
-    return "+z" if motion[2] > STRICT and _walks_along_y(posed) else "+y"
+    # A walk along Y over a floor that is steady along Z
+    height = float(np.ptp(posed, axis=(0, 1))[2])
+    is_steady = np.std(posed[..., 2].min(axis=1)) < STEADY * height
+    walks = is_steady and np.ptp(posed[:, 0, 1]) > TRAVEL * height
+    return "+z" if motion[2] > STRICT and walks else "+y"
 
 
 def _body_axis(skeleton: Skeleton, positions: FloatArray) -> FloatArray:
@@ -163,12 +167,6 @@ def _body_axis(skeleton: Skeleton, positions: FloatArray) -> FloatArray:
         body[:, 0] = 0.0  # arms reach as far as legs
     lengths = np.linalg.norm(body, axis=-1, keepdims=True)
     return (body / np.maximum(lengths, 1e-12)).mean(axis=0)
-
-
-def _walks_along_y(positions: FloatArray) -> bool:
-    height = float(np.ptp(positions, axis=(0, 1))[2])
-    floor = positions[..., 2].min(axis=1)
-    return bool(np.std(floor) < STEADY * height and np.ptp(positions[:, 0, 1]) > TRAVEL * height)
 
 
 def _check_axis(up: str) -> str:

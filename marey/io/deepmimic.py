@@ -80,12 +80,11 @@ def read_deepmimic(path: AnyPath, *, rate_hz: float | None = None, unit: str | N
     """
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for a DeepMimic clip", "These clips are always in metres; leave unit out")
-    # Whole file; raises as `file_size` does
     file_size(path, limit=MAX_BYTES)
     content = parse_json(Path(path).read_bytes(), path)
     with as_format_error(path):
-        described_rows = cast(dict[str, Any], content) if isinstance(content, dict) else {}
-        frames = described_rows.get("Frames")
+        described = cast(dict[str, Any], content) if isinstance(content, dict) else {}
+        frames = described.get("Frames")
         if not isinstance(frames, list) or not frames:
             raise format_error(
                 path, "no list 'Frames': this is no DeepMimic clip", "Give a file like humanoid3d_walk.txt."
@@ -95,22 +94,20 @@ def read_deepmimic(path: AnyPath, *, rate_hz: float | None = None, unit: str | N
             if length != ROW_LENGTH:
                 what = f"frame {number} has {length} values; the humanoid has {ROW_LENGTH}"
                 raise FormatError(what, str(path), 0, "Only humanoid3d clips are read.")
-        rows_rows = np.array(frames, dtype=np.float64)
-        if not np.isfinite(rows_rows).all():
-            frame, column = np.argwhere(~np.isfinite(rows_rows))[0]
+        rows = np.array(frames, dtype=np.float64)
+        if not np.isfinite(rows).all():
+            frame, column = np.argwhere(~np.isfinite(rows))[0]
             raise format_error(path, f"frame {frame}, value {column} is not finite")
-        rows = rows_rows
-        described = described_rows
         positions, rotations = _rotate_to_face_z(rows[:, 1:4]), _rotations(rows)
         rate, uneven, notes, warnings = _timing(rows[:, 0], path)
         if uneven is not None and rate_hz is None:
+            # Frames of uneven duration: sampled anew, linear and along geodesics
             wanted = np.arange(int(uneven[-1] * rate + 1e-6) + 1) / rate
             before = np.clip(np.searchsorted(uneven, wanted, side="right") - 1, 0, len(uneven) - 2)
             u = ((wanted - uneven[before]) / (uneven[before + 1] - uneven[before])).clip(0.0, 1.0)
             a, b = rotations[before], rotations[before + 1]
             step = (a.inverse() @ b).log()
-            moved = positions[before] + u[:, None] * (positions[before + 1] - positions[before])
-            positions = moved
+            positions = positions[before] + u[:, None] * (positions[before + 1] - positions[before])
             rotations = a @ SO3.exp(u[:, None, None] * step)
         return Motion(
             deepmimic_skeleton(),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from marey.base import InputError, MissingFileError, atomic_file
-from marey.motion import LoadReport, Motion
+from marey.motion import LoadReport, Motion, check_time_base
 
 READERS: Final = {
     ".bvh": ("marey.io.bvh.reader", "read_bvh"),
@@ -51,11 +51,21 @@ def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: st
         FormatError: the file breaks its format; the message has the line and the fix.
     """
     suffix = _check_suffix(path, READERS, "read")
-    rate_hz = _check_rate(rate_hz)
+    if rate_hz is not None:
+        asked = rate_hz
+        with contextlib.suppress(TypeError, ValueError):
+            rate_hz = float(asked)
+        if not (isinstance(rate_hz, float) and 0.0 < rate_hz < float("inf")):
+            raise InputError(f"rate_hz is {asked!r}", "It must be a positive number of frames per second")
     motion = cast(Motion, _load_function(READERS[suffix])(path, rate_hz=rate_hz, unit=unit))
     report = motion.load_report
-    later = LoadReport(notes=report.notes, later=lambda: (*report.warnings, *_time_base_warnings(motion)))
-    return replace(motion, load_report=later)
+
+    def check_later() -> tuple[str, ...]:
+        """Warnings of the reader, and of the frame rate, which takes a while to test."""
+        warning = check_time_base(motion).warning
+        return report.warnings if warning is None else (*report.warnings, warning)
+
+    return replace(motion, load_report=LoadReport(notes=report.notes, later=check_later))
 
 
 def save(motion: Motion, path: str | os.PathLike[str], **options: Any) -> None:
@@ -92,20 +102,3 @@ def _check_suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str)
     near = get_close_matches(suffix, list(known), n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
     raise InputError(f"cannot {verb} '{suffix or path}' files", f"{hint}marey can {verb} {', '.join(known)}.")
-
-
-def _check_rate(rate_hz: float | None) -> float | None:
-    if rate_hz is None:
-        return None
-    with contextlib.suppress(TypeError, ValueError):
-        if 0.0 < float(rate_hz) < float("inf"):
-            return float(rate_hz)
-    raise InputError(f"rate_hz is {rate_hz!r}", "It must be a positive number of frames per second")
-
-
-def _time_base_warnings(motion: Motion) -> tuple[str, ...]:
-    import marey.motion as floor
-
-    check = getattr(floor, "check_time_base", None)
-    warning = None if check is None else cast("str | None", check(motion).warning)
-    return () if warning is None else (warning,)

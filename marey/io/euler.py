@@ -84,6 +84,7 @@ def half_sincos(degrees: FloatArray, sines: FloatArray, cosines: FloatArray) -> 
         turn = np.rint(degrees[i] * (1.0 / 180.0))
         h = (degrees[i] - 180.0 * turn) * HALF_RADIANS
         z = h * h
+        # sin(h) and cos(h) by Horner's rule
         s = 1.58969099521155010221e-10
         s = -2.50507602534068634195e-08 + z * s
         s = 2.75573137070700676789e-06 + z * s
@@ -96,6 +97,7 @@ def half_sincos(degrees: FloatArray, sines: FloatArray, cosines: FloatArray) -> 
         c = 2.48015872894767294178e-05 + z * c
         c = -1.38888888888741095749e-03 + z * c
         c = 1.0 - 0.5 * z + z * z * (4.16666666666666019037e-02 + z * c)
+        # Back by quarter turns of the half angle: exchange and change signs
         quarter = turn - 4.0 * np.floor(turn * 0.25)
         odd = quarter == 1.0 or quarter == 3.0
         sines[i] = (c if odd else s) * (-1.0 if quarter >= 2.0 else 1.0)
@@ -161,31 +163,24 @@ def decompose_euler(wxyz: FloatArray, axes: IntArray, given: FloatArray, is_give
             if is_given and is_same_rotation(given[f, j], axes[j], q):
                 before[:] = given[f, j]
             else:
-                # Replace `before` (3,) [deg] by the ones of rotation `q` that are nearest to them
-                # R_i R_k R_m is the extrinsic sequence m, k, i, whose sign is the opposite
+                # Half-angle sums; R_i R_k R_m is the extrinsic sequence m, k, i, whose sign is the opposite
                 a, b = q[0] - q[k + 1], q[m + 1] - sign * q[i + 1]
                 c, d = q[k + 1] + q[0], -sign * q[i + 1] - q[m + 1]
                 upper, lower = np.hypot(a, b), np.hypot(c, d)
                 middle = 2.0 * np.arctan2(lower, upper) - 0.5 * np.pi
                 half_sum, half_difference = np.arctan2(b, a), np.arctan2(d, c)
-                last_before = before[2] * DEGREE
+                # At the gimbal the last angle stays where it was
                 if lower < GIMBAL:
-                    half_difference = half_sum - last_before
+                    half_difference = half_sum - before[2] * DEGREE
                 elif upper < GIMBAL:
-                    half_sum = half_difference + last_before
+                    half_sum = half_difference + before[2] * DEGREE
                 last = half_sum - half_difference
                 first = -sign * (half_sum + half_difference)
                 first, middle, last = first / DEGREE, middle / DEGREE, last / DEGREE
-                a0, a1, a2 = (
-                    unwrap_degrees(first, before[0]),
-                    unwrap_degrees(middle, before[1]),
-                    unwrap_degrees(last, before[2]),
-                )
-                b0, b1, b2 = (
-                    unwrap_degrees(first + 180.0, before[0]),
-                    unwrap_degrees(180.0 - middle, before[1]),
-                    unwrap_degrees(last + 180.0, before[2]),
-                )
+                # Of both families of angles, with their full turns, the one nearest to the frame before
+                a0, b0 = unwrap_degrees(first, before[0]), unwrap_degrees(first + 180.0, before[0])
+                a1, b1 = unwrap_degrees(middle, before[1]), unwrap_degrees(180.0 - middle, before[1])
+                a2, b2 = unwrap_degrees(last, before[2]), unwrap_degrees(last + 180.0, before[2])
                 way_a = (a0 - before[0]) ** 2 + (a1 - before[1]) ** 2 + (a2 - before[2]) ** 2
                 way_b = (b0 - before[0]) ** 2 + (b1 - before[1]) ** 2 + (b2 - before[2]) ** 2
                 if way_a <= way_b:
@@ -209,6 +204,7 @@ def is_same_rotation(degrees: FloatArray, axes: IntArray, q: FloatArray) -> bool
             w, x, y, z = w * c - y * s, x * c - z * s, y * c + w * s, z * c + x * s
         else:
             w, x, y, z = w * c - z * s, x * c + y * s, y * c - x * s, z * c + w * s
+    # Vector part of the rotation between both, about half its angle
     a = w * q[1] - x * q[0] + y * q[3] - z * q[2]
     b = w * q[2] - y * q[0] + z * q[1] - x * q[3]
     c_ = w * q[3] - z * q[0] + x * q[2] - y * q[1]

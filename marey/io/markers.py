@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, InputError
 from marey.lie import SO3
 from marey.motion import Markers, Motion
 from marey.skeleton import Skeleton
@@ -92,10 +92,19 @@ def markers_to_motion(markers: Markers) -> Motion:
     tracks = np.stack([fill_track(markers.positions[:, m], markers.valid[:, m]) for m in seen], axis=1)
     frames, count = tracks.shape[:2]
     names = ("origin", *make_unique_labels((markers.names[m] for m in seen), count, taken=("origin",)))
+    # A star round the origin; each joint has the size of a marker
     offsets = np.concatenate([np.zeros((1, 3)), tracks.mean(axis=0)])
     tips = np.tile([0.0, MARKER_SIZE_M, 0.0], (count + 1, 1))
     tips[0] = 0.0
     skeleton = Skeleton(names, np.array([-1] + [0] * count), offsets, tips, name="markers")
+    remarks: list[str] = []
+    filled = 1.0 - markers.valid[:, seen].mean()
+    if filled > 0.0:
+        remarks.append(f"{100.0 * filled:.1f} % of the marker positions were not seen and are filled in for display")
+    if count < markers.num_markers:
+        lost = [name for m, name in enumerate(markers.names) if m not in seen]
+        remarks.append(f"{len(lost)} markers were never seen and are left out: {', '.join(lost[:5])}")
+    note = "markers are shown as a star of joints; marey.io.load_markers gives them with their mask"
     return Motion(
         skeleton,
         markers.rate_hz,
@@ -103,23 +112,9 @@ def markers_to_motion(markers: Markers) -> Motion:
         SO3.identity(frames, count + 1),
         translations=np.concatenate([np.zeros((frames, 1, 3)), tracks], axis=1),
         source=markers.source,
-        load_report=markers.load_report.adding(*_describe_gaps(markers, seen), notes=_NOTES),
+        load_report=markers.load_report.adding(*remarks, notes=(note,)),
         name=markers.name,
     )
-
-
-_NOTES: Final = ("markers are shown as a star of joints; marey.io.load_markers gives them with their mask",)
-
-
-def _describe_gaps(markers: Markers, seen: IntArray) -> list[str]:
-    remarks: list[str] = []
-    filled = 1.0 - markers.valid[:, seen].mean()
-    if filled > 0.0:
-        remarks.append(f"{100.0 * filled:.1f} % of the marker positions were not seen and are filled in for display")
-    if len(seen) < markers.num_markers:
-        lost = [name for m, name in enumerate(markers.names) if m not in seen]
-        remarks.append(f"{len(lost)} markers were never seen and are left out: {', '.join(lost[:5])}")
-    return remarks
 
 
 def fill_track(positions: FloatArray, valid: BoolArray) -> FloatArray:

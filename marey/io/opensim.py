@@ -51,6 +51,7 @@ def load_table(path: AnyPath) -> OpenSimTable:
     if end is None:
         raise FormatError("no line 'endheader'", file, 1, "Give an OpenSim .mot or .sto file.")
     header = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines[:end]) if value}
+    # Column names on the first line after the header, then one row a line
     titles = next((i for i in range(end + 1, len(lines)) if lines[i].strip()), None)
     if titles is None:
         raise FormatError("no column names after 'endheader'", file, end + 1, "Copy or export the file again.")
@@ -106,10 +107,14 @@ class GroundReaction:
     def at(self, times: FloatArray) -> GroundReaction:
         """Return the values at other times [s], by linear interpolation; past the ends nothing is loaded."""
         inside = (times >= self.times[0]) & (times <= self.times[-1])
-        columns = [self._sample(values, times) for values in (self.forces, self.places, self.moments)]
-        return GroundReaction(
-            self.names, times, columns[0] * inside[:, None, None], columns[1], columns[2] * inside[:, None, None]
-        )
+        sampled: list[FloatArray] = []
+        for values in (self.forces, self.places, self.moments):
+            flat = values.reshape(len(values), -1)
+            columns = [np.interp(times, self.times, flat[:, k]) for k in range(flat.shape[1])]
+            sampled.append(np.stack(columns, axis=1).reshape(len(times), *values.shape[1:]))
+        forces, places, moments = sampled
+        loaded = inside[:, None, None]
+        return GroundReaction(self.names, times, forces * loaded, places, moments * loaded)
 
     def is_loaded(self, threshold_n: float = LOADED_N) -> BoolArray:
         """Whether each plate is stepped on ``(N, P)``."""
@@ -119,11 +124,6 @@ class GroundReaction:
         """Sum over the plates ``(N, 6)``: force [N], moment about the world origin [N m]."""
         moments = np.where(self.is_loaded(0.0)[..., None], np.cross(self.places, self.forces), 0.0) + self.moments
         return np.concatenate([self.forces.sum(axis=1), moments.sum(axis=1)], axis=-1)
-
-    def _sample(self, values: FloatArray, times: FloatArray) -> FloatArray:
-        flat = values.reshape(len(values), -1)
-        sampled = [np.interp(times, self.times, flat[:, k]) for k in range(flat.shape[1])]
-        return np.stack(sampled, axis=1).reshape(len(times), *values.shape[1:])
 
     def __repr__(self) -> str:
         return (
@@ -143,7 +143,7 @@ def load_ground_reaction(path: AnyPath) -> GroundReaction:
     times = table["time"]
     if len(times) < 2 or not (np.diff(times) > 0.0).all():
         raise FormatError("the times do not rise", file, 1, "Export the file again.")
-    # Columns of each plate that has three forces: `vx`, `px`, `mx`, ..
+    # Columns by plate: vx of the force, px of its place, mx of the moment, and so on
     found: dict[str, dict[str, str]] = {}
     for name in table.names:
         match = _COLUMN.fullmatch(name)
@@ -154,11 +154,11 @@ def load_ground_reaction(path: AnyPath) -> GroundReaction:
     plates = {label: columns for label, columns in found.items() if all("v" + axis in columns for axis in "xyz")}
     if not plates:
         raise FormatError("no columns of ground force", file, 1, _FIXED)
-    values = {kind: np.stack([_vectors(table, plate, kind) for plate in plates.values()], axis=1) for kind in "vpm"}
-    return GroundReaction(tuple(plates), times, values["v"], values["p"], values["m"])
-
-
-def _vectors(table: OpenSimTable, columns: Mapping[str, str], kind: str) -> FloatArray:
-    """Columns x, y, z of one kind ``(N, 3)``; zero where the table has none."""
-    empty = np.zeros(len(table))
-    return np.stack([table[columns[kind + axis]] if kind + axis in columns else empty for axis in "xyz"], axis=1)
+    # Vectors (N, P, 3) of forces, places and moments; zero where the table has no column
+    forces, places, moments = (np.zeros((len(times), len(plates), 3)) for _ in range(3))
+    for p, columns in enumerate(plates.values()):
+        for kind, vectors in (("v", forces), ("p", places), ("m", moments)):
+            for axis, letter in enumerate("xyz"):
+                if kind + letter in columns:
+                    vectors[:, p, axis] = table[columns[kind + letter]]
+    return GroundReaction(tuple(plates), times, forces, places, moments)

@@ -158,6 +158,7 @@ def parse_numbers(
     while p < stop:
         byte = data[p]
         if byte <= 32:
+            # A line end: is the number of values right?
             if byte == 10:
                 if in_line != per_line and in_line != 0 and odd_at < 0:
                     odd_at, odd_count = p, in_line
@@ -166,6 +167,7 @@ def parse_numbers(
             continue
         if count == capacity:
             break
+        # The fast reader where 24 bytes follow, else and for odd shapes the careful one
         value, end = parse_plain(data, p) if p + 24 <= stop else (0.0, -1)
         if end < 0:
             value, end = parse_number(data, p)
@@ -254,49 +256,42 @@ def parse_number(data: NDArray[np.uint8], p: Int) -> tuple[float, Int]:
     negative = data[p] == 45
     if negative or data[p] == 43:
         p += 1
-    mantissa, digits, exponent, seen = 0, 0, 0, False
+    # Digits with at most one point; those beyond the eighteenth only move the exponent
+    mantissa, digits, exponent, seen, is_part = 0, 0, 0, False, False
     while True:
         digit = np.int64(data[p]) - 48
-        if digit < 0 or digit > 9:
+        if digit == -2 and not is_part:
+            is_part = True
+        elif digit < 0 or digit > 9:
             break
-        seen = True
-        if digits < 18:
-            mantissa = mantissa * 10 + digit
-            digits += mantissa > 0
         else:
-            exponent += 1
-        p += 1
-    if data[p] == 46:
-        p += 1
-        while True:
-            digit = np.int64(data[p]) - 48
-            if digit < 0 or digit > 9:
-                break
             seen = True
             if digits < 18:
                 mantissa = mantissa * 10 + digit
                 digits += mantissa > 0
-                exponent -= 1
-            p += 1
+                exponent -= 1 if is_part else 0
+            elif not is_part:
+                exponent += 1
+        p += 1
     if not seen:
         return 0.0, -1
+    # The power of ten after e or E, which needs a digit
     if data[p] == 101 or data[p] == 69:
-        # Read the whole number after `e`; returns it and the byte after it, or -1
-        p_exponent = p + 1
-        negative_exponent = data[p_exponent] == 45
-        if negative_exponent or data[p_exponent] == 43:
-            p_exponent += 1
-        power, first = 0, p_exponent
+        p += 1
+        is_small = data[p] == 45
+        if is_small or data[p] == 43:
+            p += 1
+        power, first = 0, p
         while True:
-            digit_exponent = np.int64(data[p_exponent]) - 48
-            if digit_exponent < 0 or digit_exponent > 9:
+            digit = np.int64(data[p]) - 48
+            if digit < 0 or digit > 9:
                 break
-            power = min(power * 10 + digit_exponent, 9999)
-            p_exponent += 1
-        power = -power if negative_exponent else power
-        p = p_exponent if p_exponent > first else -1
-        exponent += power
-    if p < 0 or data[p] > 32:
+            power = min(power * 10 + digit, 9999)
+            p += 1
+        if p == first:
+            return 0.0, -1
+        exponent += -power if is_small else power
+    if data[p] > 32:
         return 0.0, -1
     value = scale_by_ten(mantissa, exponent)
     return (-value if negative else value), p
@@ -315,7 +310,7 @@ def scale_by_ten(mantissa: Int, exponent: Int) -> float:
         exponent -= step
     while exponent < 0 and high > 1e-300:
         step = min(-exponent, 22)
-        # The sum `high + low` over a power of ten that a float holds exactly
+        # Divide the pair: the rest of the rounded quotient goes into the low part
         divisor = TENS[step]
         quotient = high / divisor
         product = quotient * divisor

@@ -54,11 +54,9 @@ def load_trc_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
     if count > 2 * max(len(names), 1):
         raise FormatError(f"{count} markers announced, {len(names)} named", file, 4, "Export the file again.")
     warnings = [] if len(names) == count else [f"{count} markers announced, {len(names)} named"]
-    # Coordinates `(F, M, 3)` in the file's unit; NaN where a cell is blank
-    rows: list[list[float]] = []
-    for number, line in enumerate(lines[HEADER_LINES:], start=HEADER_LINES + 1):
-        if line.strip():
-            rows.append(_parse_marker_row(line, count, file, number))
+    # Coordinates (F, M, 3) in the file's unit; NaN where a cell is blank
+    table = enumerate(lines[HEADER_LINES:], start=HEADER_LINES + 1)
+    rows = [_parse_marker_row(line, count, file, number) for number, line in table if line.strip()]
     if not rows:
         raise FormatError("the file ends before the first frame", file, len(lines), "Copy or export it again.")
     values = np.array(rows).reshape(len(rows), count, 3)
@@ -67,10 +65,8 @@ def load_trc_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
         warnings.append(f"{announced} frames announced, {len(values)} found")
     with as_format_error(path):
         rate = _number(settings, "DataRate", file) if rate_hz is None else rate_hz
-        named = settings.get("Units", "mm").lower()
-        names_markers = make_unique_labels(names, count)
-        unit_markers = unit or named
-        metres = unit_in_metres(unit_markers)
+        named = unit or settings.get("Units", "mm").lower()
+        metres = unit_in_metres(named)
         finite = np.isfinite(values).all(axis=-1)
         zeros = finite & (values == 0.0).all(axis=-1)
         notes: list[str] = []
@@ -79,15 +75,13 @@ def load_trc_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str |
         valid = finite & ~zeros
         seen = np.where(valid[..., None], values, 0.0) * metres
         axes, note, _ = choose_axes(seen, valid, (), ())
-        source = Source(str(path), "trc", unit_markers, metres, axes[1])
-        report = LoadReport(warnings, [*notes, note])
         return Markers(
-            names_markers,
+            make_unique_labels(names, count),
             rate,
             rotate_to_axes(seen, axes),
             valid,
-            source=source,
-            load_report=report,
+            source=Source(str(path), "trc", named, metres, axes[1]),
+            load_report=LoadReport(warnings, [*notes, note]),
             name=Path(path).stem,
         )
 
@@ -115,21 +109,14 @@ def _parse_marker_row(line: str, count: int, file: str, number: int) -> list[flo
     if len(cells) != 3 * count:
         what = f"expected {3 * count} coordinates, found {len(cells)}"
         raise FormatError(what, file, number, "Check that the line was not cut off.")
-    try:
-        return [float(cell) if cell else np.nan for cell in cells]
-    except ValueError:
-        bad = next(cell for cell in cells if cell and not _is_number(cell))
-        raise FormatError(
-            f"'{bad[:40]}' is not a number", file, number, "Leave the cell of a lost marker blank."
-        ) from None
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    values: list[float] = []
+    for cell in cells:
+        try:
+            values.append(float(cell) if cell else np.nan)
+        except ValueError:
+            what = f"'{cell[:40]}' is not a number"
+            raise FormatError(what, file, number, "Leave the cell of a lost marker blank.") from None
+    return values
 
 
 def load_markers(path: AnyPath, *, rate_hz: float | None = None, unit: str | None = None) -> Markers:

@@ -1,6 +1,7 @@
 """Pose models: PCA, principal geodesics and hierarchical models, learnt from clips."""
 
 from marey.base import deprecated_names
+from marey.models.basis_clips import choose_clips, clip_features
 from marey.models.hierarchy import (
     Components,
     HierarchicalModel,
@@ -11,7 +12,10 @@ from marey.models.hierarchy import (
     SpeedLaw,
     find_outliers,
     fit_speed_law,
+    joint_shares,
     principal_components,
+    sort_gaits,
+    sort_subjects,
 )
 from marey.models.pca import PCA
 from marey.models.pga import PGA
@@ -36,9 +40,12 @@ __all__ = [
     "PoseModel",
     "SelectionCurve",
     "SpeedLaw",
+    "choose_clips",
+    "clip_features",
     "find_outliers",
     "fit_speed_law",
     "joint_error",
+    "joint_shares",
     "load_model",
     "mode_motion",
     "mode_strips",
@@ -46,6 +53,8 @@ __all__ = [
     "plot_selection",
     "principal_components",
     "selection_curve",
+    "sort_gaits",
+    "sort_subjects",
 ]
 
 __getattr__ = deprecated_names(

@@ -21,19 +21,19 @@ FULL_TURN = 2.0 * np.pi
 
 def to_chart(space: str, rotations: SO3, near: FloatArray | None = None) -> FloatArray:
     """Triples ``(..., 3)`` [rad] of rotations, those nearest to ``near``, which broadcasts; the shortest without it."""
+    one = euler_angles(rotations) if space == "euler" else rotations.log()
+    if near is None:
+        return one
     if space == "euler":
-        angles = euler_angles(rotations)
-        return angles if near is None else _nearest_angles(angles, near)
-    v = rotations.log()
-    return v if near is None else _nearest_vectors(v, near)
-
-
-def from_chart(space: str, triples: FloatArray) -> SO3:
-    """Rotations of triples ``(..., 3)`` [rad]."""
-    if space == "exponential":
-        return SO3.exp(triples)
-    about = [SO3.exp(triples[..., axis, None] * np.eye(3)[axis]) for axis in range(3)]
-    return about[2] @ about[1] @ about[0]
+        # The other triple of the same rotation, and full turns of both
+        two = np.stack([one[..., 0] + np.pi, np.pi - one[..., 1], one[..., 2] + np.pi], axis=-1)
+        one, two = near + _wrap_angles(one - near), near + _wrap_angles(two - near)
+    else:
+        # The same rotation the other way around
+        length = np.linalg.norm(one, axis=-1, keepdims=True)
+        two = one * (1.0 - FULL_TURN / np.where(length > 0.0, length, np.inf))
+    is_nearer = np.sum((two - near) ** 2, axis=-1) < np.sum((one - near) ** 2, axis=-1)
+    return np.where(is_nearer[..., None], two, one)
 
 
 def euler_angles(rotations: SO3) -> FloatArray:
@@ -41,27 +41,12 @@ def euler_angles(rotations: SO3) -> FloatArray:
 
     At a middle angle of a quarter turn only the sum or difference of the others is determined; any pair will do.
     """
+    # Half sums and differences of the outer angles
     w, x, y, z = np.moveaxis(rotations.wxyz, -1, 0)
     a, b, c, d = w - y, x + z, y + w, z - x
     plus, minus = np.arctan2(b, a), np.arctan2(d, c)
     middle = 2.0 * np.arctan2(np.hypot(c, d), np.hypot(a, b)) - np.pi / 2
     return np.stack([_wrap_angles(plus - minus), middle, _wrap_angles(plus + minus)], axis=-1)
-
-
-def _nearest_vectors(v: FloatArray, near: FloatArray) -> FloatArray:
-    """Of ``v`` and the same rotations the other way around, the nearest."""
-    length = np.linalg.norm(v, axis=-1, keepdims=True)
-    other = v * (1.0 - FULL_TURN / np.where(length > 0.0, length, np.inf))
-    is_nearer = np.sum((other - near) ** 2, axis=-1) < np.sum((v - near) ** 2, axis=-1)
-    return np.where(is_nearer[..., None], other, v)
-
-
-def _nearest_angles(angles: FloatArray, near: FloatArray) -> FloatArray:
-    """Of the two triples of each rotation, and their full turns, the nearest."""
-    flipped = np.stack([angles[..., 0] + np.pi, np.pi - angles[..., 1], angles[..., 2] + np.pi], axis=-1)
-    one, two = near + _wrap_angles(angles - near), near + _wrap_angles(flipped - near)
-    is_nearer = np.sum((two - near) ** 2, axis=-1) < np.sum((one - near) ** 2, axis=-1)
-    return np.where(is_nearer[..., None], two, one)
 
 
 def _wrap_angles(angles: FloatArray) -> FloatArray:

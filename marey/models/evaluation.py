@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.lie.kernels import Vector, exponential, product, right_jacobian_times, rotate_xyz
+from marey.lie.kernels import Vector, exponential, product, right_jacobian_times, unrotate
 
 LINEAR_TANGENT: Final = 0  # r_j = mean_j exp(sum_i x_i B_ji): canonical coordinates of the first kind
 GEODESIC_PRODUCT: Final = 1  # r_j = mean_j exp(x_1 B_j1) ... exp(x_k B_jk): coordinates of the second kind
@@ -23,7 +23,7 @@ EULER_LINEAR: Final = 3  # r_j = R_z(a_z) R_y(a_y) R_x(a_x), a = c_j + sum_i x_i
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelArrays:
-    """A pose model as plain arrays, for the kernels of ``_model_kernels``.
+    """A pose model as plain arrays, for compiled loops.
 
     They cover the joints below the root: the root's row gives the identity, whatever the coordinates.
     """
@@ -33,12 +33,6 @@ class ModelArrays:
     """(J, 4) unit quaternions of the mean; for the two linear kinds the rows are ``(0, c_j)`` [rad], which no unit
     quaternion of a rotation vector could tell apart from its turns by 2π"""
     basis: FloatArray  # (J, 3, k) [rad] per unit of each coordinate
-
-
-@kernel
-def rotate_back(w: float, x: float, y: float, z: float, a: float, b: float, c: float) -> Vector:
-    """Turn a vector ``(a, b, c)`` by the inverse of a unit quaternion."""
-    return rotate_xyz(w, -x, -y, -z, a, b, c)
 
 
 @kernel
@@ -58,6 +52,7 @@ def model_rotations(kind: int, mean_wxyz: FloatArray, basis: FloatArray, x: Floa
     for j in range(mean_wxyz.shape[0]):
         m = mean_wxyz[j]
         if kind == GEODESIC_PRODUCT:
+            # Second kind: one exponential after the other
             w, u, v, t = m[0], m[1], m[2], m[3]
             q = out_wxyz[j]
             for i in range(x.shape[0]):
@@ -71,17 +66,10 @@ def model_rotations(kind: int, mean_wxyz: FloatArray, basis: FloatArray, x: Floa
                 w, u, v, t = product(m[0], m[1], m[2], m[3], ew, ex, ey, ez)
             elif kind == EULER_LINEAR:
                 # Unit quaternion of R_z R_y R_x
-                x_quaternion = m[1] + a
-                y = m[2] + b
-                z = m[3] + c
-                cx, sx, cy, sy, cz, sz = (
-                    cos(x_quaternion / 2),
-                    sin(x_quaternion / 2),
-                    cos(y / 2),
-                    sin(y / 2),
-                    cos(z / 2),
-                    sin(z / 2),
-                )
+                ax, ay, az = m[1] + a, m[2] + b, m[3] + c
+                cx, sx = cos(ax / 2), sin(ax / 2)
+                cy, sy = cos(ay / 2), sin(ay / 2)
+                cz, sz = cos(az / 2), sin(az / 2)
                 w = cz * cy * cx + sz * sy * sx
                 u = cz * cy * sx - sz * sy * cx
                 v = cz * sy * cx + sz * cy * sx
@@ -104,36 +92,32 @@ def model_jacobian(kind: int, mean_wxyz: FloatArray, basis: FloatArray, x: Float
             w, u, v, t = 1.0, 0.0, 0.0, 0.0
             for i in range(x.shape[0] - 1, -1, -1):
                 a, b, c = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
-                out[j, 0, i], out[j, 1, i], out[j, 2, i] = rotate_back(w, u, v, t, a, b, c)
+                out[j, 0, i], out[j, 1, i], out[j, 2, i] = unrotate((w, u, v, t), (a, b, c))
                 after[0], after[1], after[2], after[3] = exponential(a * x[i], b * x[i], c * x[i])
                 w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)
         elif kind == EULER_LINEAR:
             # Columns e_x \dot a_x + R_x^T e_y \dot a_y + R_x^T R_y^T e_z \dot a_z
-            a_columns, b_columns, _ = combination(basis, j, x)
-            ax, ay = a_columns + mean_wxyz[j, 1], b_columns + mean_wxyz[j, 2]
+            a, b, _ = combination(basis, j, x)
+            ax, ay = a + mean_wxyz[j, 1], b + mean_wxyz[j, 2]
             cx, sx, cy, sy = cos(ax), sin(ax), cos(ay), sin(ay)
             for i in range(x.shape[0]):
-                u_columns, v_columns, w_columns = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
-                out[j, 0, i] = u_columns - sy * w_columns
-                out[j, 1, i] = cx * v_columns + sx * cy * w_columns
-                out[j, 2, i] = -sx * v_columns + cx * cy * w_columns
+                p, q, r = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
+                out[j, 0, i] = p - sy * r
+                out[j, 1, i] = cx * q + sx * cy * r
+                out[j, 2, i] = -sx * q + cx * cy * r
         else:
-            # Columns J_r(\xi) v_i; one \xi for all of them
-            a_tangent, b_tangent, c_columns = combination(basis, j, x)
+            # Columns J_r(\xi) v_i; one \xi for all of them, so its matrix is made once
+            a, b, c = combination(basis, j, x)
             if kind != LINEAR_TANGENT:
-                a_tangent, b_tangent, c_columns = (
-                    a_tangent + mean_wxyz[j, 1],
-                    b_tangent + mean_wxyz[j, 2],
-                    c_columns + mean_wxyz[j, 3],
-                )
-            xx, xy, xz = right_jacobian_times(a_tangent, b_tangent, c_columns, 1.0, 0.0, 0.0)
-            yx, yy, yz = right_jacobian_times(a_tangent, b_tangent, c_columns, 0.0, 1.0, 0.0)
-            zx, zy, zz = right_jacobian_times(a_tangent, b_tangent, c_columns, 0.0, 0.0, 1.0)
+                a, b, c = a + mean_wxyz[j, 1], b + mean_wxyz[j, 2], c + mean_wxyz[j, 3]
+            xx, xy, xz = right_jacobian_times(a, b, c, 1.0, 0.0, 0.0)
+            yx, yy, yz = right_jacobian_times(a, b, c, 0.0, 1.0, 0.0)
+            zx, zy, zz = right_jacobian_times(a, b, c, 0.0, 0.0, 1.0)
             for i in range(x.shape[0]):
-                u_tangent, v_tangent, w_tangent = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
-                out[j, 0, i] = xx * u_tangent + yx * v_tangent + zx * w_tangent
-                out[j, 1, i] = xy * u_tangent + yy * v_tangent + zy * w_tangent
-                out[j, 2, i] = xz * u_tangent + yz * v_tangent + zz * w_tangent
+                p, q, r = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
+                out[j, 0, i] = xx * p + yx * q + zx * r
+                out[j, 1, i] = xy * p + yy * q + zy * r
+                out[j, 2, i] = xz * p + yz * q + zz * r
 
 
 @kernel

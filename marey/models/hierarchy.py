@@ -1,4 +1,4 @@
-"""Clustering of unlabelled units into gaits and subjects by their scores."""
+"""Hierarchical models of gaits: components, speed laws, and the clustering of unlabelled units by their scores."""
 
 from __future__ import annotations
 
@@ -127,45 +127,33 @@ def principal_components(
     if len(rows) == 0:
         raise InputError("principal components of no rows", "Give at least one")
     mean = rows.mean(axis=0)
-    scales = _scales(rows, scaling, weights)
-    variances, directions = (_decompose_by_svd if route == "svd" else _decompose_by_gram)((rows - mean) * scales)
+    scales = np.ones(rows.shape[1]) if weights is None else frozen(weights, rows.shape[1], name="weights")
+    if np.any(scales <= 0.0):
+        raise InputError("a weight is zero or negative", "Give positive weights; a small one for a noisy column")
+    if scaling == "correlation":
+        spread = rows.std(axis=0)
+        scales = scales / np.where(spread > 0.0, spread, 1.0)
+    centred = (rows - mean) * scales
+    if route == "svd":
+        # Algorithm 1 of App. B
+        _, s, vt = np.linalg.svd(centred, full_matrices=False)
+        variances, directions = s**2 / len(rows), vt.T
+    else:
+        # Algorithm 2: eigenvectors of the small matrix, lifted back
+        values, vectors = np.linalg.eigh(centred @ centred.T)
+        values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+        is_alive = values > DROPPED * values.max(initial=0.0)
+        directions = centred.T @ vectors[:, is_alive] / np.sqrt(values[is_alive])
+        variances = values[is_alive] / len(rows)
     kept = variances > DROPPED * max(float(variances.max(initial=0.0)), np.finfo(float).tiny / DROPPED)
     variances, directions = variances[kept], directions[:, kept]
     shares = variances / variances.sum() if variances.size else variances
     count = choose_count(shares, n_components, explained)
-    # Fix signs: the entry of largest size is positive
-    directions_signs = directions[:, :count]
-    largest = np.argmax(np.abs(directions_signs), axis=0)
-    return Components(
-        mean,
-        directions_signs * np.where(directions_signs[largest, np.arange(directions_signs.shape[1])] < 0.0, -1.0, 1.0),
-        scales,
-        variances[:count],
-        shares[:count],
-    )
-
-
-def _decompose_by_svd(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
-    _, s, vt = np.linalg.svd(centred, full_matrices=False)
-    return s**2 / len(centred), vt.T
-
-
-def _decompose_by_gram(centred: FloatArray) -> tuple[FloatArray, FloatArray]:
-    values, vectors = np.linalg.eigh(centred @ centred.T)
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    is_alive = values > DROPPED * values.max(initial=0.0)
-    lifted = centred.T @ vectors[:, is_alive] / np.sqrt(values[is_alive])
-    return values[is_alive] / len(centred), lifted
-
-
-def _scales(rows: FloatArray, scaling: str, weights: ArrayLike | None) -> FloatArray:
-    scales = np.ones(rows.shape[1]) if weights is None else frozen(weights, rows.shape[1], name="weights")
-    if np.any(scales <= 0.0):
-        raise InputError("a weight is zero or negative", "Give positive weights; a small one for a noisy column")
-    if scaling == "covariance":
-        return scales
-    deviations = rows.std(axis=0)
-    return scales / np.where(deviations > 0.0, deviations, 1.0)
+    # Signs: the entry of largest size is positive
+    directions = directions[:, :count]
+    largest = np.argmax(np.abs(directions), axis=0)
+    directions = directions * np.where(directions[largest, np.arange(count)] < 0.0, -1.0, 1.0)
+    return Components(mean, directions, scales, variances[:count], shares[:count])
 
 
 def joint_shares(direction: ArrayLike, num_joints: int) -> FloatArray:
@@ -207,6 +195,7 @@ class SpeedLaw:
         line = self.slope * s + self.offset
         if self.slowest <= 0.0:
             return line
+        # Below the slowest unit a root curve joins the line to the body at rest
         joint = self.slope * self.slowest + self.offset
         curve = self.standing + (joint - self.standing) * (s / self.slowest) ** self.power
         return np.where(s < self.slowest, curve, line)
@@ -227,28 +216,23 @@ def fit_speed_law(
     s = frozen(speeds, len(y), name="speeds")
     if len(y) == 0 or np.any(s <= 0.0):
         raise InputError("a speed law of no unit, or of units at rest", "Give moving units; rest is `standing`")
-    slope, offset = (_least_squares if len(y) >= FEW else _medians)(s, y)
+    i, j = np.triu_indices(len(s), k=1)
+    i, j = i[s[i] != s[j]], j[s[i] != s[j]]
+    if len(y) >= FEW:
+        # Least squares
+        centred = s - s.mean()
+        spread = float(centred @ centred)
+        slope = np.asarray(centred @ y / spread if spread > 0.0 else np.zeros(y.shape[1]), dtype=np.float64)
+        offset = y.mean(axis=0) - slope * s.mean()
+    elif len(i):
+        # Median of the slopes between all pairs, and of what they leave (Theil and Sen)
+        slope = np.asarray(np.median((y[i] - y[j]) / (s[i] - s[j])[:, None], axis=0), dtype=np.float64)
+        offset = np.asarray(np.median(y - slope * s[:, None], axis=0), dtype=np.float64)
+    else:
+        slope, offset = np.zeros_like(y[0]), np.asarray(np.median(y, axis=0), dtype=np.float64)
     slowest = float(s.min())
     rest = slope * slowest + offset if standing is None else frozen(standing, y.shape[1], name="standing")
     return SpeedLaw(rest, slope, offset, slowest, power)
-
-
-def _least_squares(s: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    centred = s - s.mean()
-    spread = float(centred @ centred)
-    slope = np.asarray(centred @ y / spread if spread > 0.0 else np.zeros(y.shape[1]), dtype=np.float64)
-    return slope, y.mean(axis=0) - slope * s.mean()
-
-
-def _medians(s: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Median of the slopes between all pairs, and of what they leave (Theil and Sen)."""
-    i, j = np.triu_indices(len(s), k=1)
-    differ = s[i] != s[j]
-    if not differ.any():
-        return np.zeros_like(y[0]), np.asarray(np.median(y, axis=0), dtype=np.float64)
-    i, j = i[differ], j[differ]
-    slope = np.asarray(np.median((y[i] - y[j]) / (s[i] - s[j])[:, None], axis=0), dtype=np.float64)
-    return slope, np.asarray(np.median(y - slope * s[:, None], axis=0), dtype=np.float64)
 
 
 GAITS = ("walk", "run")
@@ -322,17 +306,18 @@ class HierarchicalPCA:
 
     def fit_person(self, units: MotionUnits, scores: FloatArray, subject: str) -> Person:
         """Fit the levels below the main one for one subject, on main scores ``(n, m)``."""
-        own = units.rows_of(subject)
+        own, rest = units.rows_of(subject), units.rows_of(subject, STANDING)
         space = principal_components(scores[own], n_components=self.n_person, explained=self.explained)
-        captured = [gait for gait in GAITS if units.rows_of(subject, gait)]
-        return Person(space, {g: self._fit_leaf(units, space.scores(scores), subject, g) for g in captured})
-
-    def _fit_leaf(self, units: MotionUnits, betas: FloatArray, subject: str, gait: str) -> Leaf:
-        moving, rest = units.rows_of(subject, gait), units.rows_of(subject, STANDING)
-        space = principal_components(betas[moving + rest], n_components=self.n_gait, explained=self.explained)
-        gammas = space.scores(betas)
-        standing = gammas[rest].mean(axis=0) if rest else None
-        return Leaf(space, fit_speed_law(gammas[moving], units.speeds[moving], standing))
+        betas = space.scores(scores)
+        leaves: dict[str, Leaf] = {}
+        for gait in GAITS:
+            moving = units.rows_of(subject, gait)
+            if moving:
+                leaf = principal_components(betas[moving + rest], n_components=self.n_gait, explained=self.explained)
+                gammas = leaf.scores(betas)
+                standing = gammas[rest].mean(axis=0) if rest else None
+                leaves[gait] = Leaf(leaf, fit_speed_law(gammas[moving], units.speeds[moving], standing))
+        return Person(space, leaves)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -355,6 +340,7 @@ class HierarchicalModel:
             running: share of running, cut to 0 to 1. Who has one gait alone shows that gait.
             people: weight of each person, not negative, brought to a sum of one; all alike by default.
         """
+        # People are mixed in main scores, gaits in the scores of each person
         alpha = np.zeros(self.main.count)
         for name, weight in self.weights(people).items():
             person = self.people[name]

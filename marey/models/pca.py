@@ -9,7 +9,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.models.charts import SPACES, root_triples, to_chart
 from marey.models.pose_model import LinearModel, check_name
-from marey.models.samples import Clips, Samples, gather_samples, mean_rotations
+from marey.models.samples import Clips, gather_samples, mean_rotations
 
 NOISE = 1e-6  # [-] deviations below this part of the largest are rounding and noise; [Tournier2011]_ §8.1
 STILL_VARIANCE = 1e-12  # [rad] a spread below this is the rounding of logarithms: the clip does not move
@@ -34,6 +34,7 @@ def compute_spectrum(table: FloatArray) -> Spectrum:
 
     Signs are fixed, so that the entry of largest size is positive; directions that are noise alone are dropped.
     """
+    # R of a QR decomposition has the same right singular vectors
     tall = len(table) > WIDE * table.shape[1]
     core = np.linalg.qr(table, mode="r") if tall else table
     _, s, vt = np.linalg.svd(core, full_matrices=False)
@@ -119,12 +120,24 @@ class PCA:
         samples = gather_samples(motions)
         reference = np.zeros((samples.skeleton.num_joints, 3))
         reference[1:] = to_chart(self.space, mean_rotations(samples))
-        angles = self._angles(samples, reference)
+        # Angles of all poses, each nearest to that of the mean pose
+        angles = np.zeros((samples.count, *reference.shape))
+        angles[:, 1:] = to_chart(self.space, samples.rotations, reference[1:])
+        if self.root != "none":
+            angles[:, 0] = np.concatenate([root_triples(motion) for motion in samples.motions])
+        variances = angles.var(axis=0)
+        yaw_share = float(variances[0, 1] / max(float(variances.sum()), 1e-300))
+        if self.root == "tilt" or (self.root == "auto" and yaw_share > YAW_SHARE):
+            angles[:, 0, 1] = 0.0
         centre = angles.mean(axis=0)
         table = (angles - centre).reshape(samples.count, -1)
         found = compute_spectrum(table)
         shares = found.shares()
-        count = self._count(shares)
+        # (3.2), within the bounds unless a number was asked for
+        count = choose_count(shares, self.n_components, self.explained)
+        if self.n_components is None:
+            most = len(shares) if self.at_most is None else min(self.at_most, len(shares))
+            count = min(max(count, self.at_least), most)
         left = float((found.deviations[count:] ** 2).sum()) / max(table.shape[1] - count, 1)
         return LinearModel(
             samples.skeleton,
@@ -139,25 +152,3 @@ class PCA:
             samples.root_position,
             samples.motions[0].rate_hz,
         )
-
-    def _count(self, shares: FloatArray) -> int:
-        count = choose_count(shares, self.n_components, self.explained)
-        if self.n_components is not None:
-            return count
-        most = len(shares) if self.at_most is None else min(self.at_most, len(shares))
-        return min(max(count, self.at_least), most)
-
-    def _angles(self, samples: Samples, reference: FloatArray) -> FloatArray:
-        """Angles ``(m, J, 3)`` of all poses, each nearest to that of the mean pose."""
-        angles = np.zeros((samples.count, samples.skeleton.num_joints, 3))
-        angles[:, 1:] = to_chart(self.space, samples.rotations, reference[1:])
-        if self.root != "none":
-            angles[:, 0] = np.concatenate([root_triples(motion) for motion in samples.motions])
-        if self.root == "tilt" or (self.root == "auto" and _yaw_share(angles) > YAW_SHARE):
-            angles[:, 0, 1] = 0.0
-        return angles
-
-
-def _yaw_share(angles: FloatArray) -> float:
-    variances = angles.var(axis=0)
-    return float(variances[0, 1] / max(float(variances.sum()), 1e-300))

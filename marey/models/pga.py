@@ -23,7 +23,7 @@ from marey.models.projection import (
     refine_coordinates,
     solve_normals,
 )
-from marey.models.samples import Clips, Samples, gather_samples, lever_arms, mean_rotations
+from marey.models.samples import Clips, gather_samples, lever_arms, mean_rotations
 
 MAX_SWEEPS = 50
 DECREASE_TOL = 1e-8  # [-] of the error in one sweep; a further sweep could not be seen
@@ -50,7 +50,7 @@ def fit_exact(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray) -> Exac
     when it may move too, the minimum is at geodesics that wind around the group and meet every pose by chance.
     """
     x = refine_coordinates(arrays, metric, wxyz, linear_coordinates(arrays, metric, wxyz))
-    best = _measure_fit(arrays, metric, wxyz, x)
+    best = ExactFit(arrays, x, float(pose_errors(arrays, metric, wxyz, x).mean()))
     for _ in range(MAX_SWEEPS if x.size else 0):
         found = _sweep_directions(best, metric, wxyz)
         if not found.residual < best.residual:
@@ -60,10 +60,6 @@ def fit_exact(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray) -> Exac
         if is_settled:
             break
     return best
-
-
-def _measure_fit(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> ExactFit:
-    return ExactFit(arrays, x, float(pose_errors(arrays, metric, wxyz, x).mean()))
 
 
 def _sweep_directions(fit: ExactFit, metric: FloatArray, wxyz: FloatArray) -> ExactFit:
@@ -77,12 +73,8 @@ def _sweep_directions(fit: ExactFit, metric: FloatArray, wxyz: FloatArray) -> Ex
         basis = arrays.basis.copy()
         basis[1:] += 0.5**halving * steps
         # Directions made orthonormal in the metric, and the coordinates that go with them
-        arrays_orthonormalise = replace(arrays, basis=basis)
-        y = x
-        flat = (np.sqrt(metric)[:, None, None] * arrays_orthonormalise.basis).reshape(
-            -1, arrays_orthonormalise.basis.shape[2]
-        )
-        if arrays_orthonormalise.kind == LINEAR_TANGENT:
+        y, flat = x, (np.sqrt(metric)[:, None, None] * basis).reshape(-1, basis.shape[2])
+        if arrays.kind == LINEAR_TANGENT:
             r = np.linalg.qr(flat)[1]
             mixing = np.linalg.solve(r, np.linalg.svd(y @ r.T, full_matrices=False)[2].T)
             directions = np.asarray(flat @ mixing, dtype=np.float64)
@@ -92,10 +84,11 @@ def _sweep_directions(fit: ExactFit, metric: FloatArray, wxyz: FloatArray) -> Ex
         else:
             _, s, vt = np.linalg.svd(flat, full_matrices=False)
             mixing = (vt.T / s) @ vt
-        moved = replace(arrays_orthonormalise, basis=np.ascontiguousarray(arrays_orthonormalise.basis @ mixing))
-        found = _measure_fit(moved, metric, wxyz, refine_coordinates(moved, metric, wxyz, y))
-        if found.residual < fit.residual:
-            return found
+        moved = replace(arrays, basis=np.ascontiguousarray(basis @ mixing))
+        y = refine_coordinates(moved, metric, wxyz, y)
+        residual = float(pose_errors(moved, metric, wxyz, y).mean())
+        if residual < fit.residual:
+            return ExactFit(moved, y, residual)
     return fit
 
 
@@ -138,7 +131,14 @@ class PGA:
             ConvergenceError: a joint turns all the way around, so that it has no mean; the message names it.
         """
         samples = gather_samples(motions)
-        metric = _metric(self.weights, samples)
+        metric = np.ones(samples.skeleton.num_joints)
+        if self.weights is not None:
+            is_lever = isinstance(self.weights, str)
+            given = lever_arms(samples) if is_lever else frozen(self.weights, len(metric), name="weights")
+            if np.any(given < 0.0) or not np.any(given[1:] > 0.0):
+                raise InputError("weights are negative or all zero below the root", "Give one positive weight at least")
+            metric = given**2
+        # Tangents at the intrinsic mean, and their principal directions in the metric
         centre = mean_rotations(samples)
         table = (centre.inverse() @ samples.rotations).log().reshape(samples.count, -1)
         found = compute_spectrum(table * np.repeat(np.sqrt(metric[1:]), 3))
@@ -156,7 +156,19 @@ class PGA:
             kind=self.kind,
             projection="linear" if (self.method, self.kind) == ("linearised", "first") else "exact",
         )
-        return _fit_exactly(model, samples) if self.method == "exact" else model
+        if self.method == "linearised":
+            return model
+        wxyz = np.concatenate([motion.rotations.wxyz for motion in samples.motions])
+        exact = fit_exact(model.arrays(), metric, wxyz)
+        variances = (exact.coordinates**2).mean(axis=0)
+        order = np.argsort(-variances) if self.kind == "first" else np.arange(len(variances))
+        return replace(
+            model,
+            centre=SO3(exact.arrays.mean_wxyz),
+            basis=exact.arrays.basis[..., order],
+            explained=variances[order] / max(variances.sum() + exact.residual, 1e-300),
+            deviations=np.sqrt(variances[order]),
+        )
 
 
 def _basis(table: FloatArray, metric: FloatArray, directions: FloatArray, deviations: FloatArray) -> FloatArray:
@@ -173,27 +185,3 @@ def _basis(table: FloatArray, metric: FloatArray, directions: FloatArray, deviat
     scores = (table * np.repeat(np.sqrt(metric[1:]), 3)) @ directions
     basis[1:] = (table.T @ (scores / (len(table) * deviations**2))).reshape(joints - 1, 3, count)
     return basis
-
-
-def _metric(weights: str | Sequence[float] | FloatArray | None, samples: Samples) -> FloatArray:
-    joints = samples.skeleton.num_joints
-    if weights is None:
-        return np.ones(joints)
-    given = lever_arms(samples) if isinstance(weights, str) else frozen(weights, joints, name="weights")
-    if np.any(given < 0.0) or not np.any(given[1:] > 0.0):
-        raise InputError("weights are negative or all zero below the root", "Give one positive weight at least")
-    return given**2
-
-
-def _fit_exactly(model: GeodesicModel, samples: Samples) -> GeodesicModel:
-    wxyz = np.concatenate([motion.rotations.wxyz for motion in samples.motions])
-    found = fit_exact(model.arrays(), model.metric, wxyz)
-    variances = (found.coordinates**2).mean(axis=0)
-    order = np.argsort(-variances) if model.kind == "first" else np.arange(len(variances))
-    return replace(
-        model,
-        centre=SO3(found.arrays.mean_wxyz),
-        basis=found.arrays.basis[..., order],
-        explained=variances[order] / max(variances.sum() + found.residual, 1e-300),
-        deviations=np.sqrt(variances[order]),
-    )

@@ -118,6 +118,7 @@ class PoseModel(ABC):
         x = np.atleast_2d(self._checked(coordinates))
         if x.ndim != 2:
             raise InputError(f"coordinates have shape {x.shape}, expected (F, {self.num_components})")
+        # The root's own rotation and place, or those given
         body = self.skeleton if skeleton is None else check_body(self.skeleton, skeleton, "the skeleton")
         wxyz = np.array(self._full_rotations(x).wxyz)
         if root_rotations is not None:
@@ -127,8 +128,7 @@ class PoseModel(ABC):
         return Motion(body, rate, _rows(places, len(x), 3, "root_positions"), SO3(wxyz), name="decoded")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a `.safetensors` file that ``load_model`` reads."""
-        # Write a model that `load_model` gives back bit for bit; the same model makes the same bytes
+        """Write a `.safetensors` file that ``load_model`` gives back bit for bit; the same model, the same bytes."""
         family = "geodesic" if isinstance(self, GeodesicModel) else "linear"
         arrays, settings = _OWN[family]
         skeleton = self.skeleton
@@ -152,7 +152,7 @@ class PoseModel(ABC):
         return count
 
     def _checked(self, coordinates: ArrayLike) -> FloatArray:
-        # Float64 coordinates `(..., count)`, all finite
+        """Coordinates as float64 ``(..., k)``, all finite."""
         count = self.num_components
         x = np.ascontiguousarray(coordinates, dtype=np.float64)
         if x.ndim == 0 or x.shape[-1] != count:
@@ -204,10 +204,9 @@ class GeodesicModel(PoseModel):
         joints, count = self.skeleton.num_joints, len(self.explained)
         check_name("kind", self.kind, KINDS)
         check_name("projection", self.projection, PROJECTIONS)
-        for name, shape in (("basis", (joints, 3, count)), ("metric", (joints,)), ("explained", (count,))):
+        shapes = {"basis": (joints, 3, count), "metric": (joints,), "root_position": (3,)}
+        for name, shape in (*shapes.items(), ("explained", (count,)), ("deviations", (count,))):
             object.__setattr__(self, name, frozen(getattr(self, name), *shape, name=name))
-        object.__setattr__(self, "deviations", frozen(self.deviations, count, name="deviations"))
-        object.__setattr__(self, "root_position", frozen(self.root_position, 3, name="root_position"))
         code = LINEAR_TANGENT if self.kind == "first" else GEODESIC_PRODUCT
         object.__setattr__(self, "_arrays", ModelArrays(code, self.centre.wxyz, self.basis))
 
@@ -226,7 +225,6 @@ class GeodesicModel(PoseModel):
         """
         chosen = check_name("projection", projection or self.projection, PROJECTIONS)
         check_body(self.skeleton, motion.skeleton, f"the clip '{motion.name}'")
-
         return project_poses(self._arrays, self.metric, motion.rotations.wxyz, is_exact=chosen == "exact")
 
     def root_rotations(self, coordinates: ArrayLike) -> SO3:
@@ -279,24 +277,17 @@ class LinearModel(PoseModel):
     def __post_init__(self) -> None:
         joints, count = self.skeleton.num_joints, len(self.explained)
         check_name("space", self.space, SPACES)
-        shapes = {
-            "centre": (joints, 3),
-            "reference": (joints, 3),
-            "full_basis": (joints, 3, count),
-            "explained": (count,),
-        }
-        shapes |= {"deviations": (count,), "root_position": (3,)}
-        for name, shape in shapes.items():
+        triples, counted = ("centre", "reference"), ("explained", "deviations")
+        shapes = dict.fromkeys(triples, (joints, 3)) | dict.fromkeys(counted, (count,))
+        for name, shape in (*shapes.items(), ("full_basis", (joints, 3, count)), ("root_position", (3,))):
             object.__setattr__(self, name, frozen(getattr(self, name), *shape, name=name))
-        object.__setattr__(self, "_arrays", self._below_root())
-
-    def _below_root(self) -> ModelArrays:
-        centre = np.zeros((len(self.centre), 4))
+        # The arrays of compiled loops leave the root out
+        centre, basis = np.zeros((joints, 4)), self.full_basis.copy()
         centre[1:, 1:] = self.centre[1:]
-        basis = self.full_basis.copy()
         basis[0] = 0.0
         code = EULER_LINEAR if self.space == "euler" else LOG_LINEAR
-        return ModelArrays(code, frozen(centre, name="centre"), frozen(basis, name="basis"))
+        arrays = ModelArrays(code, frozen(centre, name="centre"), frozen(basis, name="basis"))
+        object.__setattr__(self, "_arrays", arrays)
 
     def arrays(self) -> ModelArrays:
         """Return the centre and the directions of the joints below the root."""
@@ -323,7 +314,7 @@ class LinearModel(PoseModel):
 
     def root_jacobian(self, coordinates: ArrayLike) -> FloatArray:
         """How the root turns with each coordinate, in its own frame: ``(..., 3, k)``; zero unless it is covered."""
-        # Body angular velocity `(..., 3, 3)` per change of each number: J_r(s), e^{-s} e_y for yaw
+        # Body angular velocity (..., 3, 3) per change of each number: J_r(s), and e^{-s} e_y for the yaw
         tilt = self._root_triples(coordinates) * LEVEL
         columns = right_jacobian(tilt)
         columns[..., :, 1] = SO3.exp(-tilt) @ UP
@@ -347,7 +338,6 @@ MODEL_FILE: Final = TensorFormat(
     "marey-pose-model", "pose model", 1, "Fit and save the model again.", version_key="model_version"
 )
 
-AnyPath = str | os.PathLike[str]
 
 _SHARED: Final = ("explained", "deviations", "root_position")
 _OWN: Final = {
@@ -356,7 +346,7 @@ _OWN: Final = {
 }
 
 
-def load_model(path: AnyPath) -> PoseModel:
+def load_model(path: str | os.PathLike[str]) -> PoseModel:
     """Read a model written by ``PoseModel.save``, of this or any earlier version.
 
     Raises:
@@ -365,6 +355,7 @@ def load_model(path: AnyPath) -> PoseModel:
     """
     tensors, described = MODEL_FILE.read(os.fspath(path))
     try:
+        # Every array is float64, as it was written
         family = str(described["family"])
         arrays, settings = _OWN[family]
         for name in (*_SHARED, *arrays, "centre", "offsets", "tips"):

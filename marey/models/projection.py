@@ -16,15 +16,9 @@ from marey.lie.kernels import (
     product,
     right_jacobian_inverse_times,
     right_jacobian_times,
+    unrotate,
 )
-from marey.models.evaluation import (
-    GEODESIC_PRODUCT,
-    ModelArrays,
-    combination,
-    model_jacobian,
-    model_rotations,
-    rotate_back,
-)
+from marey.models.evaluation import GEODESIC_PRODUCT, ModelArrays, combination, model_jacobian, model_rotations
 
 
 @kernel
@@ -54,6 +48,7 @@ def greedy_coordinates(mean_wxyz: FloatArray, basis: FloatArray, metric: FloatAr
     out = np.zeros((wxyz.shape[0], count))
     left, turn = np.empty((joints, 4)), np.empty(4)
     for f in range(wxyz.shape[0]):
+        # What is left to explain: mu^{-1} q
         for j in range(1, joints):
             m, q = mean_wxyz[j], wxyz[f, j]
             turn[0], turn[1], turn[2], turn[3] = m[0], -m[1], -m[2], -m[3]
@@ -66,6 +61,7 @@ def greedy_coordinates(mean_wxyz: FloatArray, basis: FloatArray, metric: FloatAr
                 a, b, c = logarithm(left[j, 0], left[j, 1], left[j, 2], left[j, 3])
                 x += metric[j] * (basis[j, 0, i] * a + basis[j, 1, i] * b + basis[j, 2, i] * c)
             out[f, i] = x
+            # Divide by this geodesic
             for j in range(1, joints):
                 a, b, c = -x * basis[j, 0, i], -x * basis[j, 1, i], -x * basis[j, 2, i]
                 turn[0], turn[1], turn[2], turn[3] = exponential(a, b, c)
@@ -103,23 +99,20 @@ def pose_normals(
         model_rotations(kind, mean_wxyz, basis, x[f], made)
         model_jacobian(kind, mean_wxyz, basis, x[f], columns)
         for j in range(1, joints):
-            a, b, c = log_between(wxyz[f, j], made[j])
-            row = columns[j]
+            # Columns of J_r^{-1}(rho) times those of the model
+            rho, row = log_between(wxyz[f, j], made[j]), columns[j]
             for i in range(count):
-                column = (row[0, i], row[1, i], row[2, i])
-                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times((a, b, c), column)
-            _accumulate(row, a, b, c, metric[j], normals[f], slopes[f])
+                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times(rho, (row[0, i], row[1, i], row[2, i]))
+            _accumulate(row, rho, metric[j], normals[f], slopes[f])
     return normals, slopes
 
 
 @kernel
-def _accumulate(
-    row: FloatArray, a: float, b: float, c: float, weight: float, normal: FloatArray, slope: FloatArray
-) -> None:
-    """Add the three residuals ``(a, b, c)`` with their derivatives ``(3, n)`` to a least-squares problem."""
+def _accumulate(row: FloatArray, rho: Vector, weight: float, normal: FloatArray, slope: FloatArray) -> None:
+    """Add three residuals ``rho`` with their derivatives ``(3, n)`` to a least-squares problem."""
     for i in range(row.shape[1]):
         u, v, w = weight * row[0, i], weight * row[1, i], weight * row[2, i]
-        slope[i] -= u * a + v * b + w * c
+        slope[i] -= u * rho[0] + v * rho[1] + w * rho[2]
         for n in range(row.shape[1]):
             normal[i, n] += u * row[0, n] + v * row[1, n] + w * row[2, n]
 
@@ -135,48 +128,35 @@ def joint_normals(
     joints, size = wxyz.shape[1], 3 * basis.shape[2]
     normals, slopes = np.zeros((joints, size, size)), np.zeros((joints, size))
     made, row = np.empty((joints, 4)), np.empty((3, size))
+    after, unit = np.zeros(4), np.eye(3)
     for f in range(wxyz.shape[0]):
         model_rotations(kind, mean_wxyz, basis, x[f], made)
         for j in range(1, joints):
             if kind == GEODESIC_PRODUCT:
-                # As `_tangent_row`, second kind: x_i P_i^{-1} J_r(x_i v_i), P_i all that follows
-                x_row = x[f]
-                after, unit = np.zeros(4), np.eye(3)
+                # Second kind: x_i P_i^{-1} J_r(x_i v_i), P_i the product of all exponentials after the i-th
                 w, u, v, t = 1.0, 0.0, 0.0, 0.0
-                for i in range(x_row.shape[0] - 1, -1, -1):
-                    a_row, b_row, c_row = (
-                        x_row[i] * basis[j, 0, i],
-                        x_row[i] * basis[j, 1, i],
-                        x_row[i] * basis[j, 2, i],
-                    )
+                for i in range(x.shape[1] - 1, -1, -1):
+                    z = x[f, i]
+                    a, b, c = z * basis[j, 0, i], z * basis[j, 1, i], z * basis[j, 2, i]
                     for n in range(3):
-                        p, q, r = right_jacobian_times(a_row, b_row, c_row, unit[n, 0], unit[n, 1], unit[n, 2])
+                        p, q, r = right_jacobian_times(a, b, c, unit[n, 0], unit[n, 1], unit[n, 2])
                         s = 3 * i + n
-                        row[0, s], row[1, s], row[2, s] = rotate_back(
-                            w, u, v, t, x_row[i] * p, x_row[i] * q, x_row[i] * r
-                        )
-                    after[0], after[1], after[2], after[3] = exponential(a_row, b_row, c_row)
+                        row[0, s], row[1, s], row[2, s] = unrotate((w, u, v, t), (z * p, z * q, z * r))
+                    after[0], after[1], after[2], after[3] = exponential(a, b, c)
                     w, u, v, t = product(after[0], after[1], after[2], after[3], w, u, v, t)
             else:
-                _tangent_row(basis, j, x[f], row)
-            a, b, c = log_between(wxyz[f, j], made[j])
+                # First kind: x_i J_r(xi)
+                a, b, c = combination(basis, j, x[f])
+                for n in range(3):
+                    p, q, r = right_jacobian_times(a, b, c, unit[n, 0], unit[n, 1], unit[n, 2])
+                    for i in range(x.shape[1]):
+                        s = 3 * i + n
+                        row[0, s], row[1, s], row[2, s] = x[f, i] * p, x[f, i] * q, x[f, i] * r
+            rho = log_between(wxyz[f, j], made[j])
             for i in range(size):
-                column = (row[0, i], row[1, i], row[2, i])
-                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times((a, b, c), column)
-            _accumulate(row, a, b, c, 1.0, normals[j], slopes[j])
+                row[0, i], row[1, i], row[2, i] = right_jacobian_inverse_times(rho, (row[0, i], row[1, i], row[2, i]))
+            _accumulate(row, rho, 1.0, normals[j], slopes[j])
     return normals, slopes
-
-
-@kernel
-def _tangent_row(basis: FloatArray, j: int, x: FloatArray, row: FloatArray) -> None:
-    r"""Turn of joint ``j`` ``(3, 3 k)`` by its part of the directions, first kind: :math:`x_i J_r(\xi)`."""
-    a, b, c = combination(basis, j, x)
-    unit = np.eye(3)
-    for n in range(3):
-        p, q, r = right_jacobian_times(a, b, c, unit[n, 0], unit[n, 1], unit[n, 2])
-        for i in range(x.shape[0]):
-            s = 3 * i + n
-            row[0, s], row[1, s], row[2, s] = x[i] * p, x[i] * q, x[i] * r
 
 
 MAX_STEPS = 30  # Gauss-Newton settles in three or four; more only where a joint passes a half turn
@@ -212,11 +192,12 @@ def refine_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray
     x = x.copy()
     errors = pose_errors(arrays, metric, wxyz, x)
     active = np.arange(len(x))
+    # Gauss-Newton for all frames at once; those that are done drop out
     for _ in range(MAX_STEPS):
         seen = (as_readonly(metric), as_readonly(wxyz[active]), as_readonly(x[active]))
         normals, slopes = pose_normals(arrays.kind, as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis), *seen)
         steps = solve_normals(normals, slopes)
-        # Take each step, or a half, a quarter, ..
+        # Each frame takes its step, or a half, a quarter, ... of it, whichever first lowers its error
         moved = np.zeros(len(active), dtype=np.bool_)
         for halving in range(MAX_HALVINGS):
             waiting = np.flatnonzero(~moved)

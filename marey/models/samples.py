@@ -13,7 +13,7 @@ import numpy as np
 from marey.base import ConvergenceError, FloatArray, InputError
 from marey.lie import SO3, frechet_mean, geodesic_distance
 from marey.motion import Motion
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, tree_difference
 
 SAME_REST_RAD = np.deg2rad(45.0)  # bones of one rig on many people rest within some 30 degrees of one another
 
@@ -34,15 +34,9 @@ def body_difference(a: Skeleton, b: Skeleton) -> str | None:
     """Say the first thing in which two skeletons differ for a pose model, or ``None``."""
     if a is b:
         return None
-    if a.num_joints != b.num_joints:
-        missing = [name for name in a.names if name not in b.names] or [n for n in b.names if n not in a.names]
-        hint = f"; '{missing[0]}' is in one only" if missing else ""
-        return f"{b.num_joints} joints, not {a.num_joints}{hint}"
-    for joint, (one, two) in enumerate(zip(a.names, b.names, strict=True)):
-        if one != two:
-            return f"joint {joint} is called '{two}', not '{one}'"
-        if a.parents[joint] != b.parents[joint]:
-            return f"'{two}' hangs on '{b.names[b.parents[joint]]}', not on '{a.names[a.parents[joint]]}'"
+    difference = tree_difference(a, b)
+    if difference:
+        return difference
     # Bones that rest in other directions mean other rotations, even under the same names
     u, v = a.offsets[1:], b.offsets[1:]
     along = np.einsum("ji,ji->j", u, v)
@@ -142,16 +136,15 @@ def lever_arms(samples: Samples) -> FloatArray:
     """
     total = np.zeros(samples.skeleton.num_joints)
     for motion in samples.motions:
-        # Squared distances to all that hangs on a joint `(J,)` [m^2], summed over the frames
+        # Joints and bone tips
         positions, frames = motion.joint_frames()
         tipped = np.flatnonzero(np.linalg.norm(motion.skeleton.tips, axis=1) > 0.0)
         tips = positions[:, tipped] + frames[:, tipped] @ motion.skeleton.tips[tipped]
         points = np.concatenate([positions, tips], axis=1)
-        # Whether a joint `(row)` carries another or itself `(column)`
-        skeleton = motion.skeleton
-        below = np.eye(skeleton.num_joints, dtype=np.bool_)
-        for joint in range(skeleton.num_joints - 1, 0, -1):
-            below[skeleton.parents[joint]] |= below[joint]
+        # Whether a joint (row) carries another or itself (column)
+        below = np.eye(motion.skeleton.num_joints, dtype=np.bool_)
+        for joint in range(len(below) - 1, 0, -1):
+            below[motion.skeleton.parents[joint]] |= below[joint]
         carried = np.concatenate([below, below[:, tipped]], axis=1)
         total += np.array([((points[:, own] - positions[:, j, None]) ** 2).sum() for j, own in enumerate(carried)])
     return np.sqrt(2.0 / 3.0 * total / samples.count)

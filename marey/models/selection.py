@@ -20,8 +20,7 @@ def reconstruct(model: PoseModel, motion: Motion) -> Motion:
     """Return a clip whose joints below the root are what the model makes of them; root and body are the clip's own."""
     wxyz = np.array(model.rotations(model.encode(motion)).wxyz)
     wxyz[:, 0] = motion.rotations.wxyz[:, 0]
-    source = None if motion.source is None else replace(motion.source, channels=None, dropped=None)
-    return replace(motion, rotations=SO3(wxyz), source=source)
+    return replace(motion, rotations=SO3(wxyz), source=motion.edited_source())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +103,17 @@ def selection_curve(
     if isinstance(whole, PCA):
         whole = replace(whole, at_least=0, at_most=None)
     largest = replace(whole, method="linearised").fit(clips) if isinstance(whole, PGA) else whole.fit(clips)
-    sizes = _choose_sizes(counts, largest.num_components)
-    models = [_fit_size(whole, largest, clips, size) for size in sizes]
+    most = largest.num_components
+    sizes = list(range(min(most, 1), min(most, MAX_COUNT) + 1))
+    if counts is not None:
+        sizes = sorted({min(int(count), most) for count in counts})
+        if not sizes or sizes[0] < 0:
+            raise InputError(f"counts are {list(counts)}", "Give numbers of components, one at least")
+    # The largest model is cut; an exact one has to be fitted anew for each size
+    if isinstance(whole, PGA) and whole.method == "exact":
+        models = [replace(whole, n_components=size).fit(clips) for size in sizes]
+    else:
+        models = [largest.truncate(size) for size in sizes]
     errors = [joint_error(model, judges) for model in models]
     return SelectionCurve(
         np.array(sizes, dtype=np.int64),
@@ -114,19 +122,3 @@ def selection_curve(
         np.array([error.p95_cm for error in errors]),
         np.array([error.max_cm for error in errors]),
     )
-
-
-def _choose_sizes(counts: Sequence[int] | None, most: int) -> list[int]:
-    if counts is None:
-        return list(range(min(most, 1), min(most, MAX_COUNT) + 1))
-    sizes = sorted({min(int(count), most) for count in counts})
-    if not sizes or sizes[0] < 0:
-        raise InputError(f"counts are {list(counts)}", "Give numbers of components, one at least")
-    return sizes
-
-
-def _fit_size(settings: PCA | PGA, largest: PoseModel, clips: Clips, size: int) -> PoseModel:
-    """Cut the largest model where that is the smaller model; an exact one has to be fitted anew."""
-    if isinstance(settings, PGA) and settings.method == "exact":
-        return replace(settings, n_components=size).fit(clips)
-    return largest.truncate(size)

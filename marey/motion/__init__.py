@@ -11,7 +11,7 @@ from marey.motion.contacts.detection import (
     feet_down,
     slide_mm,
 )
-from marey.motion.contacts.points import contact_positions
+from marey.motion.contacts.points import ContactSettings, contact_positions
 from marey.motion.editing import concatenate, mirror, other_side
 from marey.motion.gait import GaitCycle, cadence, foot_strikes, gait_cycles
 from marey.motion.key_frames import KeyFrames
@@ -19,6 +19,8 @@ from marey.motion.markers import Markers
 from marey.motion.mass import BodySegment, MassTable, TrunkPart, centre_of_mass, mass_table, mass_weights
 from marey.motion.placement import (
     align_to_ground,
+    decode_relative_root,
+    encode_relative_root,
     ground_height,
     headings,
     mean_speed,
@@ -33,6 +35,7 @@ from marey.motion.time_series import find_runs, lowpass, resample
 __all__ = [
     "BodySegment",
     "ContactPhase",
+    "ContactSettings",
     "Contacts",
     "GaitCycle",
     "KeyFrames",
@@ -51,7 +54,9 @@ __all__ = [
     "concatenate",
     "contact_phases",
     "contact_positions",
+    "decode_relative_root",
     "detect_contacts",
+    "encode_relative_root",
     "ensure_contacts",
     "feet_down",
     "find_runs",

@@ -178,6 +178,10 @@ class Motion:
             raise IndexError(f"frame {index} of a motion of {self.num_frames} frames")
         return Pose(self.skeleton, self.root_positions[index], self.rotations[index])
 
+    def edited_source(self) -> Source | None:
+        """Return the source for a changed copy: the conventions of the file stay, its channel values do not."""
+        return None if self.source is None else replace(self.source, channels=None, dropped=None)
+
     def __len__(self) -> int:
         return self.num_frames
 

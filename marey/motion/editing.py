@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError, IntArray
 from marey.lie import SO3
 from marey.motion.clip import Contacts, Motion
 from marey.motion.placement import headings, place
-from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose
+from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose, tree_difference
 
 SAME_OFFSET_M = 1e-6  # [m] skeletons whose joints differ by less are the same; file round trips stay below
 
@@ -40,45 +40,36 @@ def concatenate(motions: Sequence[Motion], *, align: bool = False) -> Motion:
         difference = skeleton_difference(first.skeleton, motion.skeleton)
         if difference:
             raise InputError(f"{where} has another skeleton than the first: {difference}", "Retarget it first")
-        parts.append(_place_after(parts[-1], motion) if align else motion)
-    moving = [_translations(part) for part in parts] if any(p.translations is not None for p in parts) else None
+        if align:
+            before = parts[-1]
+            step = before.root_positions[-1] - before.root_positions[max(before.num_frames - 2, 0)]
+            x, _, z = before.root_positions[-1] + step
+            motion = place(motion, (x, z), float(headings(before)[-1]))
+        parts.append(motion)
+    # One clip with moving offsets gives them to all
+    moving: list[FloatArray] = []
+    if any(part.translations is not None for part in parts):
+        for part in parts:
+            fixed = np.broadcast_to(part.skeleton.offsets, (part.num_frames, *part.skeleton.offsets.shape))
+            moving.append(fixed if part.translations is None else part.translations)
+    # Contacts are kept if all clips have the same points
+    names = parts[0].contacts.names if parts[0].contacts else ()
+    tracks = [part.contacts.active for part in parts if part.contacts is not None and part.contacts.names == names]
     return replace(
         parts[0],
         root_positions=np.concatenate([part.root_positions for part in parts]),
         rotations=SO3.concatenate([part.rotations for part in parts]),
-        contacts=_join_contacts(parts),
-        translations=None if moving is None else np.concatenate(moving),
-        source=None if parts[0].source is None else replace(parts[0].source, channels=None, dropped=None),
+        contacts=Contacts(names, np.concatenate(tracks)) if names and len(tracks) == len(parts) else None,
+        translations=np.concatenate(moving) if moving else None,
+        source=parts[0].edited_source(),
     )
-
-
-def _place_after(first: Motion, second: Motion) -> Motion:
-    step = first.root_positions[-1] - first.root_positions[max(first.num_frames - 2, 0)]
-    x, _, z = first.root_positions[-1] + step
-    return place(second, (x, z), float(headings(first)[-1]))
-
-
-def _join_contacts(parts: list[Motion]) -> Contacts | None:
-    names = parts[0].contacts.names if parts[0].contacts else ()
-    tracks = [part.contacts.active for part in parts if part.contacts is not None and part.contacts.names == names]
-    return Contacts(names, np.concatenate(tracks)) if names and len(tracks) == len(parts) else None
-
-
-def _translations(motion: Motion) -> FloatArray:
-    if motion.translations is not None:
-        return motion.translations
-    return np.broadcast_to(motion.skeleton.offsets, (motion.num_frames, *motion.skeleton.offsets.shape))
 
 
 def skeleton_difference(a: Skeleton, b: Skeleton) -> str | None:
     """Say the first thing in which two skeletons differ, or ``None``."""
-    if a.num_joints != b.num_joints:
-        return f"{b.num_joints} joints, not {a.num_joints}"
-    for joint, (one, two) in enumerate(zip(a.names, b.names, strict=True)):
-        if one != two:
-            return f"joint {joint} is called '{two}', not '{one}'"
-        if a.parents[joint] != b.parents[joint]:
-            return f"'{two}' hangs on '{b.names[b.parents[joint]]}', not on '{a.names[a.parents[joint]]}'"
+    difference = tree_difference(a, b)
+    if difference:
+        return difference
     apart = np.linalg.norm(a.offsets[1:] - b.offsets[1:], axis=1)
     if apart.size and apart.max() > SAME_OFFSET_M:
         worst = 1 + int(np.argmax(apart))
@@ -116,21 +107,28 @@ def mirror(motion: Motion, roles: RoleMap | None = None) -> Motion:
     skeleton = motion.skeleton
     roles = role_map(skeleton) if roles is None else roles
     opposite, alone = opposite_joints(skeleton, roles)
-    # C_j of `mirror`, batch `(J,)`; the root's parent, the world, has none
+    # C_j, batch (J,); the root's parent, the world, has none
     W = t_pose(skeleton, roles).joint_rotations()
     turns = SO3(W[opposite].inverse().wxyz * FLIP) @ W
     own = SO3(motion.rotations.wxyz[:, opposite] * FLIP)
     parents = np.where(skeleton.parents == NO_PARENT, 0, skeleton.parents)
     above = SO3(np.where((skeleton.parents == NO_PARENT)[:, None], SO3.identity(1).wxyz, turns.wxyz[parents]))
-    moving = motion.translations
+    moving, contacts = motion.translations, motion.contacts
+    if contacts is not None:
+        # The flags of a point are those of its opposite; without one the point itself changes its name
+        names = tuple(other_side(name) for name in contacts.names)
+        if set(names) == set(contacts.names):
+            contacts = Contacts(contacts.names, contacts.active[:, [names.index(name) for name in contacts.names]])
+        else:
+            contacts = Contacts(names, contacts.active)
     notes = (f"mirror: no opposite joint for {', '.join(alone)}; kept on their side",) if alone else ()
     return replace(
         motion,
         root_positions=motion.root_positions * MIRROR,
         rotations=above.inverse() @ own @ turns,
-        contacts=None if motion.contacts is None else _mirror_contacts(motion.contacts),
+        contacts=contacts,
         translations=None if moving is None else above.inverse() @ (moving[:, opposite] * MIRROR),
-        source=None if motion.source is None else replace(motion.source, channels=None, dropped=None),
+        source=motion.edited_source(),
         load_report=motion.load_report.adding(notes=notes) if notes else motion.load_report,
     )
 
@@ -161,7 +159,7 @@ def other_side(name: str) -> str:
 
 
 def _find_opposite(skeleton: Skeleton, joint: int, opposite: IntArray) -> int:
-    # As `other_side`; an initial l or r counts too where the other name exists: `lfingers`, `rfingers`
+    # An initial l or r counts as well where the other name exists: lfingers, rfingers
     name = skeleton.names[joint]
     guess = _OTHER.get(name[:1], name[:1]) + name[1:]
     name = guess if other_side(name) == name and guess in skeleton.names else other_side(name)
@@ -174,10 +172,3 @@ def _find_opposite(skeleton: Skeleton, joint: int, opposite: IntArray) -> int:
     free = [int(c) for c in skeleton.children(int(opposite[parent])) if opposite[c] < 0]
     apart = [float(np.linalg.norm(skeleton.offsets[c] * MIRROR - skeleton.offsets[joint])) for c in free]
     return free[int(np.argmin(apart))] if free else joint
-
-
-def _mirror_contacts(contacts: Contacts) -> Contacts:
-    names = tuple(other_side(name) for name in contacts.names)
-    if set(names) != set(contacts.names):
-        return Contacts(names, contacts.active)
-    return Contacts(contacts.names, contacts.active[:, [names.index(name) for name in contacts.names]])

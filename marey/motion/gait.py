@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -61,7 +62,8 @@ def foot_strikes(motion: Motion, roles: RoleMap | None = None) -> dict[str, IntA
     cuts by hand; this stands in for it). It works on the ground and on a treadmill. Feet that the skeleton lacks have
     no strikes.
     """
-    return _find_strikes(motion, _forward_tracks(motion, role_map(motion.skeleton) if roles is None else roles))
+    roles = role_map(motion.skeleton) if roles is None else roles
+    return _find_strikes(motion, roles, _travel_headings(motion, roles))[0]
 
 
 def gait_cycles(motion: Motion, roles: RoleMap | None = None) -> tuple[GaitCycle, ...]:
@@ -71,17 +73,39 @@ def gait_cycles(motion: Motion, roles: RoleMap | None = None) -> tuple[GaitCycle
     58 % of it, and over ground its path is straight (chord over path at least 0.985) and turns at most 20°.
     """
     roles = role_map(motion.skeleton) if roles is None else roles
-    tracks = _forward_tracks(motion, roles)
-    strikes = _find_strikes(motion, tracks)
     heading = _travel_headings(motion, roles)
+    strikes, ahead = _find_strikes(motion, roles, heading)
+    pairs = [
+        (side, other, int(start), int(stop))
+        for side, other in (SIDES, SIDES[::-1])
+        for start, stop in pairwise(strikes[side])
+    ]
     cycles: list[GaitCycle] = []
-    for side, other in (SIDES, SIDES[::-1]):
-        for start, stop in zip(strikes[side][:-1], strikes[side][1:], strict=True):
-            opposite = strikes[other][(strikes[other] > start) & (strikes[other] < stop)]
-            if len(opposite) == 1 and _is_regular(motion, start, int(opposite[0]), stop):
-                cycles += _measure_cycle(
-                    motion, tracks[side].ahead, heading, (side, int(start), int(stop), int(opposite[0]))
-                )
+    for side, other, start, stop in pairs:
+        between = strikes[other][(strikes[other] > start) & (strikes[other] < stop)]
+        duration = (stop - start) / motion.rate_hz
+        if len(between) != 1 or not CYCLE_S[0] < duration < CYCLE_S[1]:
+            continue
+        opposite = int(between[0])
+        if not OPPOSITE_PART[0] <= (opposite - start) / (stop - start) <= OPPOSITE_PART[1]:
+            continue
+        path = motion.root_positions[start : stop + 1, [0, 2]]
+        chord = path[-1] - path[0]
+        speed = float(np.hypot(*chord)) / duration
+        if speed < WALKING_MPS:
+            # On a treadmill: the belt carries a standing foot back, so the median of its backward speed is the belt's
+            yaw = float(np.median(heading[start : stop + 1]))
+            back = -np.diff(ahead[side][start : stop + 1]) * motion.rate_hz
+            belt = float(np.median(back[back > 0.0])) if (back > 0.0).any() else 0.0
+            cycles.append(GaitCycle(side, start, stop, opposite, duration, belt, yaw, is_treadmill=True))
+            continue
+        # Over ground: the path, without the sway within a step, is straight and turns little
+        smooth = _smooth_track(path, motion.rate_hz, 2.0 / duration)
+        length = float(np.hypot(*np.diff(smooth, axis=0).T).sum())
+        turn = (float(heading[stop] - heading[start]) + np.pi) % (2.0 * np.pi) - np.pi
+        if np.hypot(*chord) >= STRAIGHTNESS * length and abs(turn) <= MAX_TURN_RAD:
+            yaw = float(np.arctan2(chord[0], chord[1]))
+            cycles.append(GaitCycle(side, start, stop, opposite, duration, speed, yaw, is_treadmill=False))
     return tuple(sorted(cycles, key=lambda cycle: (cycle.start, cycle.side)))
 
 
@@ -96,38 +120,30 @@ def cadence(motion: Motion, roles: RoleMap | None = None) -> float:
     return 60.0 / float(np.median(apart)) if len(apart) else 0.0
 
 
-def _find_strikes(motion: Motion, tracks: dict[str, _AnkleTrack]) -> dict[str, IntArray]:
+def _find_strikes(motion: Motion, roles: RoleMap, yaw: FloatArray) -> tuple[dict[str, IntArray], dict[str, FloatArray]]:
+    """Strikes by side, and how far each ankle is ahead of the root ``(F,)`` [m] in the direction of travel ``yaw``."""
     spacing = max(1, round(SPACING_S * motion.rate_hz))
     window = max(1, round(SWING_S * motion.rate_hz))
-    strikes = {side: np.zeros(0, dtype=np.int64) for side in SIDES}
-    for side, track in tracks.items():
-        peaks = find_peaks(track.ahead, PROMINENCE_M, spacing)
-        moved = [np.ptp(track.ankle[max(0, p - window) : p + 1], axis=0) for p in peaks]
-        strikes[side] = peaks[[bool(np.hypot(*span) > SWING_M) for span in moved]]
-    return strikes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _AnkleTrack:
-    ankle: FloatArray  # (F, 2) [m] on the ground
-    ahead: FloatArray  # (F,) [m] how far in front of the root
-
-
-def _forward_tracks(motion: Motion, roles: RoleMap) -> dict[str, _AnkleTrack]:
-    """Where each ankle is on the ground and how far ahead of the root, by side."""
-    ankles = {side: roles.get(f"{side}_ankle") for side in SIDES}
     positions = _smooth_track(motion.joint_positions(), motion.rate_hz, SMOOTHING_HZ)[..., [0, 2]]
-    yaw = _travel_headings(motion, roles)
     forward = np.stack([np.sin(yaw), np.cos(yaw)], axis=-1)
-    found = {side: positions[:, joint] for side, joint in ankles.items() if joint is not None}
-    root = positions[:, 0]
-    return {side: _AnkleTrack(ankle, ((ankle - root) * forward).sum(axis=-1)) for side, ankle in found.items()}
+    strikes = {side: np.zeros(0, dtype=np.int64) for side in SIDES}
+    ahead: dict[str, FloatArray] = {}
+    for side in SIDES:
+        joint = roles.get(f"{side}_ankle")
+        if joint is None:
+            continue
+        ankle = positions[:, joint]
+        ahead[side] = ((ankle - positions[:, 0]) * forward).sum(axis=-1)
+        # A foot that did not swing before its peak has not struck
+        peaks = find_peaks(ahead[side], PROMINENCE_M, spacing)
+        swings = [np.ptp(ankle[max(0, p - window) : p + 1], axis=0) for p in peaks]
+        strikes[side] = peaks[[bool(np.hypot(*span) > SWING_M) for span in swings]]
+    return strikes, ahead
 
 
 def _travel_headings(motion: Motion, roles: RoleMap) -> FloatArray:
     """Direction of travel ``(F,)`` [rad]: of the slow root velocity over ground, else of the pelvis."""
-    facing = headings(motion, roles)
-    facing = _smooth_track(facing, motion.rate_hz, HEADING_HZ)
+    facing = _smooth_track(headings(motion, roles), motion.rate_hz, HEADING_HZ)
     if motion.num_frames < 2:
         return facing
     velocity = _smooth_track(np.gradient(motion.root_positions, axis=0) * motion.rate_hz, motion.rate_hz, HEADING_HZ)
@@ -139,54 +155,20 @@ def _smooth_track(values: FloatArray, rate_hz: float, cutoff_hz: float) -> Float
     return lowpass_values(values, rate_hz, cutoff_hz, order=2) if 2.5 * cutoff_hz < rate_hz else values
 
 
-def _is_regular(motion: Motion, start: int, opposite: int, stop: int) -> bool:
-    duration = (stop - start) / motion.rate_hz
-    part = (opposite - start) / (stop - start)
-    return CYCLE_S[0] < duration < CYCLE_S[1] and OPPOSITE_PART[0] <= part <= OPPOSITE_PART[1]
-
-
-def _measure_cycle(
-    motion: Motion, ahead: FloatArray, heading: FloatArray, strikes: tuple[str, int, int, int]
-) -> list[GaitCycle]:
-    side, start, stop, opposite = strikes
-    path = motion.root_positions[start : stop + 1, [0, 2]]
-    duration = (stop - start) / motion.rate_hz
-    chord = path[-1] - path[0]
-    speed = float(np.hypot(*chord)) / duration
-    if speed < WALKING_MPS:
-        yaw = float(np.median(heading[start : stop + 1]))
-        # Median speed at which a foot goes back while it does: on a treadmill it stands on the belt then
-        ahead_speed = ahead[start : stop + 1]
-        rate_hz = motion.rate_hz
-        back = -np.diff(ahead_speed) * rate_hz
-        belt = float(np.median(back[back > 0.0])) if (back > 0.0).any() else 0.0
-        return [GaitCycle(side, start, stop, opposite, duration, belt, yaw, is_treadmill=True)]
-    smooth = _smooth_track(path, motion.rate_hz, 2.0 / duration)
-    length = float(np.hypot(*np.diff(smooth, axis=0).T).sum())
-    turn = (float(heading[stop] - heading[start]) + np.pi) % (2.0 * np.pi) - np.pi
-    if np.hypot(*chord) < STRAIGHTNESS * length or abs(turn) > MAX_TURN_RAD:
-        return []
-    yaw = float(np.arctan2(chord[0], chord[1]))
-    return [GaitCycle(side, start, stop, opposite, duration, speed, yaw, is_treadmill=False)]
-
-
 def find_peaks(values: FloatArray, prominence: float, spacing: int) -> IntArray:
     """Frames of local maxima that stand out by ``prominence`` on both sides, the higher first where two are close."""
     rising = np.diff(values) > 0.0
-    peaks = np.flatnonzero(rising[:-1] & ~rising[1:]) + 1
-    peaks = np.array([p for p in peaks if _prominence(values, int(p)) >= prominence], dtype=np.int64)
+    peaks: list[int] = []
+    for peak in np.flatnonzero(rising[:-1] & ~rising[1:]) + 1:
+        # Prominence: height above the higher of the two valleys that part the peak from higher values
+        higher = np.flatnonzero(values > values[peak])
+        left, right = higher[higher < peak], higher[higher > peak]
+        before = values[left[-1] if len(left) else 0 : peak + 1]
+        after = values[peak : right[0] + 1 if len(right) else len(values)]
+        if values[peak] - max(before.min(), after.min()) >= prominence:
+            peaks.append(int(peak))
     kept: list[int] = []
-    for p in peaks[np.argsort(-values[peaks], kind="stable")]:
-        if all(abs(int(p) - other) >= spacing for other in kept):
-            kept.append(int(p))
+    for peak in sorted(peaks, key=lambda peak: -values[peak]):
+        if all(abs(peak - other) >= spacing for other in kept):
+            kept.append(peak)
     return np.array(sorted(kept), dtype=np.int64)
-
-
-def _prominence(values: FloatArray, peak: int) -> float:
-    """Prominence of a peak."""
-    higher = np.flatnonzero(values > values[peak])
-    left = higher[higher < peak]
-    right = higher[higher > peak]
-    before = values[left[-1] if len(left) else 0 : peak + 1]
-    after = values[peak : right[0] + 1 if len(right) else len(values)]
-    return float(values[peak] - max(before.min(), after.min()))

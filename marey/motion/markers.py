@@ -73,18 +73,24 @@ class Markers:
         """
         if method not in ("linear", "spline"):
             raise InputError(f"gap filling method '{method}'", "Use 'linear' or 'spline'")
+        max_frames = int(max_gap_s * self.rate_hz + 1e-9)
         positions, valid = self.positions.copy(), self.valid.copy()
         for m in range(self.num_markers):
-            # Frames `(F,)` in a gap of at most `max_frames` that has a sighting on either side
-            valid_gaps = self.valid[:, m]
-            max_frames = int(max_gap_s * self.rate_hz + 1e-9)
-            gaps = np.zeros(len(valid_gaps), dtype=np.bool_)
-            seen = np.flatnonzero(valid_gaps)
+            # Frames of gaps that are short enough and have a sighting on either side
+            gaps = np.zeros(self.num_frames, dtype=np.bool_)
+            seen = np.flatnonzero(self.valid[:, m])
             for before, after in pairwise(seen):
                 gaps[before + 1 : after] = after - before - 1 <= max_frames
-            if gaps.any():
-                positions[gaps, m] = _interpolate(self.positions[:, m], self.valid[:, m], gaps, method)
-                valid[gaps, m] = True
+            if not gaps.any():
+                continue
+            wanted, track = np.flatnonzero(gaps), self.positions[seen, m]
+            if method == "linear" or len(seen) < 4:
+                positions[wanted, m] = np.stack([np.interp(wanted, seen, track[:, axis]) for axis in range(3)], axis=-1)
+            else:
+                from scipy.interpolate import CubicSpline
+
+                positions[wanted, m] = CubicSpline(seen, track)(wanted)
+            valid[gaps, m] = True
         return replace(self, positions=positions, valid=valid)
 
     def __getitem__(self, index: slice) -> Markers:
@@ -100,13 +106,3 @@ class Markers:
             f"Markers('{self.name}', {self.num_markers} markers, {self.num_frames} frames, {self.rate_hz:g} Hz, "
             f"{seen:.1f} % seen)"
         )
-
-
-def _interpolate(track: FloatArray, valid: BoolArray, at: BoolArray, method: str) -> FloatArray:
-    seen, wanted = np.flatnonzero(valid), np.flatnonzero(at)
-    if method == "linear" or len(seen) < 4:
-        columns: list[FloatArray] = [np.interp(wanted, seen, track[seen, axis]) for axis in range(3)]
-        return np.stack(columns, axis=-1)
-    from scipy.interpolate import CubicSpline
-
-    return np.asarray(CubicSpline(seen, track[seen])(wanted), dtype=np.float64)

@@ -5,7 +5,6 @@ Shares, centres and radii of gyration of body segments stand in one table that a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +13,7 @@ import numpy as np
 from marey.base import FloatArray, UnknownNameError
 from marey.lie import SO3
 from marey.motion.clip import Motion
-from marey.skeleton import RoleMap, Skeleton, role_map
+from marey.skeleton import RoleMap, role_map
 
 Radii = tuple[float, float, float]
 _HAND_LENGTH: Final = 0.1879 / 1.741  # [stature] wrist to third fingertip, men of [DeLeva1996]_
@@ -146,9 +145,6 @@ def mass_table(name: str = "deleva1996") -> MassTable:
     return MASS_TABLES[name]
 
 
-_TIP_ROLES: Final = {"crown": "head", "left_fingertip": "left_wrist", "right_fingertip": "right_wrist"}
-
-
 def centre_of_mass(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
     """Centre of mass of the whole body ``(F, 3)`` [m] in world.
 
@@ -160,20 +156,26 @@ def centre_of_mass(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
         roles: which joint is which; guessed from the skeleton by default.
     """
     roles = role_map(motion.skeleton) if roles is None else roles
-    # Joints `(P,)`, points in their frames `(P, 3)` [m] and weights `(P,)` whose sum is the centre of mass
-    skeleton = motion.skeleton
-    known: dict[str, tuple[int, FloatArray]] = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}
-    for name, role in _TIP_ROLES.items():
-        known |= _bone_tip(skeleton, name, roles.get(role))
-    weights = mass_weights(frozenset(known))
-    joints = [known[name][0] for name in weights]
-    tips = np.array([known[name][1] for name in weights]).reshape(-1, 3)
-    weights = np.array(list(weights.values()))
-    if not len(joints):
+    # Landmarks: joint, and point in its frame [m]; a head without a tip ends at its joint, such a hand has no fingertip
+    landmarks: dict[str, tuple[int, FloatArray]] = {name: (joint, np.zeros(3)) for name, joint in roles.joints.items()}
+    for name, role in (("crown", "head"), ("left_fingertip", "left_wrist"), ("right_fingertip", "right_wrist")):
+        joint = roles.get(role)
+        if joint is None:
+            continue
+        tip = motion.skeleton.tips[joint]
+        if np.linalg.norm(tip) > 1e-6:
+            landmarks[name] = (joint, tip)
+        elif name == "crown":
+            landmarks[name] = (joint, np.zeros(3))
+    # The centre of mass is a weighted sum of landmarks
+    weights = mass_weights(frozenset(landmarks))
+    if not weights:
         return motion.joint_positions().mean(axis=1)
+    joints = [landmarks[name][0] for name in weights]
+    tips = np.array([landmarks[name][1] for name in weights])
     positions, frames = motion.joint_frames()
     points = positions[:, joints] + SO3(frames.wxyz[:, joints]) @ tips
-    return np.einsum("p,fpi->fi", weights, points)
+    return np.einsum("p,fpi->fi", np.array(list(weights.values())), points)
 
 
 def mass_weights(points: frozenset[str]) -> dict[str, float]:
@@ -194,12 +196,3 @@ def mass_weights(points: frozenset[str]) -> dict[str, float]:
             weights[name] = weights.get(name, 0.0) + segment.share * along / len(far)
     total = sum(weights.values())
     return {name: weight / total for name, weight in weights.items()}
-
-
-def _bone_tip(skeleton: Skeleton, name: str, joint: int | None) -> Mapping[str, tuple[int, FloatArray]]:
-    """Where the bone of a head or hand ends: the tip that the file gives, else the joint's own origin for a head."""
-    if joint is None:
-        return {}
-    if np.linalg.norm(skeleton.tips[joint]) > 1e-6:
-        return {name: (joint, skeleton.tips[joint])}
-    return {name: (joint, np.zeros(3))} if name == "crown" else {}

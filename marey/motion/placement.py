@@ -26,7 +26,16 @@ def headings(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
     While the line of hips and shoulders is nearly vertical (a cartwheel, lying on a side) the yaw is interpolated.
     Without such roles the root's own +Z axis is used.
     """
-    across = _left_vectors(motion, role_map(motion.skeleton) if roles is None else roles)
+    roles = role_map(motion.skeleton) if roles is None else roles
+    pairs = [(roles[a], roles[b]) for a, b in _ACROSS if a in roles and b in roles]
+    if pairs:
+        positions = motion.joint_positions()
+        lines = np.stack([positions[:, left] - positions[:, right] for left, right in pairs])
+        lines /= np.maximum(np.linalg.norm(lines, axis=-1, keepdims=True), 1e-9)
+        across = lines.sum(axis=0)
+    else:
+        across = motion.rotations[:, 0] @ np.array([1.0, 0.0, 0.0])
+    # Only frames in which that line is level enough tell the yaw
     level = np.hypot(across[:, 0], across[:, 2])
     sure = level > 0.3 * np.linalg.norm(across, axis=1)
     if not sure.any():
@@ -34,17 +43,6 @@ def headings(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
     yaw = np.unwrap(np.arctan2(-across[sure, 2], across[sure, 0]))
     frames = np.arange(len(across))
     return np.asarray(np.interp(frames, frames[sure], yaw), dtype=np.float64)
-
-
-def _left_vectors(motion: Motion, roles: RoleMap) -> FloatArray:
-    """The body's left ``(F, 3)``: the mean of unit vectors across hips and shoulders, or the root's +X axis."""
-    pairs = [(roles[a], roles[b]) for a, b in _ACROSS if a in roles and b in roles]
-    if not pairs:
-        return motion.rotations[:, 0] @ np.array([1.0, 0.0, 0.0])
-    positions = motion.joint_positions()
-    lines = np.stack([positions[:, left] - positions[:, right] for left, right in pairs])
-    lines /= np.maximum(np.linalg.norm(lines, axis=-1, keepdims=True), 1e-9)
-    return lines.sum(axis=0)
 
 
 def place(
@@ -79,7 +77,7 @@ def transform_motion(motion: Motion, turn_rad: float, here: FloatArray, there: F
         motion,
         root_positions=R_turn @ (motion.root_positions - here) + there,
         rotations=SO3(wxyz),
-        source=None if motion.source is None else replace(motion.source, channels=None, dropped=None),
+        source=motion.edited_source(),
     )
 
 
@@ -96,22 +94,27 @@ def ground_height(motion: Motion) -> float:
     foot is slow and most standing is done on the floor, so neither a few frames below it nor steps, seats and boxes
     above it count for much. Without standing feet: the height below which the body comes in 2 % of the frames.
     """
-    points = _foot_tracks(motion)
-    if points.shape[1] == 0:
-        return _lowest_height(motion.joint_positions()[..., 1])
-    speeds = np.linalg.norm(np.gradient(points, axis=0), axis=-1) * motion.rate_hz if len(points) > 1 else None
-    slow = np.ones(points.shape[:2], dtype=np.bool_) if speeds is None else speeds < SLOW_MPS
-    resting = np.where(slow, points[..., 1], np.inf).min(axis=1)[slow.any(axis=1)]
-    if len(resting) < min(5, len(points)):
-        return _lowest_height(points[..., 1])
-    return float(np.percentile(resting, FLOOR_PERCENT))
+    # Heels and balls of the feet, smoothed; toe ends tremble too much in captures
+    feet = foot_points(motion.skeleton)
+    steady = [k for k, name in enumerate(feet.names) if not name.endswith("toe_end")]
+    points = feet.positions(*motion.joint_frames())[:, steady] if steady else motion.joint_positions()
+    if steady and motion.rate_hz > 2.5 * SMOOTHING_HZ:
+        points = lowpass_values(points, motion.rate_hz, SMOOTHING_HZ)
+    if steady:
+        speeds = np.zeros(points.shape[:2])
+        if len(points) > 1:
+            speeds = np.linalg.norm(np.gradient(points, axis=0), axis=-1) * motion.rate_hz
+        slow = speeds < SLOW_MPS
+        resting = np.where(slow, points[..., 1], np.inf).min(axis=1)[slow.any(axis=1)]
+        if len(resting) >= min(5, len(points)):
+            return float(np.percentile(resting, FLOOR_PERCENT))
+    return float(np.percentile(points[..., 1].min(axis=1), 2.0))
 
 
 def align_to_ground(motion: Motion) -> Motion:
     """Move a clip up or down so that its floor is at height zero."""
     shift = np.array([0.0, ground_height(motion), 0.0])
-    source = None if motion.source is None else replace(motion.source, channels=None, dropped=None)
-    return replace(motion, root_positions=motion.root_positions - shift, source=source)
+    return replace(motion, root_positions=motion.root_positions - shift, source=motion.edited_source())
 
 
 def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
@@ -130,20 +133,6 @@ def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
         return float(positions[head, 1] - low) / HEAD_SHARE
     high = float(tips[head, 1]) if head is not None else float(max(positions[:, 1].max(), tips[:, 1].max()))
     return high - low
-
-
-def _foot_tracks(motion: Motion) -> FloatArray:
-    """Heels and balls of the feet ``(F, K, 3)`` [m] in world, smoothed; toe ends tremble too much in captures."""
-    feet = foot_points(motion.skeleton)
-    steady = [k for k, name in enumerate(feet.names) if not name.endswith("toe_end")]
-    points = feet.positions(*motion.joint_frames())[:, steady]
-    if motion.rate_hz <= 2.5 * SMOOTHING_HZ:
-        return points
-    return lowpass_values(points, motion.rate_hz, SMOOTHING_HZ)
-
-
-def _lowest_height(heights: FloatArray) -> float:
-    return float(np.percentile(heights.min(axis=1), 2.0))
 
 
 def root_speeds(motion: Motion) -> FloatArray:

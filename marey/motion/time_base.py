@@ -7,7 +7,7 @@ double speed, accelerations grow four times and durations halve.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -57,34 +57,39 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> BodyTracks | None
         return None
     used = [role for role in (*_LEGS, *_ARMS, "neck", "head") if role in roles]
     joints = motion.joint_positions()
-    points = np.concatenate([joints[:, [roles[role] for role in used]], _ball_positions(motion, roles, joints)], axis=1)
-    used += [side + "foot" for side in SIDES]
-    leg = _leg_length(points, used)
+    # Balls of the feet: their joints, or where a foot without toes has them
+    if all(side + "foot" in roles for side in SIDES):
+        balls = joints[:, [roles[side + "foot"] for side in SIDES]]
+    else:
+        feet = foot_points(motion.skeleton, roles)
+        balls = feet.positions(*motion.joint_frames())[:, [feet.index(side + "ball") for side in SIDES]]
+    hip, knee, ankle = (joints[:, roles["left_" + part]] for part in ("hip", "knee", "ankle"))
+    leg = float(np.median(np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1)))
     if not 0.3 < leg < 1.5:
         return None
-    unit_s = float(np.sqrt(leg / GRAVITY))
-    points = _steady_stretch(points / leg)
-    cutoff = min(SMOOTHING_HZ, 0.4 * motion.rate_hz)
+    points = _steady_stretch(np.concatenate([joints[:, [roles[role] for role in used]], balls], axis=1) / leg)
     if len(points) < MIN_FRAMES:
         return None
-    points_tracks = lowpass_values(points, motion.rate_hz, cutoff)
-    step = 1.0 / (motion.rate_hz * unit_s)
+    points = lowpass_values(points, motion.rate_hz, min(SMOOTHING_HZ, 0.4 * motion.rate_hz))
+    step = 1.0 / (motion.rate_hz * float(np.sqrt(leg / GRAVITY)))
+    # The centre of mass goes along as one more point
+    used += [side + "foot" for side in SIDES]
     weights = mass_weights(frozenset(used))
-    names = [*used, "com"]
-    centre = np.einsum("p,fpi->fi", [weights.get(role, 0.0) for role in used], points_tracks)
-    points_tracks = np.concatenate([points_tracks, centre[:, None]], axis=1)
-    velocities = np.gradient(points_tracks, step, axis=0)
+    centre = np.einsum("p,fpi->fi", [weights.get(role, 0.0) for role in used], points)
+    points = np.concatenate([points, centre[:, None]], axis=1)
+    velocities = np.gradient(points, step, axis=0)
     accelerations = np.gradient(velocities, step, axis=0)
     position, velocity, acceleration = (
-        {name: values[:, k] for k, name in enumerate(names)} for values in (points_tracks, velocities, accelerations)
+        {name: values[:, k] for k, name in enumerate([*used, "com"])} for values in (points, velocities, accelerations)
     )
+    # Feet over the floor: the fifth percentile of the lower one
     height = np.stack([np.minimum(position[s + "ankle"][:, 1] - 0.095, position[s + "foot"][:, 1]) for s in SIDES])
     floor = np.percentile(height.min(axis=0), 5)
     speed = np.stack([np.minimum(row_norms(velocity[s + "ankle"]), row_norms(velocity[s + "foot"])) for s in SIDES])
     for values in position.values():
         values[:, 1] -= floor
     height -= floor
-    hands = np.full(len(points_tracks), np.inf)
+    hands = np.full(len(points), np.inf)
     for side in SIDES:
         hands = np.minimum(hands, position[side + "wrist"][:, 1] if side + "wrist" in position else np.inf)
     upright = (position["com"][:, 1] > UPRIGHT) & (hands > 0.25)
@@ -92,19 +97,6 @@ def find_body(motion: Motion, roles: RoleMap | None = None) -> BodyTracks | None
     moving = (speed > 0.21) & (height > 0.024)
     airborne = moving[0] & moving[1] & (hands > 0.42)
     return BodyTracks(step, position, velocity, acceleration, height, speed, down, airborne, leg)
-
-
-def _ball_positions(motion: Motion, roles: RoleMap, joints: FloatArray) -> FloatArray:
-    """Balls of the feet ``(F, 2, 3)``: their joints, or where a foot without toes has them."""
-    if all(side + "foot" in roles for side in SIDES):
-        return joints[:, [roles[side + "foot"] for side in SIDES]]
-    feet = foot_points(motion.skeleton, roles)
-    return feet.positions(*motion.joint_frames())[:, [feet.index(side + "ball") for side in SIDES]]
-
-
-def _leg_length(points: FloatArray, used: list[str]) -> float:
-    hip, knee, ankle = (points[:, used.index("left_" + part)] for part in ("hip", "knee", "ankle"))
-    return float(np.median(np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1)))
 
 
 def _steady_stretch(points: FloatArray) -> FloatArray:
@@ -132,20 +124,92 @@ HALF_SPEED: Final = (0.16, 0.36)  # [g] fall of a flight played at half speed: a
 
 def measure_cues(body: BodyTracks) -> dict[str, float]:
     """The cues that this clip offers, by name; those without an occasion (no flight, no step) are left out."""
-    values = {name: cue(body) for name, cue in CUES.items()}
-    return {name: value for name, value in values.items() if value is not None and np.isfinite(value)}
-
-
-def _free_fall(body: BodyTracks) -> float | None:
-    """Downward acceleration of the centre of mass in flight over g: 1 at the right rate, 4 at double speed."""
-    fits: list[tuple[float, int]] = []
+    cues: dict[str, float] = {}
+    # Downward acceleration of the centre of mass in flight over g: 1 at the right rate, 4 at double speed
+    falls: list[tuple[float, int]] = []
     for start, stop in find_runs(body.airborne, shortest=max(6, body.frames(0.2))):
         edge = max(1, (stop - start) // 6)  # take-off and landing are smoothed into the flight
         heights = body.position["com"][start + edge : stop - edge, 1]
         times = body.step * np.arange(len(heights))
-        fits.append((-2.0 * float(np.polyfit(times, heights, 2)[0]), (stop - start) ** 2))
-    falls = [(g, weight) for g, weight in fits if g > NO_FLIGHT]
-    return float(np.average([g for g, _ in falls], weights=[n for _, n in falls])) if falls else None
+        fall = -2.0 * float(np.polyfit(times, heights, 2)[0])
+        if fall > NO_FLIGHT:
+            falls.append((fall, (stop - start) ** 2))
+    if falls:
+        cues["free fall"] = float(np.average([g for g, _ in falls], weights=[n for _, n in falls]))
+    cues |= _stance_cues(body)
+    # How long a foot swings, median; time from one step to the next, where feet that swing together make one step
+    swings = _find_swings(body)
+    if swings:
+        cues["swing"] = float(np.median([width for _, width in swings]))
+    apart = np.diff(np.sort([middle for middle, _ in swings]))
+    apart = apart[apart > TOGETHER]
+    if len(apart) > 1:
+        cues["step time"] = float(np.median(apart))
+    # Rate at which the velocity of the hands changes, relative to the shoulders, while they move
+    if all(side + part in body.position for side in SIDES for part in ("wrist", "shoulder")):
+        tempos: list[float] = []
+        for side in SIDES:
+            velocity = body.velocity[side + "wrist"] - body.velocity[side + "shoulder"]
+            acceleration = body.acceleration[side + "wrist"] - body.acceleration[side + "shoulder"]
+            speed = row_norms(velocity)
+            busy = speed > 0.25 * np.percentile(speed, 95)
+            if busy.any():
+                tempos.append(float(np.sqrt((acceleration[busy] ** 2).sum() / (velocity[busy] ** 2).sum())))
+        if len(tempos) == len(SIDES):
+            cues["hand tempo"] = float(np.sqrt(np.prod(tempos)))
+    return {name: value for name, value in cues.items() if np.isfinite(value)}
+
+
+def _stance_cues(body: BodyTracks) -> dict[str, float]:
+    r"""What feet that can push but not pull allow: sinking, balance, and the inverted pendulum on one foot.
+
+    The zero-moment point :math:`z = x - h\,\ddot x/(g + \ddot h)` must stay under the soles ([Vukobratovic2004]_),
+    within what the neglected angular momentum allows. On one foot a body moves as an inverted pendulum,
+    :math:`\ddot x = g x/h`.
+    """
+    cues: dict[str, float] = {}
+    centre, acceleration = body.position["com"], body.acceleration["com"]
+    # Horizontal over vertical ground force (F, 2), the vertical one kept away from zero
+    push = acceleration[:, LEVEL] / np.maximum(1.0 + acceleration[:, 1:2], 0.3)
+    standing = body.down.any(axis=0)
+    if standing.sum() > body.frames(0.57):
+        # Downward acceleration of the centre of mass over g; rarely near 1
+        cues["drop on feet"] = max(0.03, -float(np.percentile(acceleration[standing, 1], 2)))
+        # How far the zero-moment point leaves the lines between the joints of the standing feet [leg]
+        z = centre[:, LEVEL] - centre[:, 1:2] * push
+        ankles, toes = ([body.position[side + part][:, LEVEL] for side in SIDES] for part in ("ankle", "foot"))
+        single = np.stack([_offset_to_segment(z, ankles[i], toes[i]) for i in (0, 1)])
+        nearest: FloatArray = np.min(np.where(body.down, single, np.inf), axis=0)
+        pairs = ((ankles[0], ankles[1]), (toes[0], toes[1]), (ankles[0], toes[1]), (toes[0], ankles[1]))
+        between: FloatArray = np.min(np.stack([_offset_to_segment(z, a, b) for a, b in pairs]), axis=0)
+        distance = np.where(body.down[0] & body.down[1], np.minimum(nearest, between), nearest)
+        cues["balance"] = max(1e-3, float(np.percentile(distance[standing], 97)))
+    # Horizontal acceleration on one foot over that of the pendulum
+    leans: list[FloatArray] = []
+    pushes: list[FloatArray] = []
+    for side, (own, other) in zip(SIDES, ((0, 1), (1, 0)), strict=True):
+        sole = 0.4 * body.position[side + "ankle"] + 0.6 * body.position[side + "foot"]
+        for start, stop in find_runs(body.down[own] & (body.speed[other] > 0.21), shortest=body.frames(0.23)):
+            part = slice(start, stop)
+            leans.append((centre[part] - np.median(sole[part], axis=0))[:, LEVEL] / centre[part, 1:2])
+            pushes.append(push[part])
+    if sum(len(lean) for lean in leans) > body.frames(0.57):
+        cues["pendulum"] = float(np.sqrt((np.concatenate(pushes) ** 2).sum() / (np.concatenate(leans) ** 2).sum()))
+    return cues
+
+
+def _find_swings(body: BodyTracks) -> list[tuple[float, float]]:
+    """Middle and width at half height of the speed pulse of each step, of either foot."""
+    swings: list[tuple[float, float]] = []
+    for side in SIDES:
+        ankle, speed = body.position[side + "ankle"][:, LEVEL], row_norms(body.velocity[side + "ankle"][:, LEVEL])
+        for start, stop in find_runs(speed > 0.17, shortest=2):
+            pulse = speed[start:stop]
+            whole = start > 0 and stop < len(speed) and pulse.max() > 0.35
+            if whole and np.linalg.norm(ankle[stop - 1] - ankle[start]) > 0.25:
+                fast = np.flatnonzero(pulse > 0.5 * pulse.max())
+                swings.append((body.step * float(start + fast.mean()), body.step * len(fast)))
+    return swings
 
 
 def slow_fall(body: BodyTracks) -> float | None:
@@ -158,118 +222,18 @@ def slow_fall(body: BodyTracks) -> float | None:
     for start, stop in find_runs(body.airborne & (body.height > 0.05).all(axis=0), shortest=max(8, body.frames(0.5))):
         edge = max(1, (stop - start) // 6)
         path = body.position["com"][start + edge : stop - edge]
-        # Downward acceleration of a path `(N, 3)`, and whether it is a parabola of some height without side force
+        # Is the path a parabola of some height without side force?
         times = body.step * np.arange(len(path))
         fit = np.polyfit(times, path, 2)
         residual = path[:, 1] - np.polyval(fit[:, 1], times)
         sideways = 2.0 * float(np.hypot(fit[0, 0], fit[0, 2]))
-        is_parabola = float(residual.std()) < 0.006 and float(np.ptp(path[:, 1])) > 0.02
+        is_ballistic = float(residual.std()) < 0.006 and float(np.ptp(path[:, 1])) > 0.02 and sideways < 0.06
         fall = -2.0 * float(fit[0, 1])
-        is_ballistic = is_parabola and sideways < 0.06
         if fall >= NO_FLIGHT:
             return None
         if is_ballistic and HALF_SPEED[0] < fall < HALF_SPEED[1]:
             falls.append(fall)
     return float(np.median(falls)) if falls else None
-
-
-def _drop_on_feet(body: BodyTracks) -> float | None:
-    """Downward acceleration of the centre of mass in stance over g; rarely near 1, since feet do not pull."""
-    standing = body.down.any(axis=0)
-    if standing.sum() <= body.frames(0.57):
-        return None
-    return max(0.03, -float(np.percentile(body.acceleration["com"][standing, 1], 2)))
-
-
-def _balance(body: BodyTracks) -> float | None:
-    r"""How far the zero-moment point leaves the standing feet [leg], 97th percentile.
-
-    :math:`z = x - h\,\ddot x/(g + \ddot h)` must stay under the soles ([Vukobratovic2004]_), within what the neglected
-    angular momentum allows.
-    """
-    standing = body.down.any(axis=0)
-    if standing.sum() <= body.frames(0.57):
-        return None
-    centre = body.position["com"]
-    z = centre[:, LEVEL] - centre[:, 1:2] * _force_ratios(body)
-    distance = _distance_to_feet(body, z)[standing]
-    return max(1e-3, float(np.percentile(distance, 97)))
-
-
-def _pendulum(body: BodyTracks) -> float | None:
-    r"""Horizontal acceleration on one foot over that of an inverted pendulum, :math:`\ddot x = g x/h`."""
-    lean: list[FloatArray] = []
-    push: list[FloatArray] = []
-    centre, all_push = body.position["com"], _force_ratios(body)
-    for side, (own, other) in zip(SIDES, ((0, 1), (1, 0)), strict=True):
-        sole = 0.4 * body.position[side + "ankle"] + 0.6 * body.position[side + "foot"]
-        for start, stop in find_runs(body.down[own] & (body.speed[other] > 0.21), shortest=body.frames(0.23)):
-            part = slice(start, stop)
-            lean.append((centre[part] - np.median(sole[part], axis=0))[:, LEVEL] / centre[part, 1:2])
-            push.append(all_push[part])
-    if sum(len(part) for part in lean) <= body.frames(0.57):
-        return None
-    return float(np.sqrt((np.concatenate(push) ** 2).sum() / (np.concatenate(lean) ** 2).sum()))
-
-
-def _swing(body: BodyTracks) -> float | None:
-    """How long a foot swings (width of its speed pulse at half height), median over steps."""
-    widths = [width for _, width in find_swings(body)]
-    return float(np.median(widths)) if widths else None
-
-
-def _step_time(body: BodyTracks) -> float | None:
-    """Time from one step to the next, median; feet that swing together make one step."""
-    middles = np.sort([middle for middle, _ in find_swings(body)])
-    apart = np.diff(middles)
-    apart = apart[apart > TOGETHER]
-    return float(np.median(apart)) if len(apart) > 1 else None
-
-
-def find_swings(body: BodyTracks) -> Iterator[tuple[float, float]]:
-    """Middle and width at half height of the speed pulse of each step, of either foot."""
-    for side in SIDES:
-        ankle, speed = body.position[side + "ankle"][:, LEVEL], row_norms(body.velocity[side + "ankle"][:, LEVEL])
-        for start, stop in find_runs(speed > 0.17, shortest=2):
-            pulse = speed[start:stop]
-            whole = start > 0 and stop < len(speed) and pulse.max() > 0.35
-            if whole and np.linalg.norm(ankle[stop - 1] - ankle[start]) > 0.25:
-                fast = np.flatnonzero(pulse > 0.5 * pulse.max())
-                yield body.step * float(start + fast.mean()), body.step * len(fast)
-
-
-def _hand_tempo(body: BodyTracks) -> float | None:
-    """Rate at which the velocity of the hands changes, relative to the shoulders, while they move."""
-    if any(side + part not in body.position for side in SIDES for part in ("wrist", "shoulder")):
-        return None
-    return float(np.sqrt(np.prod([_tempo(body, side + "wrist", side + "shoulder") for side in SIDES])))
-
-
-def _tempo(body: BodyTracks, joint: str, base: str) -> float:
-    velocity = body.velocity[joint] - body.velocity[base]
-    speed = row_norms(velocity)
-    busy = speed > 0.25 * np.percentile(speed, 95)
-    if not busy.any():
-        return np.nan
-    acceleration = (body.acceleration[joint] - body.acceleration[base])[busy]
-    return float(np.sqrt((acceleration**2).sum() / (velocity[busy] ** 2).sum()))
-
-
-def _force_ratios(body: BodyTracks) -> FloatArray:
-    """Horizontal over vertical ground force ``(F, 2)``, the vertical one kept away from zero."""
-    acceleration = body.acceleration["com"]
-    return acceleration[:, LEVEL] / np.maximum(1.0 + acceleration[:, 1:2], 0.3)
-
-
-def _distance_to_feet(body: BodyTracks, points: FloatArray) -> FloatArray:
-    """Distance ``(F,)`` of ground points ``(F, 2)`` to the lines between the joints of the standing feet."""
-    ankles, toes = ([body.position[side + part][:, LEVEL] for side in SIDES] for part in ("ankle", "foot"))
-    single = np.stack([_offset_to_segment(points, ankles[i], toes[i]) for i in (0, 1)])
-    nearest: FloatArray = np.min(np.where(body.down, single, np.inf), axis=0)
-    pairs = ((ankles[0], ankles[1]), (toes[0], toes[1]), (ankles[0], toes[1]), (toes[0], ankles[1]))
-    between: FloatArray = np.min(np.stack([_offset_to_segment(points, a, b) for a, b in pairs]), axis=0)
-    both = body.down[0] & body.down[1]
-    return np.where(both, np.minimum(nearest, between), nearest)
 
 
 def _offset_to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
@@ -278,18 +242,6 @@ def _offset_to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> Floa
     return row_norms(points - a - t[:, None] * along)
 
 
-CUES: Final[dict[str, Callable[[BodyTracks], float | None]]] = {
-    "free fall": _free_fall,
-    "drop on feet": _drop_on_feet,
-    "balance": _balance,
-    "pendulum": _pendulum,
-    "swing": _swing,
-    "step time": _step_time,
-    "hand tempo": _hand_tempo,
-}
-
-
-CUE_NAMES: Final = tuple(CUES)
 MAX_HALVINGS: Final = 3  # a clip played more than eight times too fast is something else
 MIN_RATE_HZ: Final = 20.0  # lowest rate of a capture; a header below twice this rate is not doubted
 
@@ -375,30 +327,25 @@ def check_time_base(motion: Motion) -> TimeBase:
         return TimeBase(motion.rate_hz, motion.rate_hz, 0.0, ("nothing to test the frame rate with",))
     cues = measure_cues(body)
     log_odds = score_cues(cues)
-    if log_odds > FLAG_ABOVE and motion.rate_hz >= 2.0 * MIN_RATE_HZ:
-        return TimeBase(motion.rate_hz, _halve_rate(motion), log_odds, _describe_evidence(cues, body))
-    fall = slow_fall(body)
-    if fall is not None:
-        reason = _SENTENCES["free fall"](fall, 0.0, 0.0)
-        return TimeBase(motion.rate_hz, 2.0 * motion.rate_hz, log_odds, (reason, *_describe_evidence(cues, body)))
-    return TimeBase(motion.rate_hz, motion.rate_hz, log_odds, _describe_evidence(cues, body))
-
-
-def _halve_rate(motion: Motion) -> float:
-    """Half the rate, and half of that again for as long as the clip still seems too fast."""
-    rate_hz = 0.5 * motion.rate_hz
-    for _ in range(MAX_HALVINGS - 1):
-        body = find_body(replace(motion, rate_hz=rate_hz))
-        if rate_hz < 2.0 * MIN_RATE_HZ or body is None or score_cues(measure_cues(body)) <= FLAG_ABOVE:
-            break
-        rate_hz *= 0.5
-    return rate_hz
-
-
-def _describe_evidence(cues: Mapping[str, float], body: BodyTracks) -> tuple[str, ...]:
+    # One sentence for each cue, the weightiest first
     unit_s = float(np.sqrt(body.leg_m / GRAVITY))
     ordered = sorted(cues, key=lambda name: -cue_score(WEIGHTS[name], cues[name]))
-    return tuple(_SENTENCES[name](cues[name], body.leg_m, unit_s) for name in ordered)
+    evidence = tuple(_SENTENCES[name](cues[name], body.leg_m, unit_s) for name in ordered)
+    rate_hz = motion.rate_hz
+    if log_odds > FLAG_ABOVE and rate_hz >= 2.0 * MIN_RATE_HZ:
+        # Half the rate, and half of that again for as long as the clip still seems too fast
+        rate_hz *= 0.5
+        for _ in range(MAX_HALVINGS - 1):
+            slower = find_body(replace(motion, rate_hz=rate_hz))
+            if rate_hz < 2.0 * MIN_RATE_HZ or slower is None or score_cues(measure_cues(slower)) <= FLAG_ABOVE:
+                break
+            rate_hz *= 0.5
+    else:
+        fall = slow_fall(body)
+        if fall is not None:
+            rate_hz *= 2.0
+            evidence = (_SENTENCES["free fall"](fall, 0.0, 0.0), *evidence)
+    return TimeBase(motion.rate_hz, rate_hz, log_odds, evidence)
 
 
 def score_cues(cues: Mapping[str, float], bias: float = BIAS, weights: Mapping[str, CueWeight] = WEIGHTS) -> float:

@@ -53,13 +53,24 @@ def lowpass(motion: Motion, cutoff_hz: float, *, order: int = 4) -> Motion:
     if order < 1:
         raise InputError(f"order is {order}", "Give 1 or more")
     positions = lowpass_values(motion.root_positions, motion.rate_hz, cutoff_hz, order=order)
-    moving = motion.translations
+    rotations, moving = motion.rotations, motion.translations
+    pad = _pad_length(motion.num_frames, motion.rate_hz, cutoff_hz)
+    if pad > 0:
+        # Point reflection at both ends, then the filter on quaternions of continuous sign
+        first, last = rotations[:1], rotations[-1:]
+        before = first @ rotations[pad:0:-1].inverse() @ first
+        after = last @ rotations[-2 : -pad - 2 : -1].inverse() @ last
+        padded = continuous_signs(SO3.concatenate([before, rotations, after]).wxyz)
+        smooth = _apply_butterworth(padded, motion.rate_hz, cutoff_hz, order)[pad:-pad]
+        # A spin far above the cutoff averages to nothing and is kept
+        lost = np.linalg.norm(smooth, axis=-1, keepdims=True) < 1e-6
+        rotations = SO3(np.where(lost, rotations.wxyz, smooth))
     return replace(
         motion,
         root_positions=positions,
-        rotations=_lowpass_rotations(motion.rotations, motion.rate_hz, cutoff_hz, order),
+        rotations=rotations,
         translations=None if moving is None else lowpass_values(moving, motion.rate_hz, cutoff_hz, order=order),
-        source=None if motion.source is None else replace(motion.source, channels=None, dropped=None),
+        source=motion.edited_source(),
     )
 
 
@@ -78,19 +89,6 @@ def continuous_signs(wxyz: FloatArray) -> FloatArray:
     flips = np.where(np.einsum("f...i,f...i->f...", wxyz[1:], wxyz[:-1]) < 0.0, -1.0, 1.0)
     signs = np.concatenate([np.ones((1, *wxyz.shape[1:-1])), np.cumprod(flips, axis=0)])
     return wxyz * signs[..., None]
-
-
-def _lowpass_rotations(rotations: SO3, rate_hz: float, cutoff_hz: float, order: int) -> SO3:
-    pad = _pad_length(len(rotations), rate_hz, cutoff_hz)
-    if pad == 0:
-        return rotations
-    first, last = rotations[:1], rotations[-1:]
-    before = first @ rotations[pad:0:-1].inverse() @ first
-    after = last @ rotations[-2 : -pad - 2 : -1].inverse() @ last
-    padded = continuous_signs(SO3.concatenate([before, rotations, after]).wxyz)
-    smooth = _apply_butterworth(padded, rate_hz, cutoff_hz, order)[pad:-pad]
-    lost = np.linalg.norm(smooth, axis=-1, keepdims=True) < 1e-6  # a spin far above the cutoff averages to nothing
-    return SO3(np.where(lost, rotations.wxyz, smooth))
 
 
 def _pad_length(num_frames: int, rate_hz: float, cutoff_hz: float) -> int:
@@ -131,38 +129,32 @@ def resample(motion: Motion, rate_hz: float) -> Motion:
     if rate_hz == motion.rate_hz:
         return motion
     # Frames before and after each sample and how far the sample is between them, in [0, 1)
-    num_frames = motion.num_frames
-    old_hz = motion.rate_hz
-    last = num_frames - 1
-    count = int(np.floor(last * rate_hz / old_hz + FRAME_TOL)) + 1
-    at: FloatArray = np.arange(count, dtype=np.float64) * old_hz / rate_hz
+    last = motion.num_frames - 1
+    count = int(np.floor(last * rate_hz / motion.rate_hz + FRAME_TOL)) + 1
+    at: FloatArray = np.arange(count, dtype=np.float64) * motion.rate_hz / rate_hz
     whole = np.rint(at)
     at = np.minimum(np.where(np.abs(at - whole) < FRAME_TOL, whole, at), float(last))
     low = np.floor(at).astype(np.int64)
     high = np.minimum(low + 1, last)
     weight = at - low
     nearest = np.where(weight < 0.5, low, high)
+    # Slerp only where a sample lies between two frames, so that the others stay copies
+    wxyz, between = motion.rotations.wxyz[low].copy(), weight > 0.0
+    if between.any():
+        start, end = motion.rotations[low[between]], motion.rotations[high[between]]
+        wxyz[between] = start.slerp(end, weight[between][:, None]).wxyz
     moving = motion.translations
     return replace(
         motion,
         rate_hz=rate_hz,
         root_positions=_lerp(motion.root_positions, low, high, weight),
-        rotations=_slerp(motion.rotations, low, high, weight),
+        rotations=SO3(wxyz),
         contacts=None if motion.contacts is None else Contacts(motion.contacts.names, motion.contacts.active[nearest]),
         translations=None if moving is None else _lerp(moving, low, high, weight),
-        source=None if motion.source is None else replace(motion.source, channels=None, dropped=None),
+        source=motion.edited_source(),
     )
 
 
 def _lerp(values: FloatArray, low: IntArray, high: IntArray, weight: FloatArray) -> FloatArray:
     t = weight.reshape(-1, *([1] * (values.ndim - 1)))
     return np.where(t == 0.0, values[low], (1.0 - t) * values[low] + t * values[high])
-
-
-def _slerp(rotations: SO3, low: IntArray, high: IntArray, weight: FloatArray) -> SO3:
-    wxyz = rotations.wxyz[low].copy()
-    between = weight > 0.0
-    if between.any():
-        start, end = rotations[low[between]], rotations[high[between]]
-        wxyz[between] = start.slerp(end, weight[between][:, None]).wxyz
-    return SO3(wxyz)

@@ -13,6 +13,7 @@ from marey.skeleton.tree import (
     SkeletonDraft,
     joint_frames,
     joint_positions,
+    tree_difference,
 )
 
 __all__ = [
@@ -39,4 +40,5 @@ __all__ = [
     "leg_length",
     "role_map",
     "t_pose",
+    "tree_difference",
 ]

@@ -30,36 +30,36 @@ LAFAN1_TOE_RAD: Final = np.radians(21.4546)  # angle of the toe joint in every L
 _LIMBS: Final = (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist"))
 
 
+@lru_cache(maxsize=64)  # a skeleton cannot be changed; limbs, feet and retargeting all ask for its pose
 def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
     """Return the calibration pose of a skeleton, standing on the ground where its root rests.
 
     The trunk stays as it rests, once turned upright; thighs, shanks, upper arms and forearms are turned by the
     shortest arc, so a bone keeps the twist of its rest pose. A foot stays as it stands under an upright leg.
     """
-    return _t_pose(skeleton, role_map(skeleton) if roles is None else roles)
-
-
-@lru_cache(maxsize=64)  # a skeleton cannot be changed; limbs, feet and retargeting all ask for its pose
-def _t_pose(skeleton: Skeleton, roles: RoleMap) -> Pose:
-    # Local rotations to begin from: the rest pose, or for LAFAN1 the pose its joint axes were drawn in
-    start = np.zeros((skeleton.num_joints, 4))
-    start[:, 0] = 1.0
-    if roles.profile == "lafan1" and _legs_point_up(skeleton, roles):
-        half, flat = 0.5 * (0.5 * np.pi - LAFAN1_TOE_RAD), 0.5 * LAFAN1_TOE_RAD
-        r = np.sqrt(0.5)
-        for side, collar in (("left", (0.0, r, 0.0, r)), ("right", (0.0, r, 0.0, -r))):
-            start[roles[f"{side}_hip"]] = (0.0, 0.0, 1.0, 0.0)  # half a turn about forward (+Y of the hips)
-            start[roles[f"{side}_ankle"]] = (np.cos(half), 0.0, 0.0, np.sin(half))
-            start[roles[f"{side}_foot"]] = (np.cos(flat), 0.0, 0.0, np.sin(flat))
-            start[roles[f"{side}_collar"]] = collar
-    start = SO3(start)
+    if roles is None:
+        return t_pose(skeleton, role_map(skeleton))
+    # Local rotations to begin from: the rest pose, or the pose in which the joint axes of LAFAN1 were drawn
+    wxyz = np.zeros((skeleton.num_joints, 4))
+    wxyz[:, 0] = 1.0
+    if roles.profile == "lafan1":
+        p = skeleton.rest_positions()
+        leg = p[roles["left_ankle"]] - p[roles["left_hip"]]
+        if float(leg @ (p[roles["neck"]] - p[roles["pelvis"]])) > 0.0:
+            half, flat = 0.5 * (0.5 * np.pi - LAFAN1_TOE_RAD), 0.5 * LAFAN1_TOE_RAD
+            r = np.sqrt(0.5)
+            for side, collar in (("left", (0.0, r, 0.0, r)), ("right", (0.0, r, 0.0, -r))):
+                wxyz[roles[f"{side}_hip"]] = (0.0, 0.0, 1.0, 0.0)  # half a turn about forward (+Y of the hips)
+                wxyz[roles[f"{side}_ankle"]] = (np.cos(half), 0.0, 0.0, np.sin(half))
+                wxyz[roles[f"{side}_foot"]] = (np.cos(flat), 0.0, 0.0, np.sin(flat))
+                wxyz[roles[f"{side}_collar"]] = collar
+    start = SO3(wxyz)
     positions, frames = np.zeros((skeleton.num_joints, 3)), [start[0]]
     for j in range(1, skeleton.num_joints):
         parent = int(skeleton.parents[j])
         positions[j] = positions[parent] + frames[parent] @ skeleton.offsets[j]
         frames.append(frames[parent] @ start[j])
     world = SO3.stack(frames)
-    upright = _upright_rotation(positions, roles)
     # Joints whose bone is turned: bone direction in the joint's frame, wanted direction in world
     aims: dict[int, tuple[FloatArray, FloatArray]] = {}
     for side in SIDES:
@@ -69,56 +69,46 @@ def _t_pose(skeleton: Skeleton, roles: RoleMap) -> Pose:
             if a is None or b is None or np.linalg.norm(positions[b] - positions[a]) < 1e-6:
                 continue
             aims[a] = (world[a].inverse() @ (positions[b] - positions[a]), DOWN if upper in ("hip", "knee") else across)
+    # Forward over the tree: turn the trunk upright, limbs to their aims, ankles so that the soles are level
+    upright = _upright_rotation(positions, roles)
     feet = _ankle_frames(positions, world, roles, upright)
-    frames_limbs: list[SO3] = []
+    turned: list[SO3] = []
     local: list[SO3] = []
     for j in range(skeleton.num_joints):
-        parent_limbs = int(skeleton.parents[j])
-        R_world_parent = upright if parent_limbs == NO_PARENT else frames_limbs[parent_limbs]
+        parent = int(skeleton.parents[j])
+        R_world_parent = upright if parent == NO_PARENT else turned[parent]
         R_world_joint = feet.get(j, R_world_parent @ start[j])
         if j in aims:
             bone_joint, goal_world = aims[j]
             R_world_joint = shortest_arc(R_world_joint @ bone_joint, goal_world) @ R_world_joint
-        frames_limbs.append(R_world_joint)
-        local.append(R_world_joint if parent_limbs == NO_PARENT else R_world_parent.inverse() @ R_world_joint)
+        turned.append(R_world_joint)
+        local.append(R_world_joint if parent == NO_PARENT else R_world_parent.inverse() @ R_world_joint)
     return Pose(skeleton, skeleton.offsets[0], SO3.stack(local))
-
-
-def _legs_point_up(skeleton: Skeleton, roles: RoleMap) -> bool:
-    p = skeleton.rest_positions()
-    leg = p[roles["left_ankle"]] - p[roles["left_hip"]]
-    return float(leg @ (p[roles["neck"]] - p[roles["pelvis"]])) > 0.0
 
 
 def _upright_rotation(positions: FloatArray, roles: RoleMap) -> SO3:
     """Rotation that turns the resting trunk upright and to face +Z."""
-    left, up = _left_direction(positions, roles), _up_direction(positions, roles)
+    # To the left: across the first pair of joints that are apart
+    left = np.zeros(3)
+    for part in ("hip", "shoulder", "knee", "ankle", "collar"):
+        if f"left_{part}" in roles and f"right_{part}" in roles:
+            gap = positions[roles[f"left_{part}"]] - positions[roles[f"right_{part}"]]
+            if np.linalg.norm(gap) > 1e-6:
+                left = gap / np.linalg.norm(gap)
+                break
+    # Up: from the pelvis to the highest joint of the trunk, across the left
+    low = positions[roles["pelvis"]] if "pelvis" in roles else positions[0]
+    spines = [positions[roles[role]] - low for role in ("head", "neck", "spine3") if role in roles]
+    up = next((spine for spine in spines if np.linalg.norm(spine) > 1e-6), UP)
     up = up - left * float(left @ up)
     if np.linalg.norm(left) < 0.5 or np.linalg.norm(up) < 1e-6:
         return SO3.identity()
     up = up / np.linalg.norm(up)
     body = SO3.from_matrix(np.stack([left, up, np.cross(left, up)], axis=1))
+    # A trunk that leans a little from a quarter turn keeps its lean
     quarter = _QUARTER_TURNS[int(np.argmin((_QUARTER_TURNS.inverse() @ body).angle()))]
     near = float((quarter.inverse() @ body).angle()) < SNAP_RAD
     return (quarter if near else body).inverse()
-
-
-def _left_direction(positions: FloatArray, roles: RoleMap) -> FloatArray:
-    for part in ("hip", "shoulder", "knee", "ankle", "collar"):
-        if f"left_{part}" in roles and f"right_{part}" in roles:
-            gap = positions[roles[f"left_{part}"]] - positions[roles[f"right_{part}"]]
-            if np.linalg.norm(gap) > 1e-6:
-                return gap / np.linalg.norm(gap)
-    return np.zeros(3)
-
-
-def _up_direction(positions: FloatArray, roles: RoleMap) -> FloatArray:
-    tops = [positions[roles[role]] for role in ("head", "neck", "spine3") if role in roles]
-    low = positions[roles["pelvis"]] if "pelvis" in roles else positions[0]
-    for top in tops:
-        if np.linalg.norm(top - low) > 1e-6:
-            return top - low
-    return UP
 
 
 def _ankle_frames(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO3) -> dict[int, SO3]:
@@ -133,19 +123,14 @@ def _ankle_frames(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO
         if float(leg @ DOWN) < UPRIGHT_COS * float(np.linalg.norm(leg)):
             R_world_ankle = shortest_arc(leg, DOWN) @ R_world_ankle
         if ball is not None:
-            R_world_ankle = _level_foot(R_world_ankle, world[ankle].inverse() @ (positions[ball] - positions[ankle]))
+            foot = R_world_ankle @ (world[ankle].inverse() @ (positions[ball] - positions[ankle]))
+            length = float(np.linalg.norm(foot))
+            # A foot that rests like a dancer's, pointing along the leg, is bent to a standing one
+            if length >= 1e-6 and float(np.hypot(foot[0], foot[2])) <= 0.3 * length:
+                goal = np.cos(FOOT_PITCH_RAD) * FORWARD + np.sin(FOOT_PITCH_RAD) * DOWN
+                R_world_ankle = shortest_arc(foot, goal) @ R_world_ankle
         feet[ankle] = R_world_ankle
     return feet
-
-
-def _level_foot(R_world_ankle: SO3, foot_ankle: FloatArray) -> SO3:
-    """Bend a foot that rests like a dancer's, pointing along the leg, to a standing one."""
-    foot = R_world_ankle @ foot_ankle
-    length = float(np.linalg.norm(foot))
-    if length < 1e-6 or float(np.hypot(foot[0], foot[2])) > 0.3 * length:
-        return R_world_ankle
-    goal = np.cos(FOOT_PITCH_RAD) * FORWARD + np.sin(FOOT_PITCH_RAD) * DOWN
-    return shortest_arc(foot, goal) @ R_world_ankle
 
 
 def shortest_arc(a: FloatArray, b: FloatArray) -> SO3:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 SIDES: Final = ("left", "right")
@@ -27,7 +27,7 @@ class NamingProfile:
     sided: Mapping[str, str]  # role without its side -> joint
     optional: tuple[str, ...] = ()  # roles that members of the family may lack
     also: tuple[str, ...] = ()  # further joints that distinguish this family from similar ones
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def joints(self) -> dict[str, str]:
         """Return the joint of every role, as a plain name."""
@@ -60,8 +60,6 @@ _SMPL_LIMBS: Final = {
     part: "{side}_" + part for part in ("hip", "knee", "ankle", "foot", "collar", "shoulder", "elbow", "wrist")
 }
 _SMPL_MIDDLE: Final = {part: part for part in ("pelvis", "spine1", "spine2", "spine3", "neck", "head")}
-_CMU_TRUNK: Final = {"pelvis": "Hips", "spine1": "LowerBack", "spine2": "Spine", "spine3": "Spine1"}
-_H_ANIM_TRUNK: Final = {"pelvis": "sacroiliac", "spine1": "vl5", "spine2": "vt10", "spine3": "vt1"}
 _THREE_SPINES: Final = {"pelvis": "Hips", "spine1": "Spine", "spine2": "Spine1", "spine3": "Spine2"}
 
 PROFILES: Final = (
@@ -198,13 +196,18 @@ def parse_joint_name(name: str, prefix: str = "") -> tuple[str, str]:
     bare = name[len(prefix) :] if name.startswith(prefix) else name
     tail = bare[len(bare) - len(plain_name(bare)) :]
     words = [word.lower() for word in _WORD.findall(tail)]
-    if any(word in _IGNORED for word in words):
-        return _find_side(words)[0], ""
     side, rest = _find_side(words)
+    if any(word in _IGNORED for word in words):
+        return side, ""
+    # The part whose word is the whole text, else the one with the longest word in it
     text = "".join(word for word in rest if not word.isdigit())
-    part = _find_part(text, _SIDED_PARTS if side else _MIDDLE_PARTS)
+    parts = _SIDED_PARTS if side else _MIDDLE_PARTS
+    part = next((part for part in parts if text in PART_WORDS[part]), "")
+    if not part:
+        inside = [(len(word), part) for part in parts for word in PART_WORDS[part] if len(word) > 2 and word in text]
+        part = max(inside, default=(0, ""), key=lambda pair: pair[0])[1]
     if not side and not part and text[:1] in ("l", "r"):  # "lfemur", "rhip"
-        part = _match_part(text[1:], _SIDED_PARTS)
+        part = next((part for part in _SIDED_PARTS if text[1:] in PART_WORDS[part]), "")
         side = ("left" if text[0] == "l" else "right") if part else ""
     return side, part
 
@@ -225,21 +228,9 @@ def _find_side(words: list[str]) -> tuple[str, list[str]]:
         if side:
             return side, words[:i] + words[i + 1 :]
     if words:
-        for side in ("left", "right"):
+        for side in SIDES:
             if words[0].startswith(side) and len(words[0]) > len(side):
                 return side, [words[0][len(side) :], *words[1:]]
             if words[-1].endswith(side) and len(words[-1]) > len(side):
                 return side, [*words[:-1], words[-1][: -len(side)]]
     return "", words
-
-
-def _match_part(text: str, parts: tuple[str, ...]) -> str:
-    return next((part for part in parts if text in PART_WORDS[part]), "")
-
-
-def _find_part(text: str, parts: tuple[str, ...]) -> str:
-    exact = _match_part(text, parts)
-    if exact:
-        return exact
-    inside = [(len(word), part) for part in parts for word in PART_WORDS[part] if len(word) > 2 and word in text]
-    return max(inside, default=(0, ""), key=lambda pair: pair[0])[1]

@@ -54,10 +54,7 @@ class ContactPoints:
         return len(self.names)
 
 
-class FootPoints(ContactPoints):
-    """Heel, ball and toe end of each foot, on the sole: ``left_heel, left_ball, left_toe_end, right_heel, ...``."""
-
-
+@lru_cache(maxsize=256)
 def contact_points(skeleton: Skeleton, roles: RoleMap | None = None) -> ContactPoints:
     """Return heels, toes and hands; points whose joint is missing are left out.
 
@@ -65,87 +62,68 @@ def contact_points(skeleton: Skeleton, roles: RoleMap | None = None) -> ContactP
     the foot rolls: it stays put while the toes bend, and does not tremble with their (often noisy) angle. A hand is
     the middle of the palm.
     """
-    return _contact_points(skeleton, role_map(skeleton) if roles is None else roles)
-
-
-def foot_points(skeleton: Skeleton, roles: RoleMap | None = None) -> FootPoints:
-    """Return heel, ball and toe end of each foot, on the sole."""
-    return _foot_points(skeleton, role_map(skeleton) if roles is None else roles)
-
-
-@lru_cache(maxsize=256)
-def _contact_points(skeleton: Skeleton, roles: RoleMap) -> ContactPoints:
-    feet, hands = _foot_points(skeleton, roles), _hand_points(skeleton, roles)
-    found = {name: (int(feet.joints[i]), feet.offsets[i]) for i, name in enumerate(feet.names)}
-    chosen: list[tuple[str, int, FloatArray]] = []
+    if roles is None:
+        return contact_points(skeleton, role_map(skeleton))
+    feet = foot_points(skeleton, roles)
+    names: list[str] = []
+    joints: list[int] = []
+    offsets: list[FloatArray] = []
     for side in SIDES:
-        chosen += [(f"{side}_{to}", *found[f"{side}_{at}"]) for at, to in _RENAMED if f"{side}_{at}" in found]
-    chosen += [(name, joint, offset) for name, (joint, offset) in hands.items()]
-    return ContactPoints(
-        tuple(name for name, _, _ in chosen),
-        np.array([joint for _, joint, _ in chosen], dtype=np.int64),
-        np.array([offset for _, _, offset in chosen]).reshape(-1, 3),
-    )
-
-
-_RENAMED: Final = (("heel", "heel"), ("ball", "toe"))
+        for part, name in (("heel", "heel"), ("ball", "toe")):
+            if f"{side}_{part}" in feet.names:
+                k = feet.index(f"{side}_{part}")
+                names.append(f"{side}_{name}")
+                joints.append(int(feet.joints[k]))
+                offsets.append(feet.offsets[k])
+    for side in SIDES:
+        wrist = roles.get(f"{side}_wrist")
+        if wrist is not None:
+            names.append(f"{side}_hand")
+            joints.append(wrist)
+            offsets.append(PALM_PART * hand_vector(skeleton, roles, side))
+    return ContactPoints(tuple(names), np.array(joints, dtype=np.int64), np.array(offsets).reshape(-1, 3))
 
 
 @lru_cache(maxsize=256)
-def _foot_points(skeleton: Skeleton, roles: RoleMap) -> FootPoints:
+def foot_points(skeleton: Skeleton, roles: RoleMap | None = None) -> ContactPoints:
+    """Return heel, ball and toe end of each foot, on the sole: ``left_heel, left_ball, left_toe_end, right_heel, ...``.
+
+    They are found in the calibration pose, where the sole is level.
+    """
+    if roles is None:
+        return foot_points(skeleton, role_map(skeleton))
     pose = t_pose(skeleton, roles)
     positions, frames = pose.joint_positions(), pose.joint_rotations()
     names: list[str] = []
     joints: list[int] = []
     offsets: list[FloatArray] = []
     for side in SIDES:
-        for name, joint, p_world in _sole_points(skeleton, roles, side, positions, frames):
+        ankle, ball = roles.get(f"{side}_ankle"), roles.get(f"{side}_foot")
+        if ankle is None:
+            continue
+        leg = leg_length(skeleton, roles, side)
+        p_ankle = positions[ankle]
+        p_ball = p_ankle + BALL_REACH * leg * FORWARD if ball is None else positions[ball]
+        # Direction from ankle to ball over the ground
+        reach = p_ball - p_ankle
+        level = np.array([reach[0], 0.0, reach[2]])
+        length = float(np.linalg.norm(level))
+        ahead = level / length if length > 1e-9 else FORWARD
+        if ball is None:
+            sole = p_ankle[1] - ANKLE_HEIGHT * leg
+            p_toe = p_ball + TOE_LENGTH * leg * FORWARD
+        else:
+            sole = p_ball[1] - BALL_HEIGHT * leg
+            tip = frames[ball] @ farthest_point(skeleton, ball)
+            p_toe = p_ball + (TOE_LENGTH * leg * ahead if np.linalg.norm(tip) < 0.3 * TOE_LENGTH * leg else tip)
+        p_heel = p_ankle - HEEL_PART * np.hypot(reach[0], reach[2]) * ahead
+        carrier = ankle if ball is None else ball
+        for name, joint, p in (("heel", ankle, p_heel), ("ball", carrier, p_ball), ("toe_end", carrier, p_toe)):
+            p_sole = np.array([p[0], sole, p[2]])
             names.append(f"{side}_{name}")
             joints.append(joint)
-            offsets.append(frames[joint].inverse() @ (p_world - positions[joint]))
-    return FootPoints(tuple(names), np.array(joints, dtype=np.int64), np.array(offsets).reshape(-1, 3))
-
-
-def _sole_points(
-    skeleton: Skeleton, roles: RoleMap, side: str, positions: FloatArray, frames: SO3
-) -> list[tuple[str, int, FloatArray]]:
-    """Heel, ball and toe end in the calibration pose, where the sole is level: name, carrier, world point."""
-    ankle, ball = roles.get(f"{side}_ankle"), roles.get(f"{side}_foot")
-    if ankle is None:
-        return []
-    leg = leg_length(skeleton, roles, side)
-    p_ankle = positions[ankle]
-    if ball is None:
-        sole = p_ankle[1] - ANKLE_HEIGHT * leg
-        p_ball = p_ankle + BALL_REACH * leg * FORWARD
-        p_toe = p_ball + TOE_LENGTH * leg * FORWARD
-    else:
-        p_ball = positions[ball]
-        tip = frames[ball] @ farthest_point(skeleton, ball)
-        if np.linalg.norm(tip) < 0.3 * TOE_LENGTH * leg:
-            tip = TOE_LENGTH * leg * _project_on_ground(p_ball - p_ankle)
-        p_toe = p_ball + tip
-        sole = p_ball[1] - BALL_HEIGHT * leg
-    reach = p_ball - p_ankle
-    p_heel = p_ankle - HEEL_PART * np.hypot(reach[0], reach[2]) * _project_on_ground(reach)
-    carrier = ankle if ball is None else ball
-    points = (("heel", ankle, p_heel), ("ball", carrier, p_ball), ("toe_end", carrier, p_toe))
-    return [(name, joint, np.array([p[0], sole, p[2]])) for name, joint, p in points]
-
-
-def _project_on_ground(v: FloatArray) -> FloatArray:
-    flat = np.array([v[0], 0.0, v[2]])
-    length = float(np.linalg.norm(flat))
-    return flat / length if length > 1e-9 else FORWARD
-
-
-def _hand_points(skeleton: Skeleton, roles: RoleMap) -> dict[str, tuple[int, FloatArray]]:
-    hands: dict[str, tuple[int, FloatArray]] = {}
-    for side in SIDES:
-        wrist = roles.get(f"{side}_wrist")
-        if wrist is not None:
-            hands[f"{side}_hand"] = (wrist, PALM_PART * hand_vector(skeleton, roles, side))
-    return hands
+            offsets.append(frames[joint].inverse() @ (p_sole - positions[joint]))
+    return ContactPoints(tuple(names), np.array(joints, dtype=np.int64), np.array(offsets).reshape(-1, 3))
 
 
 def hand_vector(skeleton: Skeleton, roles: RoleMap, side: str) -> FloatArray:

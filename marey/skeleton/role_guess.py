@@ -34,12 +34,20 @@ class Limbs:
 
     def roles(self) -> dict[str, int]:
         """Name the joints of the limbs, the spine and the head."""
-        pelvis = _last_common_joint(self.left_leg, self.right_leg)
-        chest = _last_common_joint(self.left_arm, self.head)
+        pelvis = _common_joints(self.left_leg, self.right_leg)[-1]
+        chest = _common_joints(self.left_arm, self.head)[-1]
         found = {"pelvis": pelvis}
         for side, leg, arm in (("left", self.left_leg, self.left_arm), ("right", self.right_leg, self.right_arm)):
-            found |= _leg_roles(side, leg[leg.index(pelvis) + 1 :], self.lengths)
-            found |= _arm_roles(side, arm[arm.index(chest) + 1 :], self.lengths)
+            below = leg[leg.index(pelvis) + 1 :]
+            three = _two_longest(below, self.lengths)
+            if three is not None:
+                found |= zip((f"{side}_hip", f"{side}_knee", f"{side}_ankle"), three, strict=True)
+                found |= {f"{side}_foot": j for j in below[below.index(three[2]) + 1 :][:1]}
+            beside = arm[arm.index(chest) + 1 :]
+            three = _two_longest(beside, self.lengths)
+            if three is not None:
+                found |= zip((f"{side}_shoulder", f"{side}_elbow", f"{side}_wrist"), three, strict=True)
+                found |= {f"{side}_collar": j for j in beside[: beside.index(three[0])][-1:]}
         trunk = list(self.head[: self.head.index(chest) + 1])
         found |= name_spine_joints([j for j in trunk if j != pelvis and j not in self.left_leg])
         above = self.head[self.head.index(chest) + 1 :]
@@ -75,11 +83,18 @@ def find_limbs(skeleton: Skeleton, by_name: Mapping[str, int]) -> Limbs | None:
     shared_first = len(_common_joints(paths[first[0]], paths[head]))
     shared_second = len(_common_joints(paths[second[0]], paths[head]))
     arms, legs = (first, second) if shared_first > shared_second else (second, first)
-    named = _sides_by_name(paths, (legs, arms), by_name)
-    left_leg, right_leg, left_arm, right_arm = named or _sides_by_shape(skeleton, paths, legs, arms)
-    return Limbs(
-        paths[head], paths[left_leg], paths[right_leg], paths[left_arm], paths[right_arm], lengths, named is not None
-    )
+    # The left limb of a pair has more joints that are named left; a tie leaves both pairs to the shape
+    lefts = {joint for role, joint in by_name.items() if role.startswith("left_")}
+    order: list[int] = []
+    for a, b in (legs, arms):
+        counts = [len(lefts & set(paths[i])) for i in (a, b)]
+        if counts[0] != counts[1]:
+            order += [a, b] if counts[0] > counts[1] else [b, a]
+    sides_are_named = len(order) == 4
+    if not sides_are_named:
+        order = _sides_by_shape(skeleton, paths, legs, arms)
+    left_leg, right_leg, left_arm, right_arm = (paths[i] for i in order)
+    return Limbs(paths[head], left_leg, right_leg, left_arm, right_arm, lengths, sides_are_named)
 
 
 def _limb_paths(skeleton: Skeleton, lengths: FloatArray) -> list[tuple[int, ...]]:
@@ -119,45 +134,26 @@ def _symmetric_pairs(
     return None if best is None else best[1:]
 
 
-def _sides_by_name(
-    paths: list[tuple[int, ...]], pairs: tuple[tuple[int, int], tuple[int, int]], by_name: Mapping[str, int]
-) -> tuple[int, int, int, int] | None:
-    lefts = {joint for role, joint in by_name.items() if role.startswith("left_")}
-    order: list[int] = []
-    for a, b in pairs:
-        counts = [len(lefts & set(paths[i])) for i in (a, b)]
-        if counts[0] == counts[1]:
-            return None
-        order += [a, b] if counts[0] > counts[1] else [b, a]
-    return order[0], order[1], order[2], order[3]
-
-
 def _sides_by_shape(
     skeleton: Skeleton, paths: list[tuple[int, ...]], legs: tuple[int, int], arms: tuple[int, int]
-) -> tuple[int, int, int, int]:
+) -> list[int]:
+    """Left and right leg, left and right arm, from where the toes point."""
     p = skeleton.rest_positions()
     up = p[paths[arms[0]][-1]] + p[paths[arms[1]][-1]] - p[paths[legs[0]][-1]] - p[paths[legs[1]][-1]]
-    forward = sum((_toe_direction(skeleton, paths[i], p) for i in legs), np.zeros(3))
+    forward = np.zeros(3)
+    for path in (paths[i] for i in legs):
+        tip = skeleton.tips[path[-1]]
+        forward = forward + (tip + p[path[-1]] - p[path[-2]] if len(path) > 1 else tip)
     left = np.cross(up, forward)
-    ordered: list[int] = []
+    order: list[int] = []
     for a, b in (legs, arms):
         gap = float(left @ (p[list(paths[a])].mean(axis=0) - p[list(paths[b])].mean(axis=0)))
-        ordered += [a, b] if gap > 0.0 else [b, a]
-    return ordered[0], ordered[1], ordered[2], ordered[3]
-
-
-def _toe_direction(skeleton: Skeleton, path: tuple[int, ...], positions: FloatArray) -> FloatArray:
-    last = path[-1]
-    tip = skeleton.tips[last]
-    return tip + positions[last] - positions[path[-2]] if len(path) > 1 else tip
+        order += [a, b] if gap > 0.0 else [b, a]
+    return order
 
 
 def _common_joints(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(x for x, y in zip(a, b, strict=False) if x == y)
-
-
-def _last_common_joint(a: tuple[int, ...], b: tuple[int, ...]) -> int:
-    return _common_joints(a, b)[-1]
 
 
 def _two_longest(chain: tuple[int, ...], lengths: FloatArray) -> tuple[int, int, int] | None:
@@ -170,28 +166,6 @@ def _two_longest(chain: tuple[int, ...], lengths: FloatArray) -> tuple[int, int,
         if best is None or score > best[0]:
             best = (score, (chain[i], chain[j], chain[k]))
     return None if best is None else best[1]
-
-
-def _leg_roles(side: str, chain: tuple[int, ...], lengths: FloatArray) -> dict[str, int]:
-    three = _two_longest(chain, lengths)
-    if three is None:
-        return {}
-    found = {f"{side}_{part}": j for part, j in zip(("hip", "knee", "ankle"), three, strict=True)}
-    after = chain[chain.index(three[2]) + 1 :]
-    return found | ({f"{side}_foot": after[0]} if after else {})
-
-
-def _arm_roles(side: str, chain: tuple[int, ...], lengths: FloatArray) -> dict[str, int]:
-    three = _two_longest(chain, lengths)
-    if three is None:
-        return {}
-    found = {f"{side}_{part}": j for part, j in zip(("shoulder", "elbow", "wrist"), three, strict=True)}
-    before = chain[: chain.index(three[0])]
-    return found | ({f"{side}_collar": before[-1]} if before else {})
-
-
-_LEG: Final = ("hip", "knee", "ankle", "foot")
-_ARM: Final = ("collar", "shoulder", "elbow", "wrist")
 
 
 def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
@@ -225,9 +199,9 @@ def _guess_by_name(skeleton: Skeleton) -> dict[str, int]:
     told = [parse_joint_name(name, prefix) for name in skeleton.names]
     joints: dict[str, int] = {}
     for side in SIDES:
-        for parts in (_LEG, _ARM):
+        for parts in (("hip", "knee", "ankle", "foot"), ("collar", "shoulder", "elbow", "wrist")):
             chain = [(j, part) for j, (s, part) in enumerate(told) if s == side and part in parts]
-            # Give each part its joint along one limb; words that name two parts are settled by their order
+            # Each part of one limb gets its first joint; a word that names two parts is settled by their order
             found: dict[str, int] = {}
             for j, part in chain:
                 found.setdefault(part, j)
@@ -237,18 +211,18 @@ def _guess_by_name(skeleton: Skeleton) -> dict[str, int]:
                 if is_two and (above if below == part else below) not in found:
                     found[above], found[below] = named[0], named[1]
             joints |= {f"{side}_{part}": j for part, j in found.items()}
-    plain = [
-        part_trunk if not side_trunk else ""
-        for part_trunk, side_trunk in zip([part for _, part in told], [side for side, _ in told], strict=True)
-    ]
-    at = {kind: [j for j, part in enumerate(plain) if part == kind] for kind in ("pelvis", "spine", "neck", "head")}
-    joints_trunk: dict[str, int] = {}
-    if at["pelvis"]:
-        first, last = at["pelvis"][0], at["pelvis"][-1]  # "root" may carry "pelvis": the lower one holds the legs
-        joints_trunk["pelvis"] = last if _is_below(skeleton, last, first) else first
-    joints_trunk |= name_spine_joints(at["spine"])
-    joints_trunk |= {part: at[part][0] for part in ("neck", "head") if at[part]}
-    return joints | joints_trunk
+    # Joints of the trunk, which have no side
+    trunk: dict[str, list[int]] = {kind: [] for kind in ("pelvis", "spine", "neck", "head")}
+    for j, (side, part) in enumerate(told):
+        if not side and part in trunk:
+            trunk[part].append(j)
+    if trunk["pelvis"]:
+        # "root" may carry "pelvis": the lower one holds the legs
+        first, last = trunk["pelvis"][0], trunk["pelvis"][-1]
+        joints["pelvis"] = last if _is_below(skeleton, last, first) else first
+    joints |= name_spine_joints(trunk["spine"])
+    joints |= {part: trunk[part][0] for part in ("neck", "head") if trunk[part]}
+    return joints
 
 
 def _is_below(skeleton: Skeleton, joint: int, ancestor: int) -> bool:

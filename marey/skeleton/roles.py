@@ -149,35 +149,27 @@ def role_map(skeleton: Skeleton) -> RoleMap:
     again is free.
     """
     plain = [plain_name(name) for name in skeleton.names]
-    for profile in PROFILES:
-        if profile.fits(plain):
-            table = _h_anim_joints(plain) if profile.name == "h-anim" else profile.joints()
-            joints_profile = {role: plain.index(joint) for role, joint in table.items() if joint in plain}
-            name = "human" if profile.name == "smpl" and _is_human(skeleton) else profile.name
-            return RoleMap(joints_profile, name, (*profile.notes, *_missing(joints_profile)))
-
-    joints, report = guess_roles(skeleton)
-    return RoleMap(joints, "guessed", (*report, *_missing(joints)))
-
-
-def _h_anim_joints(plain: list[str]) -> dict[str, str]:
-    profile = next(p for p in PROFILES if p.name == "h-anim")
-    table = profile.joints()
-    for part, choices in H_ANIM_CHOICES.items():
-        for role, word in ((part, ""), (f"left_{part}", "l"), (f"right_{part}", "r")):
-            named = [choice.format(side=word) for choice in choices]
-            found = [name for name in named if name in plain and name not in table.values()]
-            if role in ROLES and table.get(role) not in plain and found:
-                table[role] = found[0]
-    return table
-
-
-def _is_human(skeleton: Skeleton) -> bool:
-    if skeleton.names != HUMAN.names:
-        return False
-    mine, theirs = skeleton.offsets[1:], HUMAN.offsets[1:]
-    scale = float((mine * theirs).sum() / (theirs * theirs).sum())
-    return bool(np.abs(mine - scale * theirs).max() < PROPORTION_TOL)
+    profile = next((profile for profile in PROFILES if profile.fits(plain)), None)
+    if profile is None:
+        joints, report = guess_roles(skeleton)
+        return RoleMap(joints, "guessed", (*report, *_missing(joints)))
+    name, table = profile.name, profile.joints()
+    if name == "h-anim":
+        # Joints of other levels of articulation stand in for those that the file lacks
+        for part, choices in H_ANIM_CHOICES.items():
+            for role, word in ((part, ""), (f"left_{part}", "l"), (f"right_{part}", "r")):
+                named = [choice.format(side=word) for choice in choices]
+                found = [joint for joint in named if joint in plain and joint not in table.values()]
+                if role in ROLES and table.get(role) not in plain and found:
+                    table[role] = found[0]
+    elif name == "smpl" and skeleton.names == HUMAN.names:
+        # The canonical human itself, at any scale
+        mine, theirs = skeleton.offsets[1:], HUMAN.offsets[1:]
+        scale = float((mine * theirs).sum() / (theirs * theirs).sum())
+        if np.abs(mine - scale * theirs).max() < PROPORTION_TOL:
+            name = "human"
+    joints = {role: plain.index(joint) for role, joint in table.items() if joint in plain}
+    return RoleMap(joints, name, (*profile.notes, *_missing(joints)))
 
 
 def _missing(joints: Mapping[str, int]) -> tuple[str, ...]:

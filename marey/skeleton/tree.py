@@ -136,6 +136,20 @@ class Skeleton:
         return f"Skeleton('{self.name}', {self.num_joints} joints)"
 
 
+def tree_difference(a: Skeleton, b: Skeleton) -> str | None:
+    """Say the first joint in whose name or parent two skeletons differ, or ``None``; lengths do not count."""
+    if a.num_joints != b.num_joints:
+        missing = [name for name in a.names if name not in b.names] or [n for n in b.names if n not in a.names]
+        hint = f"; '{missing[0]}' is in one only" if missing else ""
+        return f"{b.num_joints} joints, not {a.num_joints}{hint}"
+    for joint, (one, two) in enumerate(zip(a.names, b.names, strict=True)):
+        if one != two:
+            return f"joint {joint} is called '{two}', not '{one}'"
+        if a.parents[joint] != b.parents[joint]:
+            return f"'{two}' hangs on '{b.names[b.parents[joint]]}', not on '{a.names[a.parents[joint]]}'"
+    return None
+
+
 @dataclass(slots=True)
 class SkeletonDraft:
     """A skeleton while it is being read: edited freely, then checked and frozen by :meth:`build`."""
@@ -221,13 +235,10 @@ def joint_frames(
 def _run_kinematics(
     skeleton: Skeleton, root_positions: ArrayLike, wxyz: ArrayLike, translations: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
-
-    moving = skeleton.offsets[None] if translations is None else _as_readonly(translations)
-    return forward_kinematics(skeleton.parents, moving, _as_readonly(root_positions), _as_readonly(wxyz))
-
-
-def _as_readonly(values: ArrayLike) -> FloatArray:
-    """A contiguous view that cannot be written, as the arrays of skeletons and clips: one kernel serves all."""
-    view = np.ascontiguousarray(values, dtype=np.float64).view()
-    view.flags.writeable = False
-    return view
+    # Contiguous views that cannot be written, as the arrays of skeletons and clips: one compiled kernel serves all
+    views: list[FloatArray] = []
+    for values in (skeleton.offsets[None] if translations is None else translations, root_positions, wxyz):
+        view = np.ascontiguousarray(values, dtype=np.float64).view()
+        view.flags.writeable = False
+        views.append(view)
+    return forward_kinematics(skeleton.parents, *views)

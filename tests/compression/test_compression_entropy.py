@@ -13,6 +13,7 @@ from marey.compression.predictive.predictor import order_frames, read_frames, wr
 from marey.compression.range_coder import (
     BUCKETS,
     MAX_BITS,
+    NumberContext,
     build_odds_tables,
     close_stream,
     code_bit,
@@ -67,15 +68,16 @@ def test_a_fair_bit_costs_one_bit_and_a_sure_one_nearly_none():
 @given(st.lists(st.integers(-(2**MAX_BITS) + 1, 2**MAX_BITS - 1), max_size=40))
 @settings(max_examples=30)
 def test_any_whole_numbers_come_back(values):
+    known = NumberContext(channel=1, group=0, fast=300, slow=500, ratio=3, last=2, beside=1, signs=4)
     data = np.zeros(40 * 16 + 16, dtype=np.uint8)
     coder = new_coder(2, *TABLES)
     for value in values:
-        code_number(coder, data, value, 1, 0, 300, 500, 3, 2, 1, 4, False)
+        code_number(coder, data, value, known, False)
     length = close_stream(coder, data)
     reader = new_coder(2, *TABLES)
     stream = data[:length].copy()
     open_stream(reader, stream)
-    assert [code_number(reader, stream, 0, 1, 0, 300, 500, 3, 2, 1, 4, True) for _ in values] == values
+    assert [code_number(reader, stream, 0, known, True) for _ in values] == values
 
 
 def test_buckets_of_magnitudes_rise_and_end():

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.charts import from_chart
 from oracles.jacobians import right_jacobian_inverse
 
 from marey import SO3, Motion, Skeleton
 from marey.lie import geodesic_distance, right_jacobian
 from marey.lie.quaternions import stumpff
 from marey.models import PGA, load_model
-from marey.models.charts import from_chart
 from marey.models.evaluation import EULER_LINEAR, GEODESIC_PRODUCT, LINEAR_TANGENT, LOG_LINEAR, ModelArrays
 from marey.models.samples import gather_samples, lever_arms
 from marey.models.selection import joint_distances
@@ -31,6 +31,9 @@ def test_jacobians_of_the_kernels_are_those_of_the_library(v, a, size):
 
     xi, tangent = size * np.array(v), np.array(a)
     np.testing.assert_allclose(right_jacobian_times(*xi, *tangent), right_jacobian(xi) @ tangent, atol=1e-14)
+    np.testing.assert_allclose(
+        right_jacobian_inverse_times(tuple(xi), tuple(tangent)), right_jacobian_inverse(xi) @ tangent, atol=1e-13
+    )
     undone = right_jacobian_inverse_times(tuple(xi), tuple(tangent))
     np.testing.assert_allclose(undone, right_jacobian_inverse(xi) @ tangent, atol=1e-13)
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.charts import from_chart
 
 from marey import SO3, Motion, samples
 from marey.base import InputError
 from marey.lie import geodesic_distance
 from marey.models import PCA
 from marey.models.basis_clips import ClipFeatures, choose_clips, clip_features
-from marey.models.charts import euler_angles, from_chart, root_from_triples, root_triples, to_chart
+from marey.models.charts import euler_angles, root_from_triples, root_triples, to_chart
 from marey.motion import place
 
 

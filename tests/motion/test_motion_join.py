@@ -75,7 +75,7 @@ def test_differences_of_skeletons_are_named():
     short = Skeleton(HUMAN.names[:5], HUMAN.parents[:5], HUMAN.offsets[:5])
     assert skeleton_difference(HUMAN, renamed) == "joint 3 is called 'belly', not 'spine1'"
     assert skeleton_difference(HUMAN, regrown) == "'head' hangs on 'spine3', not on 'neck'"
-    assert skeleton_difference(HUMAN, short) == "5 joints, not 22"
+    assert skeleton_difference(HUMAN, short) == "5 joints, not 22; 'right_knee' is in one only"
     assert skeleton_difference(HUMAN, human()) is None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,8 +21,8 @@ from marey.compression.file_format import (
     write_clip,
     write_skeleton,
 )
-from marey.compression.joint_fit import WIDTHS, JointFit, fit_joints, read_fit, write_fit
-from marey.compression.joint_kinds import compute_rotations
+from marey.compression.joint_fit import JointFit, fit_joints, read_fit, write_fit
+from marey.compression.joint_kinds import WIDTHS, compute_rotations
 from marey.compression.predictive.closed_loop import decode_table, encode_poses, read_offsets, write_offsets
 from marey.compression.predictive.pose_error import (
     CapturedClip,
@@ -83,10 +83,12 @@ def _try_encode(motion: Motion, bound: ErrorBound, share: float, levels: int, *,
     write_skeleton(out, skeleton, is_inside=is_inside)
     write_clip(out, motion)
     moving = write_offsets(out, motion.translations, TRANSLATION_SHARE * bound.max_error_m * max(share, 1e-3))
+    # Kinds of joints, with constants that use up a small part of the bound
     tolerances = CONSTANT_SHARE * share * bound.max_error_m / compute_reach(skeleton, max(bound.shell_m, 1e-3))
     fit, numbers = fit_joints(motion, tolerances)
     check_writable(*numbers.shape)
     body, goal = _build_problem(motion, fit, numbers, bound.shell_m, moving)
+    # Steps as the file holds them, and the closed loop
     codes = encode_steps(_choose_steps(body, goal, bound))
     links = build_link_table(skeleton, fit.kinds)
     limit = bound.max_error_m * (1.0 - 1e-9)
@@ -103,7 +105,6 @@ def _try_encode(motion: Motion, bound: ErrorBound, share: float, levels: int, *,
 def _build_problem(
     motion: Motion, fit: JointFit, numbers: FloatArray, shell_m: float, moving: FloatArray | None
 ) -> tuple[CodecBody, CapturedClip]:
-
     positions, frames = motion.joint_frames()
     offsets = motion.skeleton.offsets[None].copy() if moving is None else moving
     points, weights, starts = build_point_table(motion.skeleton, fit.kinds)
@@ -113,7 +114,6 @@ def _build_problem(
 
 
 def _choose_steps(body: CodecBody, goal: CapturedClip, bound: ErrorBound) -> FloatArray:
-
     levers = compute_joint_levers(body, goal, max(1, len(goal.numbers) // LEVER_FRAMES))
     steps = JOINT_STEP * bound.max_error_m / np.maximum(levers, 1e-3)
     steps[:3] = ROOT_STEP * bound.max_error_m
@@ -121,22 +121,20 @@ def _choose_steps(body: CodecBody, goal: CapturedClip, bound: ErrorBound) -> Flo
 
 
 def decode_predictive(fields: FieldReader, given: Skeleton | None) -> Motion:
-    """Undo :func:`encode_default`."""
+    """Undo :func:`encode_predictive`."""
     skeleton = read_skeleton(fields, given)
     frames, rate_hz, name, contacts = read_clip(fields)
     moving = read_offsets(fields, frames, skeleton)
     fit = read_fit(fields, skeleton.num_joints)
     steps, levels = decode_steps(fields.ints(3 + int(np.array(WIDTHS)[fit.kinds].sum()))), fields.whole(24)
-    # Quantised numbers `(F, n)` and refinements `(F,)` from what is left of the file
-    count = len(steps)
-    rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()  # compiled for arrays that may change
-    check_table_size(frames, count, len(rest))
-    quantised, refined, used = read_frames(rest, frames, count, levels, *build_odds_tables())
+    # What is left of the file is the stream of frames; a copy, since kernels are compiled for arrays that may change
+    rest = np.frombuffer(fields.data, dtype=np.uint8)[fields.place :].copy()
+    check_table_size(frames, len(steps), len(rest))
+    quantised, refined, used = read_frames(rest, frames, len(steps), levels, *build_odds_tables())
     if used < 0:
         raise format_error("the stream of frames ends too soon")
     numbers = decode_table(quantised, refined, build_link_table(skeleton, fit.kinds), steps, levels)
     if not np.isfinite(numbers).all():
         raise format_error("the numbers run away")
     wxyz = compute_rotations(fit.joints(skeleton), numbers)
-    motion = Motion(skeleton, rate_hz, numbers[:, :3], SO3(wxyz), contacts, moving, name=name)
-    return motion if moving is not None else replace(motion, translations=None)
+    return Motion(skeleton, rate_hz, numbers[:, :3], SO3(wxyz), contacts, moving, name=name)

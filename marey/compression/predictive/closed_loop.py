@@ -28,6 +28,7 @@ from marey.compression.predictive.pose_error import (
     solve_joint,
 )
 from marey.compression.predictive.predictor import (
+    NUM_LINKS,
     Predictor,
     new_predictor,
     order_frames,
@@ -76,7 +77,7 @@ def encode_poses(
         prepare_features(p, s, t, strides[k], is_causal)
         scale, error = 1.0, 0.0
         for attempt in range(most + 1):
-            # Quantise one frame from the root outwards and return its largest squared error [m^2]
+            # Quantise the frame from the root outwards; the error is its largest squared displacement [m^2]
             for c in range(3):
                 _quantise(p, s, numbers, t, c, goal.numbers[t, c], scale)
                 pose.positions[0, c] = s[t, c]
@@ -86,14 +87,16 @@ def encode_poses(
                 if j > 0:
                     position_joint(body, pose, t, j)
                 count = starts[j + 1] - starts[j]
+                # Each joint makes up for the errors above it, each of its numbers for the rounding of the ones before
                 if count > 0:
                     solve_joint(body, goal, pose, t, j)
-                    for k_frame in range(count):
-                        i = starts[j] + k_frame
-                        _quantise(p, s, numbers, t, i, pose.wanted[k_frame], scale)
-                        compensate_rounding(pose, k_frame, s[t, i] - pose.wanted[k_frame], count)
+                    for m in range(count):
+                        i = starts[j] + m
+                        _quantise(p, s, numbers, t, i, pose.wanted[m], scale)
+                        compensate_rounding(pose, m, s[t, i] - pose.wanted[m], count)
                 rotate_joint(body, pose, j, s[t, starts[j] :])
                 error = max(error, compute_joint_error(body, goal, pose, t, j))
+            # A frame that is off by too much is coded again with half the step
             refined[t] = attempt
             if error <= limit_m * limit_m:
                 break
@@ -142,7 +145,6 @@ def decode_table(numbers: IntArray, refined: IntArray, links: IntArray, steps: F
     return s
 
 
-NUM_EMPTY_LINKS = 8  # width of the table of links, all empty
 OFFSET_LEVELS = 2
 
 
@@ -151,7 +153,7 @@ def write_offsets(out: FieldWriter, table: FloatArray | None, step_m: float) -> 
     out.whole(0 if table is None else 1)
     if table is None:
         return None
-
+    # Offsets that never move are in the first frame alone
     flat = table.reshape(len(table), -1)
     check_writable(*flat.shape)
     first, moves = flat[0].copy(), np.abs(flat - flat[0]).max(axis=0) > 0.0
@@ -160,14 +162,17 @@ def write_offsets(out: FieldWriter, table: FloatArray | None, step_m: float) -> 
     code = encode_steps(np.array([step_m]))
     out.ints(code)
     steps = np.full(int(moves.sum()), decode_steps(code)[0])
-    quantised, decoded = encode_table(flat[:, moves] - first[moves], _empty_links(steps), steps, OFFSET_LEVELS)
+    links = np.full((len(steps), NUM_LINKS), -1, dtype=np.int64)
+    quantised, decoded = encode_table(flat[:, moves] - first[moves], links, steps, OFFSET_LEVELS)
     refined = np.zeros(len(table), dtype=np.int64)
     out.raw(write_frames(quantised, refined, OFFSET_LEVELS, *build_odds_tables()).tobytes())
-    return _fill_offsets(first, moves, decoded).reshape(table.shape)
+    restored = np.tile(first, (len(decoded), 1))
+    restored[:, moves] += decoded
+    return restored.reshape(table.shape)
 
 
 def read_offsets(fields: FieldReader, frames: int, skeleton: Skeleton) -> FloatArray | None:
-    """Undo :func:`write_table`."""
+    """Undo :func:`write_offsets`."""
     if fields.whole(1) == 0:
         return None
 
@@ -177,23 +182,15 @@ def read_offsets(fields: FieldReader, frames: int, skeleton: Skeleton) -> FloatA
     if len(bits) != (width + 7) // 8:
         raise format_error("the moving offsets have a wrong length")
     moves = np.unpackbits(bits, count=width).astype(bool)
+    # Deviations from the first frame, quantised with one step
     steps = np.full(int(moves.sum()), decode_steps(fields.ints(1))[0])
     data = np.frombuffer(fields.raw(), dtype=np.uint8).copy()
     check_table_size(frames, width, len(data))
     quantised, refined, used = read_frames(data, frames, len(steps), OFFSET_LEVELS, *build_odds_tables())
-    decoded = decode_table(quantised, refined, _empty_links(steps), steps, OFFSET_LEVELS)
+    links = np.full((len(steps), NUM_LINKS), -1, dtype=np.int64)
+    decoded = decode_table(quantised, refined, links, steps, OFFSET_LEVELS)
     if used < 0 or not np.isfinite(decoded).all():
         raise format_error("the stream of moving offsets is wrong")
-    return _fill_offsets(first, moves, decoded).reshape(frames, -1, 3)
-
-
-def _empty_links(steps: FloatArray) -> IntArray:
-    return np.full((len(steps), NUM_EMPTY_LINKS), -1, dtype=np.int64)
-
-
-def _fill_offsets(
-    first: FloatArray, moves: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], decoded: FloatArray
-) -> FloatArray:
-    table = np.tile(first, (len(decoded), 1))
-    table[:, moves] += decoded
-    return table
+    restored = np.tile(first, (len(decoded), 1))
+    restored[:, moves] += decoded
+    return restored.reshape(frames, -1, 3)

@@ -10,17 +10,16 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.compression.joint_fit import BALL, FIXED, FREE, WIDTHS
 from marey.compression.joint_kinds import (
+    BALL,
+    FIXED,
+    FREE,
+    WIDTHS,
     JointTables,
-    Three,
     compute_joint_column,
     compute_joint_rotation,
-    inverse,
-    product,
-    read_quaternion,
-    rotate_vector,
 )
+from marey.lie.kernels import Vector, cross, multiply, quaternion_at, rotate, unrotate
 from marey.skeleton import Skeleton
 
 LINKS: Final = 8  # as the compiled predictor has
@@ -63,30 +62,25 @@ def build_link_table(skeleton: Skeleton, kinds: IntArray) -> IntArray:
     table = np.full((starts[-1], LINKS), -1, dtype=np.int64)
     table[1, 0], table[2, :2] = 0, (0, 1)
     for j in range(skeleton.num_joints):
-        around = [*_sibling_links(skeleton, widths, starts, j), *_ancestor_links(skeleton, starts, j)]
+        around: list[int] = []
+        # Numbers of the nearest earlier sibling at the same place
+        for other in range(j - 1, 0, -1):
+            gap = np.linalg.norm(skeleton.offsets[other] - skeleton.offsets[j])
+            if skeleton.parents[other] == skeleton.parents[j] and widths[other] and gap < MIN_LEVER_M:
+                around.extend(range(starts[other], starts[other + 1]))
+                break
+        # Vector numbers, or a joint more, of the joints above
+        wanted = len(around) + 3
+        above = skeleton.parents[j]
+        if j == 0:
+            around.extend(range(3))
+        while above >= 0 and len(around) < wanted:
+            around.extend(range(starts[above], starts[above + 1]))
+            above = skeleton.parents[above]
         for k in range(widths[j]):
             chosen = [*range(starts[j], starts[j] + k), *around][:LINKS]
             table[starts[j] + k, : len(chosen)] = chosen
     return table
-
-
-def _sibling_links(skeleton: Skeleton, widths: IntArray, starts: IntArray, j: int) -> range:
-    for other in range(j - 1, 0, -1):
-        gap = np.linalg.norm(skeleton.offsets[other] - skeleton.offsets[j])
-        if skeleton.parents[other] == skeleton.parents[j] and widths[other] and gap < MIN_LEVER_M:
-            return range(starts[other], starts[other + 1])
-    return range(0)
-
-
-def _ancestor_links(skeleton: Skeleton, starts: IntArray, j: int) -> list[int]:
-    if j == 0:
-        return [0, 1, 2]
-    found: list[int] = []
-    above = skeleton.parents[j]
-    while above >= 0 and len(found) < 3:
-        found.extend(range(starts[above], starts[above + 1]))
-        above = skeleton.parents[above]
-    return found
 
 
 def compute_reach(skeleton: Skeleton, shell_m: float) -> FloatArray:
@@ -149,7 +143,7 @@ def position_joint(body: CodecBody, pose: FrameState, t: int, j: int) -> None:
     """Put joint ``j`` at its place on its parent."""
     p = body.parents[j]
     o = body.offsets[t if body.offsets.shape[0] > 1 else 0, j]
-    x, y, z = rotate_vector(read_quaternion(pose.frames[p]), o[0], o[1], o[2])
+    x, y, z = rotate(quaternion_at(pose.frames, p), (o[0], o[1], o[2]))
     pose.positions[j, 0] = pose.positions[p, 0] + x
     pose.positions[j, 1] = pose.positions[p, 1] + y
     pose.positions[j, 2] = pose.positions[p, 2] + z
@@ -159,28 +153,28 @@ def position_joint(body: CodecBody, pose: FrameState, t: int, j: int) -> None:
 def rotate_joint(body: CodecBody, pose: FrameState, j: int, numbers: FloatArray) -> None:
     """Turn joint ``j`` by its numbers."""
     local = compute_joint_rotation(body.joints, j, numbers)
-    world = local if j == 0 else product(read_quaternion(pose.frames[body.parents[j]]), local)
+    world = local if j == 0 else multiply(quaternion_at(pose.frames, body.parents[j]), local)
     for c in range(4):
         pose.frames[j, c] = world[c]
 
 
 @kernel
-def _shell_point(body: CodecBody, axis: int) -> Three:
+def _shell_point(body: CodecBody, axis: int) -> Vector:
     r = body.shell_m
     return (r if axis == 0 else 0.0, r if axis == 1 else 0.0, r if axis == 2 else 0.0)
 
 
 @kernel
-def _read_point_target(body: CodecBody, goal: CapturedClip, t: int, j: int, k: int) -> tuple[Three, Three, float]:
+def _read_point_target(body: CodecBody, goal: CapturedClip, t: int, j: int, k: int) -> tuple[Vector, Vector, float]:
     """Point ``k`` of joint ``j``: where it is in the joint's frame, where it was captured, and its weight."""
-    world, origin = read_quaternion(goal.frames[t, j]), goal.positions[t, j]
+    world, origin = quaternion_at(goal.frames[t], j), goal.positions[t, j]
     first, last = body.point_starts[j], body.point_starts[j + 1]
     if k < last - first:
         there = goal.positions[t, body.points[first + k]]
-        local = rotate_vector(inverse(world), there[0] - origin[0], there[1] - origin[1], there[2] - origin[2])
+        local = unrotate(world, (there[0] - origin[0], there[1] - origin[1], there[2] - origin[2]))
         return local, (there[0], there[1], there[2]), float(body.point_weights[first + k])
     local = _shell_point(body, k - (last - first))
-    x, y, z = rotate_vector(world, local[0], local[1], local[2])
+    x, y, z = rotate(world, local)
     return local, (origin[0] + x, origin[1] + y, origin[2] + z), SHELL_WEIGHT
 
 
@@ -192,6 +186,7 @@ def solve_small(matrix: FloatArray, right: FloatArray, first: int, count: int, r
         for b in range(n):
             room[a, b] = matrix[first + a, first + b]
         room[a, 4] = right[first + a]
+    # Gaussian elimination, then back substitution
     for a in range(n):
         for b in range(a + 1, n):
             share = room[b, a] / room[a, a]
@@ -214,7 +209,7 @@ def solve_joint(body: CodecBody, goal: CapturedClip, pose: FrameState, t: int, j
         pose.wanted[i] = goal.numbers[t, first + i]
     for _ in range(NUM_PASSES):
         local = compute_joint_rotation(joints, j, pose.wanted)
-        world = local if j == 0 else product(read_quaternion(pose.frames[body.parents[j]]), local)
+        world = local if j == 0 else multiply(quaternion_at(pose.frames, body.parents[j]), local)
         pose.normal[:] = 0.0
         pose.slope[:] = 0.0
         for i in range(count):
@@ -223,11 +218,11 @@ def solve_joint(body: CodecBody, goal: CapturedClip, pose: FrameState, t: int, j
             )
         for k in range(body.point_starts[j + 1] - body.point_starts[j] + 3):
             at, target, weight = _read_point_target(body, goal, t, j, k)
-            # Add one point to the normal equations, in the joint's frame
+            # The gap of this point in the joint's frame, and how it moves with each number
             origin = pose.positions[j]
-            x, y, z = rotate_vector(world, at[0], at[1], at[2])
+            x, y, z = rotate(world, at)
             gap = (target[0] - x - origin[0], target[1] - y - origin[1], target[2] - z - origin[2])
-            u, v, w = rotate_vector(inverse(world), gap[0], gap[1], gap[2])
+            u, v, w = unrotate(world, gap)
             square = weight * weight
             a, b, c = at
             rows = pose.room
@@ -235,9 +230,10 @@ def solve_joint(body: CodecBody, goal: CapturedClip, pose: FrameState, t: int, j
                 o = pose.columns[i]
                 rows[i, 0], rows[i, 1], rows[i, 2] = o[1] * c - o[2] * b, o[2] * a - o[0] * c, o[0] * b - o[1] * a
                 pose.slope[i] += square * (rows[i, 0] * u + rows[i, 1] * v + rows[i, 2] * w)
-                for k_point in range(i + 1):
-                    dot = rows[i, 0] * rows[k_point, 0] + rows[i, 1] * rows[k_point, 1] + rows[i, 2] * rows[k_point, 2]
-                    pose.normal[i, k_point] += square * dot
+                for m in range(i + 1):
+                    dot = rows[i, 0] * rows[m, 0] + rows[i, 1] * rows[m, 1] + rows[i, 2] * rows[m, 2]
+                    pose.normal[i, m] += square * dot
+        # One Gauss-Newton step
         trace = 0.0
         for i in range(count):
             trace += pose.normal[i, i]
@@ -270,8 +266,8 @@ def compute_joint_error(body: CodecBody, goal: CapturedClip, pose: FrameState, t
     worst = x * x + y * y + z * z
     for axis in range(3):
         p = _shell_point(body, axis)
-        a, b, c = rotate_vector(read_quaternion(pose.frames[j]), p[0], p[1], p[2])
-        u, v, w = rotate_vector(read_quaternion(goal.frames[t, j]), p[0], p[1], p[2])
+        a, b, c = rotate(quaternion_at(pose.frames, j), p)
+        u, v, w = rotate(quaternion_at(goal.frames[t], j), p)
         worst = max(worst, (x + a - u) ** 2 + (y + b - v) ** 2 + (z + c - w) ** 2)
     return worst
 
@@ -289,16 +285,11 @@ def compute_joint_levers(body: CodecBody, goal: CapturedClip, every: int) -> Flo
             local = compute_joint_rotation(joints, j, s)
             for i in range(s.shape[0]):
                 o = compute_joint_column(joints, j, s, local, i)
-                total[joints.starts[j] + i] += _largest_lever(body, goal, t, j, o)
+                worst, own = 0.0, body.point_starts[j + 1] - body.point_starts[j]
+                for k in range(own + 3):
+                    at, _, weight = _read_point_target(body, goal, t, j, k)
+                    weight = min(weight / SHELL_WEIGHT, 1.0) if k >= own else weight
+                    x, y, z = cross(o, at)
+                    worst = max(worst, weight * weight * (x * x + y * y + z * z))
+                total[joints.starts[j] + i] += worst
     return np.sqrt(total / seen)
-
-
-@kernel
-def _largest_lever(body: CodecBody, goal: CapturedClip, t: int, j: int, o: Three) -> float:
-    worst = 0.0
-    for k in range(body.point_starts[j + 1] - body.point_starts[j] + 3):
-        (a, b, c), _, weight = _read_point_target(body, goal, t, j, k)
-        weight = min(weight / SHELL_WEIGHT, 1.0) if k >= body.point_starts[j + 1] - body.point_starts[j] else weight
-        x, y, z = o[1] * c - o[2] * b, o[2] * a - o[0] * c, o[0] * b - o[1] * a
-        worst = max(worst, weight * weight * (x * x + y * y + z * z))
-    return worst

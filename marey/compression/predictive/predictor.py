@@ -12,6 +12,7 @@ from marey.compression.range_coder import (
     RATIOS,
     Bytes,
     Coder,
+    NumberContext,
     close_stream,
     code_number,
     code_plain,
@@ -62,10 +63,12 @@ def _code_frame(
     for i in range(row.shape[0]):
         ratio = min(max((unusual + 8 + 16 * (RATIOS // 2)) >> 4, 0), RATIOS - 1)
         beside = row[i - 1] if i > 0 else 0
-        signs = 3 * _sign_code(previous[i]) + _sign_code(beside)
-        row[i] = code_number(
-            coder, data, row[i], i, group, fast[i], slow[i], ratio, abs(previous[i]), abs(beside), signs, is_reading
-        )  # fmt: skip
+        # Signs of both neighbours: none, plus or minus
+        before = 0 if previous[i] == 0 else (1 if previous[i] > 0 else 2)
+        signs = 3 * before + (0 if beside == 0 else (1 if beside > 0 else 2))
+        known = NumberContext(i, group, fast[i], slow[i], ratio, abs(previous[i]), abs(beside), signs)
+        row[i] = code_number(coder, data, row[i], known, is_reading)
+        # What was expected follows, quickly and slowly
         size = 256 * abs(row[i])
         expected = (fast[i] + slow[i]) >> 1
         surprise = magnitude_bucket(size + 64) - magnitude_bucket(expected + 64)
@@ -76,30 +79,40 @@ def _code_frame(
 
 
 @kernel
-def _sign_code(value: int) -> int:
-    return 0 if value == 0 else (1 if value > 0 else 2)
-
-
-@kernel
-def write_frames(numbers: IntArray, refined: IntArray, levels: int, stretch: IntArray, squash: IntArray) -> Bytes:
-    """Bytes of quantised frames ``(F, n)`` and of how far each is refined ``(F,)``."""
+def _code_frames(
+    coder: Coder, data: Bytes, numbers: IntArray, refined: IntArray, levels: int, is_reading: bool
+) -> Bytes:
+    """Write all frames in coding order, or read them into the arrays; returns the bytes, grown if need be."""
     frames, count = numbers.shape
-    coder = new_coder(count + 1, stretch, squash)
-    data = np.empty(4096 + BYTES_PER_NUMBER * (count + 8), dtype=np.uint8)
     order, strides = order_frames(frames, levels)
     fast, slow = np.full(count, 512), np.full(count, 512)
     previous = np.zeros(count, dtype=np.int64)
     before = 0
     for k in range(frames):
         need = coder.interval[2] + BYTES_PER_NUMBER * (count + 8)
-        if need > data.shape[0]:
+        if not is_reading and need > data.shape[0]:
             grown = np.empty(2 * need, dtype=np.uint8)
             grown[: data.shape[0]] = data
             data = grown
-        group = _level_group(strides[k], levels)
-        before = _code_flag(coder, data, _flag_position(coder), before, int(refined[order[k]]), False)
-        row = numbers[order[k]].copy()
-        _code_frame(coder, data, row, previous, fast, slow, group, False)
+        # Each level of the order has its own weights
+        depth = 0
+        while (strides[k] << depth) < (1 << levels):
+            depth += 1
+        t = order[k]
+        before = _code_flag(coder, data, coder.plain.shape[0] - 9, before, int(refined[t]), is_reading)
+        refined[t] = before
+        _code_frame(coder, data, numbers[t], previous, fast, slow, min(depth, GROUPS - 1), is_reading)
+        if is_reading and coder.interval[2] > data.shape[0] + 8:
+            break
+    return data
+
+
+@kernel
+def write_frames(numbers: IntArray, refined: IntArray, levels: int, stretch: IntArray, squash: IntArray) -> Bytes:
+    """Bytes of quantised frames ``(F, n)`` and of how far each is refined ``(F,)``."""
+    coder = new_coder(numbers.shape[1] + 1, stretch, squash)
+    data = np.empty(4096 + BYTES_PER_NUMBER * (numbers.shape[1] + 8), dtype=np.uint8)
+    data = _code_frames(coder, data, numbers.copy(), refined.copy(), levels, False)
     length = close_stream(coder, data)
     return data[:length].copy()
 
@@ -108,35 +121,12 @@ def write_frames(numbers: IntArray, refined: IntArray, levels: int, stretch: Int
 def read_frames(
     data: Bytes, frames: int, count: int, levels: int, stretch: IntArray, squash: IntArray
 ) -> tuple[IntArray, IntArray, int]:
-    """Undo :func:`write_frames`; the last value is how many bytes were used."""
+    """Undo :func:`write_frames`; the last value is how many bytes were used, -1 if they did not suffice."""
     coder = new_coder(count + 1, stretch, squash)
     open_stream(coder, data)
     numbers, refined = np.zeros((frames, count), dtype=np.int64), np.zeros(frames, dtype=np.int64)
-    order, strides = order_frames(frames, levels)
-    fast, slow = np.full(count, 512), np.full(count, 512)
-    previous = np.zeros(count, dtype=np.int64)
-    before = 0
-    for k in range(frames):
-        group = _level_group(strides[k], levels)
-        before = _code_flag(coder, data, _flag_position(coder), before, 0, True)
-        refined[order[k]] = before
-        _code_frame(coder, data, numbers[order[k]], previous, fast, slow, group, True)
-        if coder.interval[2] > data.shape[0] + 8:
-            return numbers, refined, -1
-    return numbers, refined, coder.interval[2]
-
-
-@kernel
-def _flag_position(coder: Coder) -> int:
-    return coder.plain.shape[0] - 9
-
-
-@kernel
-def _level_group(stride: int, levels: int) -> int:
-    depth = 0
-    while (stride << depth) < (1 << levels):
-        depth += 1
-    return min(depth, GROUPS - 1)
+    _code_frames(coder, data, numbers, refined, levels, True)
+    return numbers, refined, (coder.interval[2] if coder.interval[2] <= data.shape[0] + 8 else -1)
 
 
 NUM_OWN_FEATURES: Final = 4  # features from the number's own past and future
@@ -185,44 +175,38 @@ def reset_predictor(p: Predictor, stride: int, is_causal: bool) -> None:
 
 
 @kernel
-def _fill_two_sided_features(p: Predictor, s: FloatArray, t: int, k: int, i: int) -> None:
-    """Base and features of a frame between decoded frames: the four-point rule and what it leaves out."""
-    frames, f = s.shape[0], p.features[i]
-    a1 = s[t - k, i]
-    a3 = s[t - 3 * k, i] if t >= 3 * k else a1
-    if t + k >= frames:
-        p.base[i] = a1 + 0.5 * (a1 - a3)
-        for a in range(NUM_OWN_FEATURES):
-            f[a] = 0.0
-        return
-    b1 = s[t + k, i]
-    a3 = s[t - 3 * k, i] if t >= 3 * k else 2.0 * a1 - b1
-    b3 = s[t + 3 * k, i] if t + 3 * k < frames else 2.0 * b1 - a1
-    a5 = s[t - 5 * k, i] if t >= 5 * k else 2.0 * a3 - a1
-    b5 = s[t + 5 * k, i] if t + 5 * k < frames else 2.0 * b3 - b1
-    p.base[i] = (9.0 * (a1 + b1) - (a3 + b3)) / 16.0
-    f[0], f[1], f[2], f[3] = a3 - a1 - b1 + b3, a5 - a3 - b3 + b5, b1 - a1, b3 - a3
-
-
-@kernel
 def prepare_features(p: Predictor, s: FloatArray, t: int, stride: int, is_causal: bool) -> None:
     """Prepare the prediction of frame ``t`` of the decoded numbers ``s`` ``(F, n)``."""
+    frames, k = s.shape[0], stride
     for i in range(p.steps.shape[0]):
+        f = p.features[i]
         if is_causal:
-            # Base and features of a frame with decoded frames on one side: last value, last differences
-            f = p.features[i]
-            last = s[t - stride, i] if t >= stride else 0.0
+            # Decoded frames on one side: the last value, and the last differences
+            last = s[t - k, i] if t >= k else 0.0
             p.base[i] = last
             for a in range(NUM_OWN_FEATURES):
-                older = s[t - (a + 2) * stride, i] if t >= (a + 2) * stride else last
+                older = s[t - (a + 2) * k, i] if t >= (a + 2) * k else last
                 f[a] = last - older
                 last = older
+        elif t + k >= frames:
+            # The end of the clip: half the last difference goes on
+            a1 = s[t - k, i]
+            a3 = s[t - 3 * k, i] if t >= 3 * k else a1
+            p.base[i] = a1 + 0.5 * (a1 - a3)
+            f[:NUM_OWN_FEATURES] = 0.0
         else:
-            _fill_two_sided_features(p, s, t, stride, i)
+            # Decoded frames on both sides: the four-point rule, and what it leaves out
+            a1, b1 = s[t - k, i], s[t + k, i]
+            a3 = s[t - 3 * k, i] if t >= 3 * k else 2.0 * a1 - b1
+            b3 = s[t + 3 * k, i] if t + 3 * k < frames else 2.0 * b1 - a1
+            a5 = s[t - 5 * k, i] if t >= 5 * k else 2.0 * a3 - a1
+            b5 = s[t + 5 * k, i] if t + 5 * k < frames else 2.0 * b3 - b1
+            p.base[i] = (9.0 * (a1 + b1) - (a3 + b3)) / 16.0
+            f[0], f[1], f[2], f[3] = a3 - a1 - b1 + b3, a5 - a3 - b3 + b5, b1 - a1, b3 - a3
         scale, total = 1.0 / p.steps[i], 0.0
         for a in range(NUM_OWN_FEATURES):
-            p.features[i, a] *= scale
-            total += p.features[i, a] * p.weights[i, a]
+            f[a] *= scale
+            total += f[a] * p.weights[i, a]
         p.own[i] = total
 
 
@@ -241,41 +225,41 @@ def predict_number(p: Predictor, i: int) -> float:
 
 @kernel
 def update_weights(p: Predictor) -> None:
-    """Correct the weights of all numbers by their surprises in this frame."""
+    r"""Correct the weights of all numbers by their surprises :math:`e` in this frame.
+
+    Recursive least squares: :math:`g = Pf/(\lambda + f^TPf)`, :math:`w \leftarrow w + g\,e`.
+    """
+    gain = p.gain
     for i in range(p.steps.shape[0]):
-        _update_number_weights(p, i)
-
-
-@kernel
-def _update_number_weights(p: Predictor, i: int) -> None:
-    r"""Recursive least squares: :math:`g = Pf/(\lambda + f^TPf)`, :math:`w \leftarrow w + g\,e`."""
-    f, spread, gain = p.features[i], p.spread[i], p.gain
-    size = NUM_FEATURES
-    while size > NUM_OWN_FEATURES and p.links[i, size - NUM_OWN_FEATURES - 1] < 0:
-        size -= 1
-    bottom = FORGETTING
-    for a in range(size):
-        total = 0.0
-        for b in range(size):
-            total += spread[a, b] * f[b]
-        gain[a] = total
-        bottom += total * f[a]
-    if bottom < FORGETTING:  # rounding has spoilt the correlation: begin again
-        spread[:] = 0.0
-        for a in range(NUM_FEATURES):
-            spread[a, a] = 1.0
-        return
-    part, fresh = 1.0 / bottom, 1.0 / FORGETTING
-    share = p.surprise[i] * part
-    trace = 0.0
-    for a in range(size):
-        p.weights[i, a] += gain[a] * share
-        for b in range(a + 1):
-            value = (spread[a, b] - gain[a] * gain[b] * part) * fresh
-            spread[a, b] = value
-            spread[b, a] = value
-        trace += spread[a, a]
-    if trace > SPREAD_LIMIT:
+        f, spread = p.features[i], p.spread[i]
+        size = NUM_FEATURES
+        while size > NUM_OWN_FEATURES and p.links[i, size - NUM_OWN_FEATURES - 1] < 0:
+            size -= 1
+        # P f and lambda + f^T P f
+        bottom = FORGETTING
         for a in range(size):
+            total = 0.0
             for b in range(size):
-                spread[a, b] *= 0.1
+                total += spread[a, b] * f[b]
+            gain[a] = total
+            bottom += total * f[a]
+        if bottom < FORGETTING:  # rounding has spoilt the correlation: begin again
+            spread[:] = 0.0
+            for a in range(NUM_FEATURES):
+                spread[a, a] = 1.0
+            continue
+        # w + g e, and P loses what this frame has told
+        part, fresh = 1.0 / bottom, 1.0 / FORGETTING
+        share = p.surprise[i] * part
+        trace = 0.0
+        for a in range(size):
+            p.weights[i, a] += gain[a] * share
+            for b in range(a + 1):
+                value = (spread[a, b] - gain[a] * gain[b] * part) * fresh
+                spread[a, b] = value
+                spread[b, a] = value
+            trace += spread[a, a]
+        if trace > SPREAD_LIMIT:
+            for a in range(size):
+                for b in range(size):
+                    spread[a, b] *= 0.1

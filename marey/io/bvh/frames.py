@@ -76,6 +76,7 @@ def read_plain(
     while a < middle or b < stop:
         i, k = 0, 0
         while (a < middle or b < stop) and i < BLOCK and k < BLOCK:
+            # One step in the first half: a word, or the blank after it
             if a < middle:
                 if data[a] > 32:
                     lengths[0, i] = word_length(data, a)
@@ -87,6 +88,7 @@ def read_plain(
                         return False
                     line_a = done_a + i
                 a += 1
+            # The same in the second half
             if b < stop:
                 if data[b] > 32:
                     lengths[1, k] = word_length(data, b)
@@ -100,6 +102,7 @@ def read_plain(
                 b += 1
         if done_a + i > half or done_b + k > len(values):
             return False
+        # The first word says how many decimals to expect; words of another shape are read one by one
         if decimals == 0:
             decimals = count_decimals(data, ends[0, 0], lengths[0, 0]) if i > 0 else 4
         to_numbers(words[0, :i], lengths[0, :i], decimals, values[done_a : done_a + i])
@@ -144,16 +147,19 @@ def to_numbers(words: NDArray[np.uint64], lengths: IntArray, decimals: Int, valu
     tens = TENS[decimals]
     for n in range(len(values)):
         word, length = words[n], lengths[n]
+        # The sign, then the digits without the point, those before the word cleared
         first = (word >> (np.uint64(64 - 8 * min(length, 8)) & U63)) & U255
         is_negative = first == U45
         num_digits = length - 1 - np.int64(is_negative)
         digits = (((word & above) | ((word & below) << U8)) ^ ZEROS) & (FULL << (np.uint64(64 - 8 * num_digits) & U63))
+        # A point where it is expected, digits elsewhere, and room in eight bytes
         fits = (
             ((word >> point) & U255 == U46)
             & (((digits + BEYOND_NINE) | digits) & HIGHS == np.uint64(0))
             & (length <= 8)
             & (num_digits >= decimals)
         )
+        # Eight digits at once ([Lemire2021]_): pairs, then hundreds and ten thousands
         pairs = digits * U10 + (digits >> U8)
         total = (pairs & PAIR_MASK) * MILLIONS + ((pairs >> U16) & PAIR_MASK) * TEN_THOUSANDS
         value = np.float64(np.int64(total >> U32)) / tens
@@ -196,28 +202,21 @@ def read_plain_table(text: TextFile, start: int, frames: int, width: int) -> Flo
     size = len(text.data) - start
     if size < SMALLEST or size // 2 < frames * width:
         return None
+    # Two halves of whole lines, and the last lines, whose bytes are too near to the end
     stop = text.data.rfind(b"\n", 0, len(text.data) - MARGIN) + 1
     middle = text.data.find(b"\n", (start + stop) // 2, stop) + 1
     half = int(count_lines(text.array(), start, middle)) - 1  # the first line end is that of the header
     rest = text.data.count(b"\n", stop)
     if not 0 < half < frames - rest:
         return None
+    # All but the last lines by words of eight bytes, those by numbers
     values = np.empty((frames, width))
-    return values if _fill_values(text, (start, middle, stop), half, values) else None
-
-
-def _fill_values(text: TextFile, bounds: tuple[int, int, int], half: int, values: FloatArray) -> bool:
-    """Read all but the last lines by words, and those by numbers; returns whether all lines are regular."""
-    start, middle, stop = bounds
-    width = values.shape[1]
-    whole = len(values) - text.data.count(b"\n", stop)
-    flat = values.reshape(-1)
-    data = text.array()
-    if not read_plain(data, start, middle, stop, half * width, width, flat[: whole * width]):
-        return False
-    last = flat[whole * width :]
-    count, stopped_at, odd_at, _, _, is_bad = parse_numbers(data, stop, last, width)
-    return bool(count == len(last) and stopped_at == len(data) and odd_at < 0 and not is_bad)
+    flat, whole, data = values.reshape(-1), (frames - rest) * width, text.array()
+    if not read_plain(data, start, middle, stop, half * width, width, flat[:whole]):
+        return None
+    count, stopped_at, odd_at, _, _, is_bad = parse_numbers(data, stop, flat[whole:], width)
+    is_regular = count == len(flat) - whole and stopped_at == len(data) and odd_at < 0 and not is_bad
+    return values if is_regular else None
 
 
 MAX_CHANNEL: Final = 1e9  # [deg or unit] far above any capture; keeps every later product finite
@@ -250,15 +249,14 @@ def read_frames(text: TextFile, start: int, layout: ChannelMap) -> BvhFrames:
     plain = read_plain_table(text, said.data_at, said.frames or 0, layout.num_channels)
     if plain is not None:
         return _build_frames(text, said, plain, layout, (), ())
-    # Read all numbers
-    num_channels = layout.num_channels
+    # The careful way: as many numbers as announced, or all that the bytes have room for
     room = (len(text.data) - said.data_at) // 2 + 1  # a number and its separator take two bytes
-    guess = room if said.frames is None else min(room, (said.frames + 1) * num_channels)
+    guess = room if said.frames is None else min(room, (said.frames + 1) * layout.num_channels)
     values = np.empty(guess)
-    scan = _parse(text, said.data_at, values, num_channels)
+    scan = _scan_table(text, said.data_at, values, layout.num_channels)
     if scan.count == guess < room and scan.stopped_at < len(text.data) and not scan.is_bad:
         values = np.empty(room)
-        scan = _parse(text, said.data_at, values, num_channels)
+        scan = _scan_table(text, said.data_at, values, layout.num_channels)
     warnings: list[str] = []
     notes: list[str] = []
     count = _count_frames(text, said, layout.num_channels, scan, warnings, notes)
@@ -274,15 +272,17 @@ def _build_frames(
     warnings: tuple[str, ...],
     notes: tuple[str, ...],
 ) -> BvhFrames:
-    _check_range(text, channels, said.data_at)
+    if not channels.size or not max(channels.max(), -channels.min()) <= MAX_CHANNEL:
+        frame, column = (int(i) for i in np.argwhere(~(np.abs(channels) <= MAX_CHANNEL))[0])
+        line = text.line_at(said.data_at) + 1 + frame
+        what = f"channel {column + 1} of frame {frame} is {channels[frame, column]:g}"
+        raise FormatError(what, text.path, line, f"No capture exceeds {MAX_CHANNEL:g}; correct the value.")
     # Refuse a small file that would become a huge motion: many joints without channels, many frames
-    frames = len(channels)
-    joints = len(layout.names)
+    frames, joints = len(channels), len(layout.names)
     if frames * joints > max(MAX_ROTATIONS, len(text.data) // BYTES_A_ROTATION):
         what = f"{frames} frames of {joints} joints, most of them without channels, are too many"
         raise text.error(what, len(text.data) - 1, "Remove the joints that never move.")
     channels.setflags(write=False)
-    # Local rotations `(F, J, 4)`, read-only, of channel values `(F, C)` [deg]
     wxyz = compose_euler(channels, layout.axes, layout.columns)
     wxyz.setflags(write=False)
     return BvhFrames(channels, wxyz, said.frame_time, warnings, notes)
@@ -294,11 +294,10 @@ def _read_fields(text: TextFile, at: int) -> _AnnouncedTable:
         at = match.end()
         word = match[2].decode("utf-8", errors="replace")
         if match[1].lower() == b"frames":
-            at_count = match.start(2)
             value = parse_float(word)
             if value is None or value < 0 or value != int(value):
                 what = f"the number of frames is '{make_printable(word)}'"
-                raise text.error(what, at_count, "Write a whole number after 'Frames:'.")
+                raise text.error(what, match.start(2), "Write a whole number after 'Frames:'.")
             frames = int(value)
         else:
             frame_time = word
@@ -315,8 +314,7 @@ class _TableScan:
     is_bad: bool  # stopped at a word that is not a number
 
 
-def _parse(text: TextFile, at: int, values: FloatArray, num_channels: int) -> _TableScan:
-
+def _scan_table(text: TextFile, at: int, values: FloatArray, num_channels: int) -> _TableScan:
     count, stopped, odd, odd_count, in_line, is_bad = parse_numbers(text.array(), at, values, num_channels)
     return _TableScan(int(count), int(stopped), int(odd), int(odd_count), int(in_line), is_bad)
 
@@ -337,10 +335,9 @@ def _count_frames(
         if not (is_last and text.was_cut and scan.odd_count < num_channels):
             what = f"expected {num_channels} channel values, found {scan.odd_count}"
             raise text.error(what, scan.odd_at, "Check that the line was not truncated.")
-        line_last = text.line_at(scan.odd_at)
-        warnings.append(
-            f"the file ends within line {line_last}, at {scan.odd_count} of {num_channels} values; line left out"
-        )
+        line = text.line_at(scan.odd_at)
+        found = f"{scan.odd_count} of {num_channels} values"
+        warnings.append(f"the file ends within line {line}, at {found}; line left out")
         rest = 0
     elif scan.odd_at >= 0:
         notes.append(f"lines do not hold one frame each; the values were cut every {num_channels}")
@@ -360,12 +357,3 @@ def _bad_value(text: TextFile, at: int) -> FormatError:
     if word.lower().lstrip("+-")[:3] in ("nan", "inf", "1.#"):
         return text.error(f"the channel value '{word}' is not finite", at, "Fill or cut the gap first.")
     return text.error(f"'{word}' is not a number", at, "Channel values are numbers parted by spaces.")
-
-
-def _check_range(text: TextFile, channels: FloatArray, data_at: int) -> None:
-    if channels.size and max(channels.max(), -channels.min()) <= MAX_CHANNEL:
-        return
-    frame, column = (int(i) for i in np.argwhere(~(np.abs(channels) <= MAX_CHANNEL))[0])
-    line = text.line_at(data_at) + 1 + frame
-    what = f"channel {column + 1} of frame {frame} is {channels[frame, column]:g}"
-    raise FormatError(what, text.path, line, f"No capture exceeds {MAX_CHANNEL:g}; correct the value.")

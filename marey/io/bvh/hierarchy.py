@@ -118,15 +118,13 @@ class _Parser:
         self.at = at + 1
         value = parse_float(word)
         if value is None or abs(value) > MAX_OFFSET:
-            raise self.no_number(word.strip(), what)
+            word = word.strip()
+            if not word or word in "{}":
+                raise self.error(f"{what} has too few numbers", "Check that the line was not truncated.")
+            if is_decimal_comma(word):
+                raise self.error(f"'{make_printable(word)}' has a decimal comma", "Write decimals with a point.")
+            raise self.error(f"'{make_printable(word)}' in {what} is not a usable number", "Correct the value.")
         return value
-
-    def no_number(self, word: str, what: str) -> FormatError:
-        if not word or word in "{}":
-            return self.error(f"{what} has too few numbers", "Check that the line was not truncated.")
-        if is_decimal_comma(word):
-            return self.error(f"'{make_printable(word)}' has a decimal comma", "Write decimals with a point.")
-        return self.error(f"'{make_printable(word)}' in {what} is not a usable number", "Correct the value.")
 
     def root(self) -> None:
         if self.tree.names:
@@ -188,7 +186,11 @@ class _Parser:
         if count is None or not 0 <= count <= 6 or count != int(count):
             found = make_printable(words[0]) if words else ""
             raise self.error(f"CHANNELS count is '{found}'", "It must be a whole number from 0 to 6.")
-        names = tuple(self.channel(word) for word in words[1 : 1 + int(count)])
+        named = words[1 : 1 + int(count)]
+        for word in named:
+            if word.lower() not in _CHANNEL:
+                raise self.error(f"unknown channel '{make_printable(word)}'", f"Channels are {', '.join(CHANNELS)}.")
+        names = tuple(_CHANNEL[word.lower()] for word in named)
         extra = words[1 + int(count) :]
         if len(names) < count or (extra and extra[0].lower() in _CHANNEL):
             what = f"CHANNELS announces {plural(int(count), 'channel')} and names {len(names) + len(extra)}"
@@ -196,15 +198,7 @@ class _Parser:
         self.at -= len(extra)  # the next statement may stand on the same line
         if len(set(names)) < len(names):
             raise self.error(f"a channel is named twice: {' '.join(names)}", "Name each channel once.")
-        self.place_channels(names)
-
-    def channel(self, word: str) -> str:
-        name = _CHANNEL.get(word.lower())
-        if name is None:
-            raise self.error(f"unknown channel '{make_printable(word)}'", f"Channels are {', '.join(CHANNELS)}.")
-        return name
-
-    def place_channels(self, names: tuple[str, ...]) -> None:
+        # An end site may have CHANNELS 0
         if not self.open or (self.open[-1] == _END_SITE and names):
             raise self.error("CHANNELS stands outside a joint", "Put it within the braces of a joint.")
         joint = self.open[-1]
@@ -246,12 +240,9 @@ def leading_rows(
     dropped = int(_is_added_pose(channels, layout))
     if dropped:
         notes.append("frame 0 is a T-pose that was added to the capture; dropped (kept in source.dropped)")
-    # How many rows at the start are all zero, unless all rows are
-    channels_empty = channels[dropped:]
-    count = 0
-    while count < len(channels_empty) and not channels_empty[count].any():
-        count += 1
-    empty = 0 if count == len(channels_empty) else count
+    # Rows of zeros at the start, unless all rows are
+    filled = np.flatnonzero(channels[dropped:].any(axis=1))
+    empty = int(filled[0]) if len(filled) else 0
     if empty:
         what = f"only zeros at the start, for {plural(empty, 'frame')}"
         warnings.append(f"{what}: not captured, left out (source.dropped keeps them)")
@@ -265,6 +256,7 @@ def _is_added_pose(channels: FloatArray, layout: ChannelMap) -> bool:
     """Whole degrees, mostly zero, before the first captured frame: not a captured pose."""
     if len(channels) < 2:
         return False
+    # The added pose stands where the capture begins
     places = layout.positions[0][layout.positions[0] != NONE]
     if (channels[0, places] != channels[1, places]).any():
         return False
@@ -323,15 +315,18 @@ def _interpret_header(head: bytes) -> BvhTree:
     names, warnings = _make_names_unique(header.names)
     if layout.num_channels == 0:
         raise FormatError("no joint has channels", "", head.count(b"\n") + 1, "Add a CHANNELS line to each joint.")
-    # The end site of each joint that has one; of several the first, as dict keeps the last
+    # A joint's tip is its first end site, for a dict keeps the last of equal keys
     draft = SkeletonDraft("bvh", names, header.parents, list(header.offsets), dict(list(reversed(header.end_sites))))
     raw = draft.build()
-    # `"cmu"` for the 2010 conversion of the CMU database in its own unit, else empty
-    height = HEIGHT_OF_REACH * longest_reach(raw.parents, raw.offsets, raw.tips) * METRES["cmu"]
+    # The 2010 conversion of the CMU database in its own unit
+    reach = longest_reach(raw.parents, raw.offsets, raw.tips)
+    height = HEIGHT_OF_REACH * reach * METRES["cmu"]
     is_cmu = CMU_NAMES.issubset(raw.names) and CMU_HEIGHT_M[0] <= height <= CMU_HEIGHT_M[1]
-    profile = "cmu" if is_cmu else ""
-    sites = tuple(header.end_sites)
-    return BvhTree(tuple(header.names), layout, sites, raw, profile, _unit(raw, profile), tuple(warnings))
+    unit = guess_unit(reach)
+    if is_cmu:
+        unit = UnitGuess("cmu", CMU_UNIT_M, f"CMU skeleton: lengths are inches / 0.45, {CMU_UNIT_M:.7f} m")
+    sites, profile = tuple(header.end_sites), "cmu" if is_cmu else ""
+    return BvhTree(tuple(header.names), layout, sites, raw, profile, unit, tuple(warnings))
 
 
 def _make_names_unique(names: list[str]) -> tuple[list[str], list[str]]:
@@ -341,7 +336,15 @@ def _make_names_unique(names: list[str]) -> tuple[list[str], list[str]]:
     result: list[str] = []
     changes: list[str] = []
     for index, name in enumerate(names):
-        new = name if name and name not in seen else _free_name(name or "joint", taken, counters)
+        new = name
+        if not name or name in seen:
+            # The stem and the next number that is free
+            stem = name or "joint"
+            number = counters.get(stem, 1) + 1
+            while f"{stem}_{number}" in taken:
+                number += 1
+            counters[stem] = number
+            new = f"{stem}_{number}"
         if new != name:
             changes.append(f"joint {index} '{make_printable(name)}' is now '{make_printable(new)}'")
         taken.add(new)
@@ -351,17 +354,3 @@ def _make_names_unique(names: list[str]) -> tuple[list[str], list[str]]:
         return result, []
     shown = "; ".join(changes[:4]) + (f"; and {len(changes) - 4} more" if len(changes) > 4 else "")
     return result, [f"joints without a name of their own were renamed: {shown}"]
-
-
-def _free_name(stem: str, taken: set[str], counters: dict[str, int]) -> str:
-    number = counters.get(stem, 1) + 1
-    while f"{stem}_{number}" in taken:
-        number += 1
-    counters[stem] = number
-    return f"{stem}_{number}"
-
-
-def _unit(raw: Skeleton, profile: str) -> UnitGuess:
-    if profile == "cmu":
-        return UnitGuess("cmu", CMU_UNIT_M, f"CMU skeleton: lengths are inches / 0.45, {CMU_UNIT_M:.7f} m")
-    return guess_unit(longest_reach(raw.parents, raw.offsets, raw.tips))

@@ -47,6 +47,7 @@ def format_fixed(value: float, scale: int, decimals: int, out: NDArray[np.uint8]
     if value < 0.0 and number > 0:
         out[p] = 45
         p += 1
+    # Digits before the point, the last one first
     length = 1
     while 10**length <= whole:
         length += 1
@@ -54,6 +55,7 @@ def format_fixed(value: float, scale: int, decimals: int, out: NDArray[np.uint8]
         out[p + length - 1 - n] = 48 + whole % 10
         whole //= 10
     p += length
+    # Digits after it, without zeros at the end
     if part == 0:
         return p
     while part % 10 == 0:
@@ -82,14 +84,14 @@ def choose_channels(motion: Motion, source: Source | None) -> tuple[tuple[str, .
     # Joints that leave their offset, in their parent's frame, along an axis that has no channel
     up = source.up if source else "+y"
     need: list[int] = []
-    for joint_position, channels in enumerate(names):
+    for joint, channels in enumerate(names):
         fixed = [axis for axis, name in enumerate(POSITIONS) if name not in channels]
-        track = _position_track(motion, joint_position)
+        track = _position_track(motion, joint)
         if not fixed or track is None:
             continue
-        away = to_file(track - motion.skeleton.offsets[joint_position], up)
+        away = to_file(track - motion.skeleton.offsets[joint], up)
         if np.abs(away[:, fixed]).max() > SAME_POSITION:
-            need.append(joint_position)
+            need.append(joint)
     for joint in need:
         names[joint] = (*POSITIONS, *(n for n in names[joint] if n not in POSITIONS))
     return tuple(names)
@@ -102,15 +104,8 @@ def _find_joints_needing_rotation(motion: Motion, source: Source | None, names: 
         return []
     full = ChannelMap.from_names([(*n, *(r for r in ROTATIONS if r not in n)) for n in names])
     angles = _angles(motion, source, full)
-    spare = np.array(
-        [
-            [
-                full.names[j][c] not in names[j]
-                for c in [i for i, name in enumerate(full.names[j]) if name.endswith("rotation")]
-            ]
-            for j in narrow
-        ]
-    )
+    # Of the three rotation channels, those that the joint lacks
+    spare = np.array([[c not in names[j] for c in full.names[j] if c.endswith("rotation")] for j in narrow])
     used = np.abs(angles[:, narrow]).max(axis=0) > np.rad2deg(SAME_ROTATION)
     return [j for j, need in zip(narrow, (used & spare).any(axis=1), strict=True) if need]
 
@@ -155,13 +150,13 @@ def _angles(motion: Motion, source: Source | None, layout: ChannelMap) -> FloatA
     if own is not None:
         padded = np.concatenate([own, np.zeros((len(own), 1))], axis=1)  # column NONE is the last one: zero
         given = np.ascontiguousarray(padded[:, layout.columns])
-    # Fill the missing axes of each joint so that every row is an order of 0, 1, 2
-    result = layout.axes.copy()
-    for row in result:
+    # Missing axes are filled in, so that every row is an order of 0, 1, 2
+    axes = layout.axes.copy()
+    for row in axes:
         missing = [a for a in range(len(AXES)) if a not in row]
         for slot in np.flatnonzero(row == NONE):
             row[slot] = missing.pop(0)
-    return decompose_euler(wxyz, result, given, own is not None)
+    return decompose_euler(wxyz, axes, given, own is not None)
 
 
 def _fill_positions(
@@ -220,9 +215,14 @@ def write_bvh(motion: Motion, path: str | os.PathLike[str], *, unit: str | None 
         path: the file.
         unit: unit of length (``m``, ``cm``, ``mm``, ``inch``, ``cmu``) other than the file's own or centimetres.
     """
-    source = motion.source if motion.source is not None and _is_matching_source(motion.source, motion) else None
+    skeleton, source = motion.skeleton, motion.source
+    # A source counts if it describes a BVH with this motion's joints
+    if source is not None and (source.format != "bvh" or len(source.layout.get("names") or ()) != skeleton.num_joints):
+        source = None
     metres = unit_in_metres(unit) if unit else source.metres_per_unit if source else unit_in_metres(DEFAULT_UNIT)
-    skeleton = motion.skeleton
+    frame_time = repr(1.0 / motion.rate_hz)
+    if source and source.layout.get("rate_hz") == motion.rate_hz:
+        frame_time = str(source.layout.get("frame_time") or frame_time)
     up = source.up if source else "+y"
     names = cast(Sequence[str], source.layout["names"]) if source else skeleton.names
     plan = BvhPlan(
@@ -231,19 +231,16 @@ def write_bvh(motion: Motion, path: str | os.PathLike[str], *, unit: str | None 
         choose_channels(motion, source),
         to_file(skeleton.offsets, up) / metres,
         _end_sites(motion, source, metres),
-        _frame_time(motion.rate_hz, source),
+        frame_time,
         DECIMALS + 2 if metres >= 1.0 else DECIMALS,
     )
     table = build_channel_table(motion, source, plan.channels, metres)
-    rows = _in_file_order(table, plan)
+    # Columns of the motion's joints, one after the other, as the depth-first file lists them
+    stops = list(accumulate(len(channels) for channels in plan.channels))
+    columns = [c for j in plan.order for c in range(stops[j] - len(plan.channels[j]), stops[j])]
+    rows = np.ascontiguousarray(table[:, columns])
     head = "\n".join([*_hierarchy(motion, plan), "MOTION", f"Frames: {len(rows)}", f"Frame Time: {plan.frame_time}\n"])
     Path(path).write_bytes(head.encode() + _format_table(rows, plan.decimals))
-
-
-def _is_matching_source(source: Source, motion: Motion) -> bool:
-    """Whether the source describes a BVH with this motion's joints."""
-    names = source.layout.get("names")
-    return source.format == "bvh" and names is not None and len(names) == motion.skeleton.num_joints
 
 
 def _depth_first(parents: IntArray) -> tuple[int, ...]:
@@ -273,56 +270,31 @@ def _end_sites(motion: Motion, source: Source | None, metres: float) -> dict[int
     return sites
 
 
-def _frame_time(rate_hz: float, source: Source | None) -> str:
-    text = source.layout.get("frame_time") if source else None
-    if text and source and source.layout.get("rate_hz") == rate_hz:
-        return str(text)
-    return repr(1.0 / rate_hz)
-
-
 def _hierarchy(motion: Motion, plan: BvhPlan) -> list[str]:
     parents = motion.skeleton.parents
+    tabs = ["\t" * min(depth, DEEPEST_INDENT) for depth in range(len(parents) + 2)]
     lines = ["HIERARCHY"]
     depths = np.zeros(len(parents), dtype=np.int64)
     open_braces = 0
     for joint in plan.order:
-        depths[joint] = depths[parents[joint]] + 1 if joint else 0
-        lines += _close_braces(open_braces, int(depths[joint]))
-        open_braces = int(depths[joint]) + 1
-        depth = int(depths[joint])
-        tab, inner = _tabs(depth), _tabs(depth + 1)
+        depth = int(depths[parents[joint]]) + 1 if joint else 0
+        depths[joint] = depth
+        # Close the joints that are no ancestors, then open this one
+        lines += [tabs[level] + "}" for level in range(open_braces - 1, depth - 1, -1)]
+        open_braces = depth + 1
+        tab, inner = tabs[depth], tabs[depth + 1]
         channels = plan.channels[joint]
-        lines_joint = [f"{tab}{'JOINT' if depth else 'ROOT'} {plan.names[joint]}", f"{tab}{{"]
-        lines_joint.append(f"{inner}OFFSET {_numbers(plan.offsets[joint], plan.decimals)}")
-        lines_joint.append(f"{inner}CHANNELS {len(channels)} {' '.join(channels)}".rstrip())
-        for offset in plan.sites.get(joint, ()):
-            lines_joint += [f"{inner}End Site", f"{inner}{{"]
-            lines_joint += [f"{inner}\tOFFSET {_numbers(offset, plan.decimals)}", f"{inner}}}"]
-        lines += lines_joint
-    return lines + _close_braces(open_braces, 0)
-
-
-def _close_braces(have: int, want: int) -> list[str]:
-    return [_tabs(depth) + "}" for depth in range(have - 1, want - 1, -1)]
-
-
-def _tabs(depth: int) -> str:
-    return "\t" * min(depth, DEEPEST_INDENT)
-
-
-def _numbers(values: FloatArray, decimals: int) -> str:
-    return _format_table(np.asarray(values)[None], decimals).decode().strip()
-
-
-def _in_file_order(table: FloatArray, plan: BvhPlan) -> FloatArray:
-    """Columns of the motion's joints, one after the other, as the depth-first file lists them."""
-    stops = list(accumulate(len(channels) for channels in plan.channels))
-    columns = [c for j in plan.order for c in range(stops[j] - len(plan.channels[j]), stops[j])]
-    return np.ascontiguousarray(table[:, columns])
+        lines += [f"{tab}{'JOINT' if depth else 'ROOT'} {plan.names[joint]}", f"{tab}{{"]
+        vectors = [plan.offsets[joint], *plan.sites.get(joint, ())]
+        offset, *sites = (_format_table(np.asarray(v)[None], plan.decimals).decode().strip() for v in vectors)
+        lines.append(f"{inner}OFFSET {offset}")
+        lines.append(f"{inner}CHANNELS {len(channels)} {' '.join(channels)}".rstrip())
+        for site in sites:
+            lines += [f"{inner}End Site", f"{inner}{{", f"{inner}\tOFFSET {site}", f"{inner}}}"]
+    return lines + [tabs[level] + "}" for level in range(open_braces - 1, -1, -1)]
 
 
 def _format_table(rows: FloatArray, decimals: int) -> bytes:
-
     if rows.size and not np.abs(rows).max() <= WIDEST:
         raise InputError(f"a value of {np.abs(rows).max():g} is too large for a BVH file", "Check the motion's unit")
     out = np.empty(24 * rows.size, dtype=np.uint8)

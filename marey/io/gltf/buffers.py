@@ -25,7 +25,6 @@ MAX_TEXT_BYTES: Final = 256 << 20  # [byte] a .gltf file may carry its buffers i
 _MAGIC: Final = b"glTF"
 _JSON_CHUNK: Final = 0x4E4F534A
 _BIN_CHUNK: Final = 0x004E4942
-_GENERATOR: Final = "marey"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,28 +104,24 @@ def _buffer(shell: GltfDocument, index: int, item: dict[str, Any], chunk: memory
     if uri is None:
         data = chunk
     elif isinstance(uri, str) and uri.startswith("data:"):
-        data = _decode_uri(uri, shell.path)
+        try:
+            data = memoryview(base64.b64decode(uri.partition("base64,")[2], validate=True))
+        except (binascii.Error, ValueError):
+            raise format_error(shell.path, "a buffer inside the file is no valid base64") from None
     else:
-        path = shell.path
-        name = unquote(str(uri))
-        folder = Path(path).resolve().parent
+        # A file beside this one, and nowhere else
+        name, fix = unquote(str(uri)), "Put it beside the file."
+        folder = Path(shell.path).resolve().parent
         file = (folder / name).resolve()
         if "://" in name or folder not in file.parents:
-            raise format_error(path, f"the buffer '{name}' lies outside the file's folder", "Put it beside the file.")
+            raise format_error(shell.path, f"the buffer '{name}' lies outside the file's folder", fix)
         if not file.is_file():
-            raise format_error(path, f"its buffer '{name}' is not there", "Put it beside the file.")
+            raise format_error(shell.path, f"its buffer '{name}' is not there", fix)
         data = map_file(file, limit=MAX_GLTF_BYTES)
     if data is None or len(data) < length:
         have = 0 if data is None else len(data)
         raise format_error(shell.path, f"buffer {index} announces {length} bytes, there are {have}")
     return data[:length]
-
-
-def _decode_uri(uri: str, path: AnyPath) -> memoryview:
-    try:
-        return memoryview(base64.b64decode(uri.partition("base64,")[2], validate=True))
-    except (binascii.Error, ValueError):
-        raise format_error(path, "a buffer inside the file is no valid base64") from None
 
 
 def to_glb(root: dict[str, Any], data: bytes) -> bytes:
@@ -174,20 +169,22 @@ def read_accessor(document: GltfDocument, index: Any) -> FloatArray:
         raw = np.zeros((count, size), dtype=kind)
     else:
         raise format_error(document.path, f"accessor {index} asks for {count} elements without any data")
+    # A few elements may be replaced by others
     if "sparse" in accessor:
         sparse = accessor["sparse"]
-        count_sparse = sparse["count"]
-        if not isinstance(count_sparse, int) or not 1 <= count_sparse <= len(raw):
-            raise format_error(document.path, f"a sparse accessor replaces {count_sparse} of {len(raw)} elements")
+        few = sparse["count"]
+        if not isinstance(few, int) or not 1 <= few <= len(raw):
+            raise format_error(document.path, f"a sparse accessor replaces {few} of {len(raw)} elements")
         where = _TYPES[sparse["indices"]["componentType"]]
-        places = _view(document, sparse["indices"], np.dtype(where), count_sparse, 1)[:, 0].astype(np.int64)
-        values_sparse = _view(document, sparse["values"], raw.dtype, count_sparse, raw.shape[1])
+        places = _view(document, sparse["indices"], np.dtype(where), few, 1)[:, 0].astype(np.int64)
+        replaced = _view(document, sparse["values"], kind, few, size)
         if places.min() < 0 or places.max() >= len(raw):
             raise format_error(document.path, "a sparse accessor replaces an element that does not exist")
-        changed = raw.copy()
-        changed[places] = values_sparse
-        raw = changed
-    values = _normalise_integers(raw) if accessor.get("normalized") else raw.astype(np.float64)
+        raw = raw.copy()
+        raw[places] = replaced
+    values = raw.astype(np.float64)
+    if accessor.get("normalized") and kind.kind != "f":
+        values = np.maximum(values / float(np.iinfo(kind).max), -1.0)
     if not np.isfinite(values).all():
         raise format_error(document.path, f"accessor {index} holds a value that is not finite")
     return values
@@ -207,16 +204,11 @@ def _view(document: GltfDocument, accessor: dict[str, Any], kind: np.dtype[Any],
         have = min(length, max(0, len(buffer) - start))
         raise format_error(document.path, f"an accessor of {count} elements needs {needed} bytes, its view has {have}")
     data = buffer[start + skip : start + needed]
+    # Elements side by side need no copy; else rows are gathered
     if stride == element:
         return np.frombuffer(data, dtype=kind).reshape(count, size)
     rows = np.ndarray((count, element), np.uint8, buffer=data, strides=(stride, 1))
     return np.ascontiguousarray(rows).view(kind)
-
-
-def _normalise_integers(raw: NDArray[Any]) -> FloatArray:
-    if raw.dtype.kind == "f":
-        return raw.astype(np.float64)
-    return np.maximum(raw.astype(np.float64) / float(np.iinfo(raw.dtype).max), -1.0)
 
 
 VERTICES: Final = 34962  # bufferView.target: vertex attributes
@@ -249,7 +241,8 @@ class GltfPack:
             "type": _SHAPES[array.shape[1:]],
         }
         if bounds:
-            accessor |= {"min": _to_list(array.min(axis=0)), "max": _to_list(array.max(axis=0))}
+            for name, values in (("min", array.min(axis=0)), ("max", array.max(axis=0))):
+                accessor[name] = [float(value) for value in np.atleast_1d(values)]
         self.accessors.append(accessor)
         padding = -len(content) % 4
         self._parts += [content, b"\0" * padding]
@@ -259,7 +252,3 @@ class GltfPack:
     def data(self) -> bytes:
         """Return the whole buffer."""
         return b"".join(self._parts)
-
-
-def _to_list(values: NDArray[Any]) -> list[float]:
-    return [float(value) for value in np.atleast_1d(values)]

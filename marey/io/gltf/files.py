@@ -82,7 +82,6 @@ def read_gltf(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
     document = read_document(path)
     with as_format_error(path), np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused as not finite
         motion = _read(document, rate_hz)
-        unit_motion = unit or "m"
         if scale == 1.0:
             return motion
         return replace(
@@ -90,7 +89,7 @@ def read_gltf(path: AnyPath, *, rate_hz: float | None = None, unit: str | None =
             skeleton=motion.skeleton.scaled(scale),
             root_positions=motion.root_positions * scale,
             translations=None if motion.translations is None else motion.translations * scale,
-            source=replace(motion.source or Source("", "gltf"), unit=unit_motion, metres_per_unit=scale),
+            source=replace(motion.source or Source("", "gltf"), unit=unit or "m", metres_per_unit=scale),
             load_report=LoadReport(_size_warning(motion.skeleton.scaled(scale)), motion.load_report.notes),
         )
 
@@ -103,11 +102,13 @@ def _read(document: GltfDocument, rate_hz: float | None) -> Motion:
             )
     notes: list[str] = []
     warnings: list[str] = []
+    # What our own writer put into extras
     extras = document.root.get("extras")
     own = cast(dict[str, Any], extras).get("marey") if isinstance(extras, dict) else None
     own = cast(dict[str, Any], own) if isinstance(own, dict) and cast(dict[str, Any], own).get("version") == 1 else {}
     rig = _build_rig(document, own, rate_hz, notes, warnings)
     positions, rotations, translations = _sample_animation(rig)
+    # Joints need names of their own
     names: list[str] = []
     taken: set[str] = set()
     for joint in rig.joints:
@@ -116,6 +117,7 @@ def _read(document: GltfDocument, rate_hz: float | None) -> Motion:
             name = f"{name}_{joint}"
         names.append(name)
         taken.add(name)
+    # Bones of one length give offsets; those that move keep their translations, and rest as the skin says
     rest = np.concatenate([position for _, position in rig.rest])
     drift = np.abs(translations - translations[:1]).max() if translations.size else 0.0
     offsets = translations[0].copy()
@@ -130,6 +132,8 @@ def _read(document: GltfDocument, rate_hz: float | None) -> Motion:
     if moving:
         notes.append("bones change their length in the animation, so joint translations are kept frame by frame")
     same_frames = rig.frames == own.get("num_frames")
+    animations = document.items("animations")
+    animated = str(animations[0].get("name", "")) if animations else ""
     return Motion(
         skeleton,
         rig.rate_hz,
@@ -139,13 +143,8 @@ def _read(document: GltfDocument, rate_hz: float | None) -> Motion:
         translations=translations if moving else None,
         source=Source(document.path, "gltf"),
         load_report=LoadReport(warnings + _size_warning(skeleton), notes),
-        name=str(own.get("name") or _animation_name(document) or "motion"),
+        name=str(own.get("name") or animated or "motion"),
     )
-
-
-def _animation_name(document: GltfDocument) -> str:
-    animations = document.items("animations")
-    return str(animations[0].get("name", "")) if animations else ""
 
 
 def _build_rig(
@@ -161,20 +160,21 @@ def _build_rig(
     for skin in skins:
         for joint in skin["joints"]:
             document.item("nodes", joint)
-    used_skins: list[dict[str, Any]] = []
+    # The largest skin, and those that share joints with it
+    kept: list[dict[str, Any]] = []
     for skin in skins:
-        known = {joint for other in used_skins for joint in other["joints"]}
-        if not used_skins or known & set(skin["joints"]):
-            used_skins.append(skin)
-    if len(used_skins) < len(skins):
-        notes.append(f"{len(skins) - len(used_skins)} of {len(skins)} skins belong to other bodies and were dropped")
-    skins = used_skins
-    joints = choose_joints(tree, _select_nodes(tree, skins, found))
+        known = {joint for other in kept for joint in other["joints"]}
+        if not kept or known & set(skin["joints"]):
+            kept.append(skin)
+    if len(kept) < len(skins):
+        notes.append(f"{len(skins) - len(kept)} of {len(skins)} skins belong to other bodies and were dropped")
+    joints = choose_joints(tree, _select_nodes(tree, kept, found))
     if not joints:
         what = "no node is animated or part of a skin, so there is no skeleton"
         raise format_error(document.path, what, "Export the file with its armature and animation.")
     if len(joints) > MAX_JOINTS:
         raise format_error(document.path, f"{len(joints)} joints; at most {MAX_JOINTS} are read")
+    # Tracks of the joints and of what lies above them, and the frames they ask for
     used = tree.with_ancestors(joints)
     tracks = {(track.node, track.path): track for track in found if track.node in used}
     rate, start, frames = _time_grid(tracks, own, rate_hz, notes)
@@ -184,13 +184,14 @@ def _build_rig(
         raise format_error(document.path, what, "Give a lower rate_hz, or cut the animation.")
     place = {node: i for i, node in enumerate(joints)}
     parents = [place.get(int(tree.parents[j]), 0) if i else NO_PARENT for i, j in enumerate(joints)]
-    rest = rest_worlds(document, tree, joints, skins)
+    rest = rest_worlds(document, tree, joints, kept)
     return _Rig(document, tree, joints, parents, rest, tracks, rate, frames, start)
 
 
 def _select_nodes(tree: NodeTree, skins: list[dict[str, Any]], tracks: list[AnimationTrack]) -> set[int]:
     if skins:
         return {int(joint) for skin in skins for joint in skin["joints"]}
+    # Without a skin: animated nodes, and bare nodes below them that carry others
     animated = {track.node for track in tracks}
     wanted = set(animated)
     for node in tree.order:
@@ -230,12 +231,9 @@ def _sample_animation(rig: _Rig) -> tuple[FloatArray, SO3, FloatArray]:
     above = np.array(rig.parents[1:], dtype=np.int64)
     for first in range(0, rig.frames, BLOCK):
         block = slice(first, min(first + BLOCK, rig.frames))
-        # Linear parts `(F, J, 3, 3)` and origins `(F, J, 3)` of all joints in world, at `times` [s]
+        # World transforms of all joints, and of the nodes above them, parents first
         times = rig.start_s + np.arange(block.start, block.stop) / rig.rate_hz
-        frames_transforms = len(times)
-        worlds: dict[int, Local] = {
-            NO_PARENT: (np.tile(np.eye(3), (frames_transforms, 1, 1)), np.zeros((frames_transforms, 3)))
-        }
+        worlds: dict[int, Local] = {NO_PARENT: (np.tile(np.eye(3), (len(times), 1, 1)), np.zeros((len(times), 3)))}
         for joint in rig.joints:
             waiting = [joint]
             while waiting[-1] not in worlds:
@@ -246,6 +244,7 @@ def _sample_animation(rig: _Rig) -> tuple[FloatArray, SO3, FloatArray]:
                 )
         linear = np.stack([worlds[joint][0] for joint in rig.joints], axis=1)
         places = np.stack([worlds[joint][1] for joint in rig.joints], axis=1)
+        # R_world,j = W_j G_j^-1, then relative to the parent
         frames = rotation_part(linear.reshape(-1, 3, 3)).reshape(-1, count) @ undo_rest
         to_parent = frames[:, above].inverse()
         positions[block], wxyz[block, 0] = places[:, 0], frames[:, 0].wxyz

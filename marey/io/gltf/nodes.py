@@ -100,6 +100,7 @@ def sample_track(track: AnimationTrack, times: FloatArray, rate_hz: float) -> Fl
     """Values ``(F, C)`` of a track at ``times`` [s]; before the first key and after the last it stands still."""
     keys = track.times
     snap = SNAP / rate_hz
+    # Keys around each time and how far it is between them, in [0, 1]
     before = np.clip(np.searchsorted(keys, times + snap, side="right") - 1, 0, max(len(keys) - 2, 0))
     after = np.minimum(before + 1, len(keys) - 1)
     spans = np.where(after > before, keys[after] - keys[before], 1.0)
@@ -107,27 +108,24 @@ def sample_track(track: AnimationTrack, times: FloatArray, rate_hz: float) -> Fl
     elapsed = np.where(np.abs(elapsed) < snap, 0.0, np.where(np.abs(elapsed - spans) < snap, spans, elapsed))
     u = np.clip(elapsed / spans, 0.0, 1.0)
     if track.interpolation == "CUBICSPLINE":
-        keys_hermite = track.keys
+        # Hermite: values, out-tangent of the key before, in-tangent of the key after
         t, d = u[:, None], spans[:, None]
-        value = (2 * t**3 - 3 * t**2 + 1) * keys_hermite[before, 1] + (3 * t**2 - 2 * t**3) * keys_hermite[after, 1]
-        values = (
-            value + d * (t**3 - 2 * t**2 + t) * keys_hermite[before, 2] + d * (t**3 - t**2) * keys_hermite[after, 0]
-        )
+        value = (2 * t**3 - 3 * t**2 + 1) * track.keys[before, 1] + (3 * t**2 - 2 * t**3) * track.keys[after, 1]
+        leave, arrive = d * (t**3 - 2 * t**2 + t), d * (t**3 - t**2)
+        values = value + leave * track.keys[before, 2] + arrive * track.keys[after, 0]
     elif track.interpolation == "STEP":
         values = track.keys[np.where(u >= 1.0, after, before)]
     elif track.path == "rotation":
         # \frac{\sin((1-u)\theta)}{\sin\theta}a + \frac{\sin(u\theta)}{\sin\theta}b along the shorter arc
-        a = track.keys[before]
-        b = track.keys[after]
-        u_slerp = u[:, None]
+        a, b, t = track.keys[before], track.keys[after], u[:, None]
         cosine = np.einsum("fc,fc->f", a, b)[:, None]
         b = np.where(cosine < 0.0, -b, b)
         angle = np.arccos(np.clip(np.abs(cosine), 0.0, 1.0))
         sine = np.sin(angle)
         near = sine < 1e-6  # [-] below this the chord and the arc agree to 1e-12
         safe = np.where(near, 1.0, sine)
-        from_a = np.where(near, 1.0 - u_slerp, np.sin((1.0 - u_slerp) * angle) / safe)
-        from_b = np.where(near, u_slerp, np.sin(u_slerp * angle) / safe)
+        from_a = np.where(near, 1.0 - t, np.sin((1.0 - t) * angle) / safe)
+        from_b = np.where(near, t, np.sin(t * angle) / safe)
         values = from_a * a + from_b * b
     else:
         values = track.keys[before] * (1.0 - u[:, None]) + track.keys[after] * u[:, None]
@@ -200,7 +198,11 @@ def choose_joints(tree: NodeTree, wanted: Iterable[int]) -> list[int]:
     chosen = set(wanted)
     inside = _below_chosen(tree, chosen)
     tops = [node for node in tree.order if node in chosen and not inside[node]]
-    root = _common_ancestor(tree, tops) if len(tops) > 1 else NO_PARENT
+    root = NO_PARENT
+    if len(tops) > 1:
+        # The lowest node that holds all of them
+        counts = _counts_below(tree, tops)
+        root = next((node for node in reversed(tree.order) if counts[node] == len(tops)), NO_PARENT)
     if root != NO_PARENT:
         chosen.add(root)
         inside = _below_chosen(tree, chosen)
@@ -229,12 +231,6 @@ def _counts_below(tree: NodeTree, chosen: Iterable[int]) -> list[int]:
     return counts
 
 
-def _common_ancestor(tree: NodeTree, nodes: list[int]) -> int:
-    counts = _counts_below(tree, nodes)
-    shared = [node for node in tree.order if counts[node] == len(nodes)]
-    return shared[-1] if shared else NO_PARENT
-
-
 def default_local(item: Mapping[str, Any]) -> Local:
     """Transform of a node where no animation moves it."""
     if "matrix" in item:
@@ -250,8 +246,6 @@ def default_local(item: Mapping[str, Any]) -> Local:
 
 def local_transform(translation: FloatArray, xyzw: FloatArray, scale: FloatArray) -> Local:
     """Compose translation ``(F, 3)``, rotation ``(F, 4)`` and scale ``(F, 3)``: first scale, then turn, then move."""
-    from marey.lie import SO3
-
     linear = SO3(xyzw[:, [3, 0, 1, 2]]).matrix() * scale[:, None, :]
     return linear, translation
 
@@ -278,12 +272,12 @@ def rest_worlds(document: GltfDocument, tree: NodeTree, joints: list[int], skins
     wanted = tree.with_ancestors([*joints, *carriers])
     worlds: dict[int, Local] = {}
     for node in (node for node in tree.order if node in wanted):
-        local, above_worlds = default_local(tree.items[node]), int(tree.parents[node])
-        worlds[node] = local if above_worlds == NO_PARENT else compose_transforms(worlds[above_worlds], local)
-    nodes = worlds
+        local, above = default_local(tree.items[node]), int(tree.parents[node])
+        worlds[node] = local if above == NO_PARENT else compose_transforms(worlds[above], local)
+    # What the skins say about their joints; the first one counts
     bound: dict[int, Local] = {}
     for skin in skins:
-        for joint, bind in _bind_transforms(document, tree, skin, nodes).items():
+        for joint, bind in _bind_transforms(document, tree, skin, worlds).items():
             bound.setdefault(joint, bind)
     rest: dict[int, Local] = {NO_PARENT: (np.eye(3)[None], np.zeros((1, 3)))}
     for joint in joints:
@@ -295,7 +289,7 @@ def rest_worlds(document: GltfDocument, tree: NodeTree, joints: list[int], skins
         elif above in rest and above != NO_PARENT:
             rest[joint] = compose_transforms(rest[above], default_local(tree.items[joint]))
         else:
-            rest[joint] = nodes[joint]
+            rest[joint] = worlds[joint]
     return [rest[joint] for joint in joints]
 
 
@@ -306,9 +300,12 @@ def _bind_transforms(
     if "inverseBindMatrices" not in skin:
         return {}
     inverse = read_accessor(document, skin["inverseBindMatrices"])[: len(joints)].reshape(-1, 4, 4).transpose(0, 2, 1)
-    if len(inverse) < len(joints) or not _are_affine(inverse):
+    # Matrices that are not affine or flatten space say nothing
+    is_affine = np.abs(inverse[:, 3] - np.array([0.0, 0.0, 0.0, 1.0])).max() < 1e-4
+    if len(inverse) < len(joints) or not is_affine or np.abs(np.linalg.det(inverse[:, :3, :3])).min() <= 1e-18:
         return {}
     binds = np.linalg.inv(inverse)
+    # The top joint of the skin decides in which frame the mesh stands
     rank = {node: i for i, node in enumerate(tree.order)}
     top = min(range(len(joints)), key=lambda i: rank[joints[i]])
     frame = _mesh_frame(document, skin, nodes, nodes[joints[top]], binds[top])
@@ -337,19 +334,16 @@ def _matrix(transform: Local) -> FloatArray:
     return matrix
 
 
-def _are_affine(matrices: FloatArray) -> bool:
-    last_row = np.abs(matrices[:, 3] - np.array([0.0, 0.0, 0.0, 1.0])).max() < 1e-4
-    return bool(last_row and np.abs(np.linalg.det(matrices[:, :3, :3])).min() > 1e-18)
-
-
 def rotation_part(linear: FloatArray) -> SO3:
     """Nearest rotations to linear maps ``(F, 3, 3)``: exact for a uniform scale, by singular values for others."""
+    # A uniform scale s makes L^T L = s^2 I
     square = np.einsum("fki,fkj->fij", linear, linear)
     scale2 = np.trace(square, axis1=1, axis2=2) / 3.0
     scale2 = np.where(scale2 > 0.0, scale2, 1.0)
     uneven = np.abs(square / scale2[:, None, None] - np.eye(3)).max(axis=(1, 2)) > _ROUND
     matrices = linear / np.sqrt(scale2)[:, None, None]
     uneven |= np.linalg.det(matrices) < 0.0
+    # Polar decomposition, without reflections, for the others
     if uneven.any():
         u, _, vt = np.linalg.svd(matrices[uneven])
         u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]

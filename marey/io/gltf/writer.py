@@ -33,23 +33,18 @@ class SkinnedBody:
 
 def build_skinned_body(skeleton: Skeleton, *, segments: int = 12) -> SkinnedBody | None:
     """Return the capsule body of a skeleton, or None where no bone has a length."""
-    # Whether every joint hangs on the root alone, as markers do: there are no bones to draw then
-    body = (
-        _marker_balls(skeleton)
-        if skeleton.num_joints > 2 and not skeleton.parents[1:].any() and bool(skeleton.tips[1:].any(axis=1).all())
-        else capsules(skeleton)
-    )
+    count = skeleton.num_joints - 1
+    if count > 1 and not skeleton.parents[1:].any() and bool(skeleton.tips[1:].any(axis=1).all()):
+        # Every joint hangs on the root alone, as markers do: balls, for there are no bones to draw
+        radii = 0.5 * np.linalg.norm(skeleton.tips[1:], axis=1)
+        body = Capsules(np.arange(1, count + 1), np.zeros((count, 3)), skeleton.tips[1:], radii, radii)
+    else:
+        body = capsules(skeleton)
     if len(body) == 0:
         return None
     mesh = capsule_mesh(body, segments)
     positions = skeleton.rest_positions()[mesh.joints] + mesh.vertices
     return SkinnedBody(positions, vertex_normals(positions, mesh.faces), mesh.faces, mesh.joints)
-
-
-def _marker_balls(skeleton: Skeleton) -> Capsules:
-    count = skeleton.num_joints - 1
-    radii = 0.5 * np.linalg.norm(skeleton.tips[1:], axis=1)
-    return Capsules(np.arange(1, count + 1), np.zeros((count, 3)), skeleton.tips[1:], radii, radii)
 
 
 def vertex_normals(positions: FloatArray, faces: IntArray) -> FloatArray:
@@ -66,6 +61,16 @@ def vertex_normals(positions: FloatArray, faces: IntArray) -> FloatArray:
 def describe_motion(motion: Motion) -> dict[str, Any]:
     """Return the part of a motion that glTF cannot hold, as plain JSON."""
     skeleton = motion.skeleton
+    limits = [
+        {
+            "joint": limit.joint,
+            "order": limit.order,
+            "low_rad": [float(x) if np.isfinite(x) else None for x in limit.low_rad],
+            "high_rad": [float(x) if np.isfinite(x) else None for x in limit.high_rad],
+            "axis_wxyz": [float(x) for x in limit.axis.wxyz],
+        }
+        for limit in skeleton.limits
+    ]
     described: dict[str, Any] = {
         "version": 1,
         "rate_hz": motion.rate_hz,
@@ -73,7 +78,7 @@ def describe_motion(motion: Motion) -> dict[str, Any]:
         "name": motion.name,
         "skeleton": skeleton.name,
         "tips": {skeleton.names[j]: [float(x) for x in skeleton.tips[j]] for j in np.flatnonzero(skeleton.tips.any(1))},
-        "limits": [_limit(limit) for limit in skeleton.limits],
+        "limits": limits,
     }
     if motion.contacts is not None:
         track = motion.contacts
@@ -99,29 +104,12 @@ def restore_contacts(described: Mapping[str, Any], frames: int) -> Contacts | No
 def restore_limits(described: Mapping[str, Any]) -> tuple[EulerLimits, ...]:
     """Undo the limits part of :func:`describe_motion`."""
     limits = cast(list[dict[str, Any]], described.get("limits", []))
-    return tuple(
-        EulerLimits(
-            str(item["joint"]),
-            str(item["order"]),
-            _bounds(item["low_rad"], -np.inf),
-            _bounds(item["high_rad"], np.inf),
-            SO3(item["axis_wxyz"]),
-        )
-        for item in limits
-    )
-
-
-def _limit(limit: EulerLimits) -> dict[str, Any]:
-    def finite(values: FloatArray) -> list[float | None]:
-        return [float(x) if np.isfinite(x) else None for x in values]
-
-    axis = [float(x) for x in limit.axis.wxyz]
-    low, high = finite(limit.low_rad), finite(limit.high_rad)
-    return {"joint": limit.joint, "order": limit.order, "low_rad": low, "high_rad": high, "axis_wxyz": axis}
-
-
-def _bounds(values: list[float | None], unbounded: float) -> FloatArray:
-    return np.array([unbounded if value is None else value for value in values], dtype=np.float64)
+    restored: list[EulerLimits] = []
+    for item in limits:
+        low = np.array([-np.inf if x is None else x for x in item["low_rad"]], dtype=np.float64)
+        high = np.array([np.inf if x is None else x for x in item["high_rad"]], dtype=np.float64)
+        restored.append(EulerLimits(str(item["joint"]), str(item["order"]), low, high, SO3(item["axis_wxyz"])))
+    return tuple(restored)
 
 
 MATERIAL: Final = {
@@ -171,26 +159,23 @@ def build_gltf(motion: Motion, *, body: bool = True) -> tuple[dict[str, Any], by
         joints[:, 0], weights[:, 0] = skin.joints, 1.0
         attributes = {
             "POSITION": pack.add(skin.positions.astype(np.float32), target=VERTICES, bounds=True),
-            "NORMAL": pack.add(_unit32(skin.normals), target=VERTICES),
+            "NORMAL": pack.add(skin.normals.astype(np.float32), target=VERTICES),
             "JOINTS_0": pack.add(joints, target=VERTICES),
             "WEIGHTS_0": pack.add(weights, target=VERTICES),
         }
         indices = pack.add(skin.faces.reshape(-1).astype(np.uint32), target=INDICES)
         primitive = {"attributes": attributes, "indices": indices, "material": 0}
+        # Inverse bind matrices, columns first: frames of the rest pose are aligned with the world
+        binds = np.tile(np.eye(4), (skeleton.num_joints, 1, 1))
+        binds[:, 3, :3] = -skeleton.rest_positions()
+        bones = {"joints": list(range(skeleton.num_joints)), "skeleton": 0}
         root |= {
             "meshes": [{"name": f"{skeleton.name} body", "primitives": [primitive]}],
             "materials": [MATERIAL],
-            "skins": [_skin(skeleton, pack)],
+            "skins": [bones | {"inverseBindMatrices": pack.add(binds.astype(np.float32))}],
         }
     root |= {"nodes": nodes, "accessors": pack.accessors, "bufferViews": pack.views}
     return root, pack.data()
-
-
-def _skin(skeleton: Skeleton, pack: GltfPack) -> dict[str, Any]:
-    columns = np.tile(np.eye(4), (skeleton.num_joints, 1, 1))
-    columns[:, 3, :3] = -skeleton.rest_positions()  # frames of the rest pose are aligned with the world
-    joints = list(range(skeleton.num_joints))
-    return {"joints": joints, "skeleton": 0, "inverseBindMatrices": pack.add(columns.astype(np.float32))}
 
 
 def _animation(motion: Motion, pack: GltfPack) -> dict[str, Any]:
@@ -206,14 +191,10 @@ def _animation(motion: Motion, pack: GltfPack) -> dict[str, Any]:
     wxyz = motion.rotations.wxyz
     dots = np.einsum("fjc,fjc->fj", wxyz[1:], wxyz[:-1])
     signs = np.cumprod(np.where(dots < 0.0, -1.0, 1.0), axis=0)
-    xyzw = _unit32(np.concatenate([wxyz[:1], wxyz[1:] * signs[..., None]])[..., [1, 2, 3, 0]])
+    xyzw = np.concatenate([wxyz[:1], wxyz[1:] * signs[..., None]])[..., [1, 2, 3, 0]].astype(np.float32)
     add(0, "translation", motion.root_positions.astype(np.float32))
     for joint in range(motion.skeleton.num_joints):
         add(joint, "rotation", xyzw[:, joint])
         if motion.translations is not None and joint:
             add(joint, "translation", motion.translations[:, joint].astype(np.float32))
     return {"name": motion.name, "channels": channels, "samplers": samplers}
-
-
-def _unit32(vectors: FloatArray) -> NDArray[np.float32]:
-    return vectors.astype(np.float32)

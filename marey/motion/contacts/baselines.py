@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import FloatArray, InputError
 from marey.motion.clip import Contacts, Motion
-from marey.motion.contacts.points import LEG_M, SIDES, PointTracks, track_points
-from marey.motion.contacts.rules import any_column, build_contact_track
+from marey.motion.contacts.points import LEG_M, SIDES, track_points
+from marey.motion.contacts.rules import build_contact_track
 from marey.motion.gait import foot_strikes
 
 HEIGHT_M = 0.045  # [m] above the clip's floor
@@ -26,14 +26,14 @@ def detect_by_threshold(motion: Motion) -> Contacts:
     It splits plants when the capture is noisy and needs other thresholds for other gaits: it is here to compare with.
     """
     tracks = track_points(motion)
-    # Whether each point `(F, K)` is under both thresholds; hands against the floor of the feet
-    feet_slow = [k for side in SIDES for k in tracks.columns(side)]
+    # Hands are measured against the floor of the feet
+    soles = [k for side in SIDES for k in tracks.columns(side)]
     floor = np.percentile(tracks.heights, FLOOR_PERCENTILE, axis=0)
-    hands = [k for k in range(len(tracks.names)) if k not in feet_slow]
-    floor[hands] = floor[feet_slow].min(initial=np.inf)
+    hands = [k for k in range(len(tracks.names)) if k not in soles]
+    floor[hands] = floor[soles].min(initial=np.inf)
     low = tracks.heights < floor + HEIGHT_M * tracks.size
     planted = low & (tracks.speeds < SPEED_MPS * np.sqrt(tracks.size))
-    feet = np.stack([any_column(planted[:, tracks.columns(side)]) for side in SIDES], axis=1)
+    feet = np.stack([planted[:, tracks.columns(side)].any(axis=1) for side in SIDES], axis=1)
     return build_contact_track(tracks, planted, feet)
 
 
@@ -72,27 +72,33 @@ def detect_by_adaptive_threshold(motion: Motion) -> Contacts:
     usual = float(np.median(lengths))
     planted = np.zeros(tracks.heights.shape, dtype=bool)
     for side in SIDES:
-        for cycle in _split_cycles(strikes[side], usual, motion.num_frames):
-            heel, toe = _find_plants(tracks, side, cycle)
+        # Cycles of this foot, with those that the ends of the clip cut
+        edges = [float(s) for s in strikes[side]]
+        if edges:
+            lead = edges[1] - edges[0] if len(edges) > 1 else usual
+            trail = edges[-1] - edges[-2] if len(edges) > 1 else usual
+            edges = [edges[0] - lead, *edges, edges[-1] + trail]
+        for start, stop in pairwise(edges):
+            if stop <= 0 or start >= motion.num_frames:
+                continue
+            # Fraction of running, from 0 (walk) to 1, by the Froude number of the cycle
+            speed = float(tracks.root_speeds[max(0, round(start)) : max(1, round(stop))].mean())
+            froude = speed**2 / (GRAVITY_MPS2 * LEG_M * tracks.size)
+            run = float(np.clip((froude - RUN_FROUDE[0]) / (RUN_FROUDE[1] - RUN_FROUDE[0]), 0.0, 1.0))
+            plants: list[tuple[int, int]] = []
+            for part, (walking, running) in WINDOWS.items():
+                begin, end = ((1.0 - run) * w + run * r for w, r in zip(walking, running, strict=True))
+                heights = tracks.heights[:, tracks.names.index(f"{side}_{part}")]
+                first, last = round(start + begin * (stop - start)), round(start + end * (stop - start))
+                plants.append(find_plant_in_window(heights, first, last))
+            # The toe's plant is that of ball and toe end, and starts before the heel's is over
+            heel, ball, tip = plants
+            toe = (min(ball[0], tip[0]), max(ball[1], tip[1])) if ball[1] else tip
+            toe = (min(toe[0], heel[1]) if heel[1] else toe[0], toe[1])
             planted[slice(*heel), tracks.columns(side, "heel")] = True
             planted[slice(*toe), tracks.columns(side, "toe")] = True
-    feet = np.stack([any_column(planted[:, tracks.columns(side)]) for side in SIDES], axis=1)
+    feet = np.stack([planted[:, tracks.columns(side)].any(axis=1) for side in SIDES], axis=1)
     return build_contact_track(tracks, planted, feet)
-
-
-def _find_plants(tracks: PointTracks, side: str, cycle: tuple[float, float]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Plants of heel and toe in one cycle; the toe's starts before the heel's is over."""
-    run, (start, stop) = _run_fraction(tracks, *cycle), cycle
-    plants: dict[str, tuple[int, int]] = {}
-    for part, (walking, running) in WINDOWS.items():
-        begin, end = ((1.0 - run) * w + run * r for w, r in zip(walking, running, strict=True))
-        heights = tracks.heights[:, tracks.names.index(f"{side}_{part}")]
-        plants[part] = find_plant_in_window(
-            heights, round(start + begin * (stop - start)), round(start + end * (stop - start))
-        )
-    heel, ball, tip = plants.values()
-    toe = (min(ball[0], tip[0]), max(ball[1], tip[1])) if ball[1] else tip
-    return heel, (min(toe[0], heel[1]) if heel[1] else toe[0], toe[1])
 
 
 def find_plant_in_window(heights: FloatArray, begin: int, end: int, *, delta: float = DELTA) -> tuple[int, int]:
@@ -104,21 +110,3 @@ def find_plant_in_window(heights: FloatArray, begin: int, end: int, *, delta: fl
     lowest = float(window.min())
     below = np.flatnonzero(window <= lowest + delta * (0.5 * (window[0] + window[-1]) - lowest))
     return (begin + int(below[0]), begin + int(below[-1]) + 1) if len(below) else (begin, end + 1)
-
-
-def _split_cycles(strikes: IntArray, usual: float, num_frames: int) -> list[tuple[float, float]]:
-    """Cycles of one foot, with those that the ends of the clip cut."""
-    if not len(strikes):
-        return []
-    edges = [float(s) for s in strikes]
-    lead = edges[1] - edges[0] if len(edges) > 1 else usual
-    trail = edges[-1] - edges[-2] if len(edges) > 1 else usual
-    edges = [edges[0] - lead, *edges, edges[-1] + trail]
-    return [(a, b) for a, b in pairwise(edges) if b > 0 and a < num_frames]
-
-
-def _run_fraction(tracks: PointTracks, start: float, stop: float) -> float:
-    """Fraction of running of a cycle, from 0 (walk) to 1, by its Froude number."""
-    speed = float(tracks.root_speeds[max(0, round(start)) : max(1, round(stop))].mean())
-    froude = speed**2 / (GRAVITY_MPS2 * LEG_M * tracks.size)
-    return float(np.clip((froude - RUN_FROUDE[0]) / (RUN_FROUDE[1] - RUN_FROUDE[0]), 0.0, 1.0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -13,18 +12,23 @@ from marey.base import BoolArray, FloatArray, UnknownNameError
 from marey.motion.clip import Contacts, Motion
 from marey.motion.contacts.baselines import detect_by_adaptive_threshold, detect_by_threshold
 from marey.motion.contacts.hysteresis import detect_by_hysteresis
-from marey.motion.contacts.points import SIDES, PointTracks, find_body_points, track_points
+from marey.motion.contacts.points import (
+    DEFAULT_SETTINGS,
+    SIDES,
+    ContactSettings,
+    PointTracks,
+    find_body_points,
+    track_points,
+)
 from marey.motion.contacts.rules import is_falling, middle_frames
 from marey.motion.time_series import find_runs
 
-METHODS: Final[dict[str, Callable[[Motion], Contacts]]] = {
-    "hysteresis": detect_by_hysteresis,
-    "adaptive": detect_by_adaptive_threshold,
-    "threshold": detect_by_threshold,
-}
+METHODS: Final = ("hysteresis", "adaptive", "threshold")
 
 
-def detect_contacts(motion: Motion, *, method: str = "hysteresis") -> Contacts:
+def detect_contacts(
+    motion: Motion, *, method: str = "hysteresis", settings: ContactSettings = DEFAULT_SETTINGS
+) -> Contacts:
     """Find which heels, toes and hands touch the ground, frame by frame.
 
     The names are those of ``marey.skeleton.contact_points``. A toe is in contact while the ball of the foot or the end
@@ -36,6 +40,7 @@ def detect_contacts(motion: Motion, *, method: str = "hysteresis") -> Contacts:
         method: ``"hysteresis"`` for all behaviours ([Safonova2006]_ F3, with floors per plant and rules of the body);
             ``"adaptive"`` for walks and runs, never splits a plant ([Glardon2005]_ III.2.3);
             ``"threshold"`` to compare with: one height and one speed.
+        settings: thresholds of ``"hysteresis"``.
 
     Raises:
         UnknownNameError: there is no such method.
@@ -43,7 +48,9 @@ def detect_contacts(motion: Motion, *, method: str = "hysteresis") -> Contacts:
     """
     if method not in METHODS:
         raise UnknownNameError("contact method", method, "marey.detect_contacts", METHODS)
-    return METHODS[method](motion)
+    if method == "hysteresis":
+        return detect_by_hysteresis(motion, settings)
+    return detect_by_adaptive_threshold(motion) if method == "adaptive" else detect_by_threshold(motion)
 
 
 def ensure_contacts(motion: Motion, *, method: str = "hysteresis") -> Motion:
@@ -139,28 +146,33 @@ def _planted_flags(contacts: Contacts) -> BoolArray:
 
 
 def _build_phases(down: BoolArray, rate_hz: float, tracks: PointTracks | None) -> tuple[ContactPhase, ...]:
-    # Let the shortest phase join its longer neighbour until all are long enough
+    # The shortest phase joins its longer neighbour until all are long enough
     shortest = int(np.ceil(MIN_PHASE_S * rate_hz - 1e-9))
-    joined = down.copy()
-    pieces = _split_at_changes(joined)
+    down = down.copy()
+    pieces = _split_at_changes(down)
     while len(pieces) > 1:
         i = min(range(len(pieces)), key=lambda n: pieces[n][1] - pieces[n][0])
-        start_phases, stop_phases = pieces[i]
-        if stop_phases - start_phases >= shortest:
+        start, stop = pieces[i]
+        if stop - start >= shortest:
             break
         before = pieces[i - 1][1] - pieces[i - 1][0] if i else -1
         after = pieces[i + 1][1] - pieces[i + 1][0] if i + 1 < len(pieces) else -1
-        joined[start_phases:stop_phases] = joined[start_phases - 1] if before >= after else joined[stop_phases]
-        pieces = _split_at_changes(joined)
-    down = joined
+        down[start:stop] = down[start - 1] if before >= after else down[stop]
+        pieces = _split_at_changes(down)
     plants = _measure_plants(down, tracks) if tracks is not None else {}
     phases: list[ContactPhase] = []
-    for start, stop in _split_at_changes(down):
+    for start, stop in pieces:
         feet = _order_feet(down, start, stop)
         planted = (*feet, *(hand for hand, on in zip(HANDS, down[start, 2:], strict=True) if on))
         standing = tuple(plants[foot, start] for foot in feet if (foot, start) in plants)
         fall = None if tracks is None else float(middle_frames(tracks.falls, start, stop).mean())
-        phases.append(ContactPhase(start, stop, planted, _classify_phase(planted, start, stop, tracks), standing, fall))
+        if feet:
+            kind = "double" if len(feet) == 2 else feet[0]
+        elif planted:
+            kind = "hands"
+        else:
+            kind = "flight" if tracks is None or is_falling(tracks, start, stop) else "unsupported"
+        phases.append(ContactPhase(start, stop, planted, kind, standing, fall))
     return tuple(phases)
 
 
@@ -168,15 +180,6 @@ def _split_at_changes(down: BoolArray) -> list[tuple[int, int]]:
     cuts = np.flatnonzero((down[1:] != down[:-1]).any(axis=1)) + 1
     edges = [0, *(int(c) for c in cuts), len(down)]
     return list(pairwise(edges))
-
-
-def _classify_phase(planted: tuple[str, ...], start: int, stop: int, tracks: PointTracks | None) -> str:
-    feet = [name for name in planted if name in SIDES]
-    if feet:
-        return "double" if len(feet) == 2 else feet[0]
-    if planted:
-        return "hands"
-    return "flight" if tracks is None or is_falling(tracks, start, stop) else "unsupported"
 
 
 def _order_feet(down: BoolArray, start: int, stop: int) -> tuple[str, ...]:
@@ -198,20 +201,17 @@ def _measure_plants(down: BoolArray, tracks: PointTracks) -> dict[tuple[str, int
     for s, side in enumerate(SIDES):
         if not tracks.columns(side):
             continue
+        k_heel, k_ball = (tracks.names.index(f"{side}_{part}") for part in ("heel", "ball"))
         for start, stop in find_runs(down[:, s]):
-            plant = _measure_plant(tracks, side, int(start), int(stop))
+            heel, ball = tracks.positions[start:stop, k_heel], tracks.positions[start:stop, k_ball]
+            speed = tracks.speeds[start:stop, k_ball]
+            # Median of the ball's position while it is slow, mean direction of the foot while the heel is low
+            slow = speed <= np.quantile(speed, SLOW_SHARE)
+            flat = heel[:, 1] <= np.quantile(heel[:, 1], FLAT_SHARE)
+            position = np.median(ball[slow], axis=0)
+            toward = (ball - heel)[flat].mean(axis=0)
+            spread = float(np.hypot(*(ball[slow] - position)[:, [0, 2]].T).max())
+            position.setflags(write=False)
+            plant = StancePlant(side, position, float(np.arctan2(toward[0], toward[2])), spread)
             found.update({(side, piece): plant for piece in pieces if start <= piece < stop})
     return found
-
-
-def _measure_plant(tracks: PointTracks, side: str, start: int, stop: int) -> StancePlant:
-    """Median of the ball's position while it is slow, and of the foot's yaw while the heel is low."""
-    heel, ball = (tracks.positions[start:stop, tracks.names.index(f"{side}_{part}")] for part in ("heel", "ball"))
-    speed = tracks.speeds[start:stop, tracks.names.index(f"{side}_ball")]
-    slow = speed <= np.quantile(speed, SLOW_SHARE)
-    flat = heel[:, 1] <= np.quantile(heel[:, 1], FLAT_SHARE)
-    position = np.median(ball[slow], axis=0)
-    toward = (ball - heel)[flat].mean(axis=0)
-    spread = float(np.hypot(*(ball[slow] - position)[:, [0, 2]].T).max())
-    position.setflags(write=False)
-    return StancePlant(side, position, float(np.arctan2(toward[0], toward[2])), spread)

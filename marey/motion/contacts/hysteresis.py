@@ -6,7 +6,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.motion.clip import Contacts, Motion
-from marey.motion.contacts.points import PointTracks, differentiate, track_points
+from marey.motion.contacts.points import DEFAULT_SETTINGS, ContactSettings, PointTracks, differentiate, track_points
 from marey.motion.contacts.rules import build_contact_track, clean_feet, filter_hand_contacts, support_body
 from marey.motion.time_series import find_runs
 
@@ -46,24 +46,7 @@ def keep_entered_runs(stay: BoolArray, enter: BoolArray) -> BoolArray:
     return kept
 
 
-# Speeds, against a force plate in a walk at 1.27 m/s: the heel lands at 0.5 to 0.9 m/s, the toe end leaves at 1.1 to
-# 1.4 m/s, and in between both are under 0.5 m/s. They grow with walking speed, so they are relative to the pelvis.
-ENTER_SPEED_MPS = 0.25  # a plant must once be this slow: twice what 5 mm of noise gives after smoothing
-STAY_SPEED_MPS = 0.55  # and lasts while the point is slower than this
-ENTER_SHARE, STAY_SHARE = 0.5, 0.8  # [-] of the pelvis speed, where that is more
-PELVIS_SPEED_MAX_MPS = 1.5  # a share of more than this is faster than any foot lands or leaves (force plate, above)
-# Heights, above the floor of the plant itself, so that steps and a bent capture floor do no harm.
-STAY_HEIGHT_M = 0.06  # a toe end sinks 4 cm from flat foot to toe-off; above that the point has left
-LANDING_M = 0.010  # a plant begins where the point sinks no more than this (two noise widths): it has landed
-LEAVING_M = 0.015  # and ends where it has risen more than this: toes roll before they leave
-TOUCH_WINDOW_S = 0.20  # time over which it sinks or has risen: longer than a landing, shorter than a stance
-TOUCH_TIME_S = 0.02  # both heights are more by what the point moves in this time, half a frame at 30 Hz
-HAND_STAY_M = 0.18  # a planted palm rolls, and CMU skeletons, short of 0.12 m of chest, let it drift
-HAND_TOUCH_M = 0.08  # the same at the start and the end of a hand's plant
-FLOOR_SHARE = 0.1  # [-] of the heights in a plant are below its floor: the lowest, but not the lowest outlier
-
-
-def detect_by_hysteresis(motion: Motion) -> Contacts:
+def detect_by_hysteresis(motion: Motion, settings: ContactSettings = DEFAULT_SETTINGS) -> Contacts:
     """Points that are low and nearly still ([Safonova2006]_ F3, after [Lee2002]_), cleaned by what a body can do.
 
     Four things differ from the source. Speed thresholds are relative to the pelvis, else brisk walks lose their double
@@ -72,43 +55,38 @@ def detect_by_hysteresis(motion: Motion) -> Contacts:
     And a foot has three points, as it leaves the ground with the end of its toes.
     """
     tracks = track_points(motion)
-    planted = detect_still_and_low(tracks)
-    feet = clean_feet(tracks, planted)
-    planted, on_hands = filter_hand_contacts(tracks, planted, feet)
-    return build_contact_track(tracks, planted, support_body(tracks, feet, on_hands))
+    planted = detect_still_and_low(tracks, settings)
+    feet = clean_feet(tracks, planted, settings)
+    planted, on_hands = filter_hand_contacts(tracks, planted, feet, settings)
+    return build_contact_track(tracks, planted, support_body(tracks, feet, on_hands, settings))
 
 
-def detect_still_and_low(tracks: PointTracks) -> BoolArray:
+def detect_still_and_low(tracks: PointTracks, settings: ContactSettings = DEFAULT_SETTINGS) -> BoolArray:
     """Return whether each point ``(F, K)`` is nearly still at the lowest height nearby; no body rules yet."""
     heights = np.ascontiguousarray(tracks.heights)
-    pelvis = np.minimum(tracks.root_speeds[:, None], np.where(_is_hand(tracks), np.inf, PELVIS_SPEED_MAX_MPS))
+    is_hand = np.array([name.endswith("hand") for name in tracks.names], dtype=bool)
+    # Slow enough: speeds against thresholds that follow the pelvis, with hysteresis
+    pelvis = np.minimum(tracks.root_speeds[:, None], np.where(is_hand, np.inf, settings.pelvis_speed_max_mps))
     froude = np.sqrt(tracks.size)
-    enter = tracks.speeds < np.maximum(ENTER_SPEED_MPS * froude, ENTER_SHARE * pelvis)
-    stay = tracks.speeds < np.maximum(STAY_SPEED_MPS * froude, STAY_SHARE * pelvis)
+    enter = tracks.speeds < np.maximum(settings.enter_speed_mps * froude, settings.enter_share * pelvis)
+    stay = tracks.speeds < np.maximum(settings.stay_speed_mps * froude, settings.stay_share * pelvis)
     slow = keep_entered_runs(stay, enter)
-    # Heights `(K,)` [m] of a plant: within it, at its start and at its end
-    is_hand = _is_hand(tracks)
-    stay_m_tolerances = np.where(is_hand, HAND_STAY_M, STAY_HEIGHT_M)
-    stay_m, landing_m, leaving_m = (
-        tracks.size * m
-        for m in (
-            stay_m_tolerances,
-            np.where(is_hand, HAND_TOUCH_M, LANDING_M),
-            np.where(is_hand, HAND_TOUCH_M, LEAVING_M),
-        )
-    )
-    # Floor of each run of `slow` `(F, K)` [m], on the frames of the run; minus infinity elsewhere
+    # Heights (K,) [m] of a plant: within it, at its start and at its end
+    stay_m = tracks.size * np.where(is_hand, settings.hand_stay_m, settings.stay_height_m)
+    landing_m = tracks.size * np.where(is_hand, settings.hand_touch_m, settings.landing_m)
+    leaving_m = tracks.size * np.where(is_hand, settings.hand_touch_m, settings.leaving_m)
+    # Floor (F, K) [m] of each slow run, on its frames; minus infinity elsewhere
     floors = np.full_like(heights, -np.inf)
     for k in range(heights.shape[1]):
         for start, stop in find_runs(slow[:, k]):
-            rank = int(FLOOR_SHARE * (stop - start))
+            rank = int(settings.floor_share * (stop - start))
             floors[start:stop, k] = np.partition(heights[start:stop, k], rank)[rank]
     plant = keep_entered_runs(slow & (heights < floors + stay_m), enter)
-    sunk, window = np.where(plant, heights, np.inf), tracks.frames(TOUCH_WINDOW_S)
-    near = TOUCH_TIME_S * np.abs(differentiate(heights, tracks.rate_hz))
+    sunk, window = np.where(plant, heights, np.inf), tracks.frames(settings.touch_window_s)
+    near = settings.touch_time_s * np.abs(differentiate(heights, tracks.rate_hz))
     landed = heights - local_floor(sunk, 0, window) < landing_m + near
     resting = heights - local_floor(sunk, window, 0) < leaving_m + near
-    # Cut each run of `plant` to the part from its first landed to its last resting frame
+    # A plant lasts from its first landed to its last resting frame
     kept = np.zeros_like(plant)
     for k in range(plant.shape[1]):
         for start, stop in find_runs(plant[:, k]):
@@ -116,7 +94,3 @@ def detect_still_and_low(tracks: PointTracks) -> BoolArray:
             if landed[start + first, k] and resting[stop - 1 - last, k]:
                 kept[start + first : stop - last, k] = True
     return kept
-
-
-def _is_hand(tracks: PointTracks) -> BoolArray:
-    return np.array([name.endswith("hand") for name in tracks.names], dtype=bool)

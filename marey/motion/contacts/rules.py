@@ -9,55 +9,48 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.motion.clip import Contacts
-from marey.motion.contacts.points import LEG_M, SIDES, PointTracks
+from marey.motion.contacts.points import LEG_M, SIDES, ContactSettings, PointTracks
 from marey.motion.time_series import find_runs
 
-GAP_S = 0.10  # a foot cannot leave, swing and land in less
-SHORT_S = 0.08  # shorter contacts are a foot passing low; a sprinter's stance lasts 0.1 s
-FLIGHT_CLOSE_S = 0.40  # a longer time without feet, not in free fall, is sitting, hanging or hands: left as it is
 FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81)
-ROLL_SPEED_MPS, ROLL_TRAVEL_M = 0.5, 0.06  # a "swing" slower and shorter than this is a foot rolling on its toes
-LIFTED_M = 0.08  # a still foot this much above the standing one carries nothing
-STANDING_SHARE = 0.5  # [-] of the leg: on a step one stands at least this upright
-SQUAT_SHARE = 0.78  # [-] of the median pelvis height: below it the body squats
-SQUAT_LEG_M = 0.10  # [m] the feet are at least this much below the pelvis, or the body lies or rolls
-BEARING_M = 0.30  # [m] a body whose centre is this far from its feet topples, unless a hand carries it
 
 
-def clean_feet(tracks: PointTracks, planted: BoolArray) -> BoolArray:
+def clean_feet(tracks: PointTracks, planted: BoolArray, settings: ContactSettings) -> BoolArray:
     """Return whether each foot is down ``(F, 2)``: its point flags ``(F, K)``, less what is in the air."""
-    feet = np.stack([_clean_runs(any_column(planted[:, tracks.columns(side)]), tracks) for side in SIDES], axis=1)
+    touching = [np.asarray(planted[:, tracks.columns(side)].any(axis=1)) for side in SIDES]
+    feet = np.stack([_clean_runs(down, tracks, settings) for down in touching], axis=1)
     # A foot that is still at the top of a jump is not planted
-    kept = feet.copy()
     for s in range(2):
         for start, stop in find_runs(feet[:, s]):
-            kept[start:stop, s] &= not is_falling(tracks, start, stop)
-    feet = kept
+            feet[start:stop, s] = not is_falling(tracks, start, stop)
     # A foot held still in the air is not planted
     soles = np.stack([tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES], axis=1)
-    kept_plants = feet.copy()
+    kept = feet.copy()
     ground = min((float(np.median(soles[a:b, s])) for s in range(2) for a, b in find_runs(feet[:, s])), default=0.0)
     for s in range(2):
         for start, stop in find_runs(feet[:, s]):
             level = float(np.median(soles[start:stop, s]))
-            above = level - float(np.median(soles[start:stop, 1 - s])) > LIFTED_M * tracks.size
+            above = level - float(np.median(soles[start:stop, 1 - s])) > settings.lifted_m * tracks.size
             idle = above and bool(feet[start:stop, 1 - s].all())
-            upright = float(tracks.root_heights[start:stop].max()) - level > STANDING_SHARE * LEG_M * tracks.size
-            aloft = level - ground > LIFTED_M * tracks.size and not upright
-            kept_plants[start:stop, s] &= not (idle or aloft)
-    feet = kept_plants
-    feet = np.stack([_add_rolls(feet[:, s], tracks, side) for s, side in enumerate(SIDES)], axis=1)
-    return _add_squats(feet, tracks)
+            upright = (
+                float(tracks.root_heights[start:stop].max()) - level > settings.standing_share * LEG_M * tracks.size
+            )
+            aloft = level - ground > settings.lifted_m * tracks.size and not upright
+            kept[start:stop, s] = not (idle or aloft)
+    rolling = np.stack([_add_rolls(kept[:, s], tracks, side, settings) for s, side in enumerate(SIDES)], axis=1)
+    return _add_squats(rolling, tracks, settings)
 
 
-def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray) -> BoolArray:
+def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray, settings: ContactSettings) -> BoolArray:
     """Put feet down ``(F, 2)`` where the body would else hang in the air: no foot, no hand ``(F,)`` and no fall."""
     # Where no foot and no hand is down and the body does not fall, the feet before and after carry it
-    closed, reach = feet.copy(), tracks.frames(FLIGHT_CLOSE_S)
-    for start, stop in inner_runs(~(any_column(feet) | hands)):
+    closed, reach = feet.copy(), tracks.frames(settings.flight_close_s)
+    for start, stop in inner_runs(~(feet.any(axis=1) | hands)):
         if stop - start < reach and not is_falling(tracks, start, stop):
             first = last = (start + stop + 1) // 2
-            closed[start:stop] |= (feet[start - 1] | feet[stop]) & _are_slow(tracks, start, stop)
+            speeds = [tracks.speeds[start:stop, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
+            slow = np.array([bool((v < settings.roll_speed_mps).all()) for v in speeds])
+            closed[start:stop] |= (feet[start - 1] | feet[stop]) & slow
         else:
             falling = start + np.flatnonzero(tracks.falls[start:stop] < FREE_FALL_MPS2)
             first, last = (int(falling[0]), int(falling[-1]) + 1) if len(falling) else (start, stop)
@@ -65,14 +58,8 @@ def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray) -> Bool
             continue
         closed[start : first if first - start < reach else start] |= feet[start - 1]
         closed[last if stop - last < reach else stop : stop] |= feet[stop]
-    feet = closed
-    feet = _add_squats(feet, tracks)
-    return np.stack([_clean_runs(feet[:, s], tracks) for s in range(2)], axis=1)
-
-
-def any_column(flags: BoolArray) -> BoolArray:
-    """Return whether any column of flags ``(F, K)`` holds, frame by frame ``(F,)``."""
-    return np.asarray(flags.any(axis=1), dtype=np.bool_)
+    closed = _add_squats(closed, tracks, settings)
+    return np.stack([_clean_runs(closed[:, s], tracks, settings) for s in range(2)], axis=1)
 
 
 def inner_runs(flags: BoolArray) -> list[tuple[int, int]]:
@@ -91,41 +78,43 @@ def is_falling(tracks: PointTracks, start: int, stop: int) -> bool:
     return float(middle_frames(tracks.falls, start, stop).mean()) < FREE_FALL_MPS2
 
 
-def _clean_runs(down: BoolArray, tracks: PointTracks) -> BoolArray:
+def _clean_runs(down: BoolArray, tracks: PointTracks, settings: ContactSettings) -> BoolArray:
     """Fill short gaps, then drop short contacts."""
     down = down.copy()
     for start, stop in inner_runs(~down):
-        down[start:stop] |= stop - start < tracks.frames(GAP_S)
+        down[start:stop] |= stop - start < tracks.frames(settings.gap_s)
     for start, stop in inner_runs(down):
-        down[start:stop] &= stop - start >= tracks.frames(SHORT_S)
+        down[start:stop] &= stop - start >= tracks.frames(settings.short_s)
     return down
 
 
-def _add_squats(feet: BoolArray, tracks: PointTracks) -> BoolArray:
+def _add_squats(feet: BoolArray, tracks: PointTracks, settings: ContactSettings) -> BoolArray:
     """In a deep squat both feet below the body are planted, however they rise or slide.
 
     Captured knees are often wrong when they are bent to the full: the feet then seem to leave the ground by up to
     0.35 m (CMU 75_20, 83_47), while the body neither falls nor leans.
     """
-    low = tracks.root_heights < SQUAT_SHARE * np.median(tracks.root_heights)
-    squat = low & (tracks.falls > FREE_FALL_MPS2) & ~is_off_feet(tracks, np.ones_like(feet))
+    low = tracks.root_heights < settings.squat_share * np.median(tracks.root_heights)
+    squat = low & (tracks.falls > FREE_FALL_MPS2) & ~is_off_feet(tracks, np.ones_like(feet), settings)
     for side in SIDES:
         columns = tracks.columns(side)
         if not columns:
             return feet
-        squat = squat & (tracks.heights[:, columns].min(axis=1) < tracks.root_heights - SQUAT_LEG_M * tracks.size)
+        squat = squat & (
+            tracks.heights[:, columns].min(axis=1) < tracks.root_heights - settings.squat_leg_m * tracks.size
+        )
     planted = feet.copy()
     for start, stop in find_runs(squat):
-        gap = tracks.frames(GAP_S)
+        gap = tracks.frames(settings.gap_s)
         if stop - start >= gap and feet[max(0, start - gap) : stop + gap].any(axis=0).all():
             planted[start:stop] = True
     return planted
 
 
-def is_off_feet(tracks: PointTracks, feet: BoolArray) -> BoolArray:
+def is_off_feet(tracks: PointTracks, feet: BoolArray, settings: ContactSettings) -> BoolArray:
     """Return whether the centre of mass ``(F,)`` is far, over the ground, from the line between the planted feet."""
     if not all(tracks.columns(side) for side in SIDES):
-        return ~any_column(feet)
+        return np.asarray(~feet.any(axis=1))
     soles: list[FloatArray] = [
         np.asarray(tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1)) for side in SIDES
     ]
@@ -135,10 +124,12 @@ def is_off_feet(tracks: PointTracks, feet: BoolArray) -> BoolArray:
     along = right - left
     length = np.maximum(np.einsum("fi,fi->f", along, along), 1e-12)
     t = np.clip(np.einsum("fi,fi->f", points - left, along) / length, 0.0, 1.0)
-    return ~any_column(feet) | (np.linalg.norm(points - left - t[:, None] * along, axis=-1) > BEARING_M * tracks.size)
+    return ~feet.any(axis=1) | (
+        np.linalg.norm(points - left - t[:, None] * along, axis=-1) > settings.bearing_m * tracks.size
+    )
 
 
-def _add_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
+def _add_rolls(down: BoolArray, tracks: PointTracks, side: str, settings: ContactSettings) -> BoolArray:
     """A slow, short "swing" is a foot rolling on its toes: it stays down."""
     columns = tracks.columns(side, "toe")
     down = down.copy()
@@ -146,19 +137,8 @@ def _add_rolls(down: BoolArray, tracks: PointTracks, side: str) -> BoolArray:
         speed = tracks.speeds[start:stop, columns].min(axis=1).max()
         path = tracks.positions[start - 1 : stop + 1, columns[0]]
         travel = np.linalg.norm(path - path[0], axis=1).max()
-        down[start:stop] |= speed < ROLL_SPEED_MPS and travel < ROLL_TRAVEL_M * tracks.size
+        down[start:stop] |= speed < settings.roll_speed_mps and travel < settings.roll_travel_m * tracks.size
     return down
-
-
-def _are_slow(tracks: PointTracks, start: int, stop: int) -> BoolArray:
-    """Return which feet ``(2,)`` keep one point slow all the time."""
-    speeds = [tracks.speeds[start:stop, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
-    return np.array([bool((v < ROLL_SPEED_MPS).all()) for v in speeds])
-
-
-HAND_HEIGHT_M = 0.30  # [m] palm above the ground of the feet: CMU skeletons lack 0.12 m of chest and lean
-HAND_SHORT_S = 0.10  # a hand that carries weight stays at least this long
-BEARING_SHARE = 0.3  # [-] of the contact during which a hand must carry
 
 
 def build_contact_track(tracks: PointTracks, planted: BoolArray, feet: BoolArray) -> Contacts:
@@ -184,7 +164,9 @@ def build_contact_track(tracks: PointTracks, planted: BoolArray, feet: BoolArray
     return Contacts(tuple(names), np.stack(flags, axis=1) if flags else np.zeros((len(feet), 0), dtype=bool))
 
 
-def filter_hand_contacts(tracks: PointTracks, planted: BoolArray, feet: BoolArray) -> tuple[BoolArray, BoolArray]:
+def filter_hand_contacts(
+    tracks: PointTracks, planted: BoolArray, feet: BoolArray, settings: ContactSettings
+) -> tuple[BoolArray, BoolArray]:
     """Keep of the point flags ``(F, K)`` those hands that are near the ground and carry the body; tell when ``(F,)``.
 
     A hand at rest on a box, or taking a thing from the floor, is near and still as well; it does not count, because
@@ -195,17 +177,14 @@ def filter_hand_contacts(tracks: PointTracks, planted: BoolArray, feet: BoolArra
     kept[:, hands] = False
     if not hands or not planted[:, hands].any():
         return kept, np.zeros(len(feet), dtype=bool)
-    bearing, ground = is_off_feet(tracks, feet), _lowest_support(tracks, feet)
+    bearing = is_off_feet(tracks, feet, settings)
+    # Lowest height at which a foot stands; the lowest of all where none does
+    soles = [tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
+    standing = [float(np.median(soles[s][a:b])) for s in range(2) for a, b in find_runs(feet[:, s])]
+    ground = min(standing, default=float(tracks.heights.min()))
     for k in hands:
         for start, stop in find_runs(planted[:, k]):
-            low = float(np.median(tracks.heights[start:stop, k])) < ground + HAND_HEIGHT_M * tracks.size
-            carries = float(bearing[start:stop].mean()) > BEARING_SHARE
-            kept[start:stop, k] = low and carries and stop - start >= tracks.frames(HAND_SHORT_S)
-    return kept, any_column(kept[:, hands])
-
-
-def _lowest_support(tracks: PointTracks, feet: BoolArray) -> float:
-    """Lowest height at which a foot stands [m]; the lowest of all where none does."""
-    soles = [tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
-    planted = [float(np.median(soles[s][a:b])) for s in range(2) for a, b in find_runs(feet[:, s])]
-    return min(planted, default=float(tracks.heights.min()))
+            low = float(np.median(tracks.heights[start:stop, k])) < ground + settings.hand_height_m * tracks.size
+            carries = float(bearing[start:stop].mean()) > settings.bearing_share
+            kept[start:stop, k] = low and carries and stop - start >= tracks.frames(settings.hand_short_s)
+    return kept, np.asarray(kept[:, hands].any(axis=1))
