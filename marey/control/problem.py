@@ -6,18 +6,20 @@ Kinetic products, rows and the programme in units of its own are assembled in co
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, frozen_bools, frozen_ints, kernel
 
-NUM_ROOT_VELOCITIES = 6
+ROOT_SIZE = 6  # velocities of the root, on which nothing inside can push
 NO_BOUND = 1e30  # what daqp takes for infinity
 EQUALITY = 5  # daqp: active and not to be released
+NO_ROWS = frozen(np.zeros(0), name="no rows")
 
 
 @kernel
@@ -32,7 +34,7 @@ def compute_kinetics(
         rows: J ``(m, d)``.
     """
     d, m = inertia.shape[0], rows.shape[0]
-    k = d - NUM_ROOT_VELOCITIES
+    k = d - ROOT_SIZE
     # Cholesky factor M = L L^T
     L = np.zeros((d, d))
     is_definite = True
@@ -50,7 +52,7 @@ def compute_kinetics(
     # Actuators A, rows J and the impulse f as forces, one a row
     W = np.zeros((k + m + 1, d))  # forces in the metric of M, one a row
     for a in range(k):
-        W[a, NUM_ROOT_VELOCITIES + a] = 1.0
+        W[a, ROOT_SIZE + a] = 1.0
     for r in range(m):
         W[k + r] = rows[r]
     W[k + m] = impulse
@@ -80,23 +82,34 @@ def compute_kinetics(
     return W[k + m].copy(), np.ascontiguousarray(W[: k + m].T), gram, is_definite
 
 
+class Kinetics(NamedTuple):
+    """Velocities that forces lead to; see ``ControlProblem``."""
+
+    free_velocity: FloatArray  # (d,)
+    response: FloatArray  # (d, k + m)
+    gram: FloatArray  # (k + m, k + m)
+
+
+class ProblemRows(NamedTuple):
+    """Contacts, fences and bounds of a ``ControlProblem``, as the kernels take them."""
+
+    rows: FloatArray
+    ends: FloatArray
+    is_equal: BoolArray
+    partners: IntArray
+    grips: FloatArray
+    fences: FloatArray
+    fence_ends: FloatArray
+    strongest: FloatArray
+
+
 @kernel
 def assemble_rows(
-    gram: FloatArray,
-    response: FloatArray,
-    free_velocity: FloatArray,
-    rows: FloatArray,
-    ends: FloatArray,
-    is_equal: BoolArray,
-    partners: IntArray,
-    grips: FloatArray,
-    fences: FloatArray,
-    fence_ends: FloatArray,
-    strongest: FloatArray,
-    may_open: BoolArray,
-    is_open: BoolArray,
+    kinetics: Kinetics, contacts: ProblemRows, may_open: BoolArray, is_open: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     r"""Rows A ``(r, n)``, their ends, and the bounds of :math:`z = (\mu, \lambda, s)`; see ``ControlProblem``."""
+    free_velocity, response, gram = kinetics
+    rows, ends, is_equal, partners, grips, fences, fence_ends, strongest = contacts
     k, m, s = strongest.size, ends.size, fence_ends.size
     n, tangents = k + m + s, 0
     # Each row of friction becomes two: mu lambda_n >= |lambda_t|
@@ -235,17 +248,6 @@ def null_space(rows: FloatArray, part: float) -> FloatArray:
     return np.ascontiguousarray(Q[:, rank:])
 
 
-ROOT_SIZE = 6  # velocities of the root, on which nothing inside can push
-
-
-def _no_numbers() -> FloatArray:
-    return np.zeros(0)
-
-
-def _no_partners() -> IntArray:
-    return np.zeros(0, dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ControlProblem:
     r"""Goals, mechanics and contacts of one step, as matrices.
@@ -267,10 +269,10 @@ class ControlProblem:
     goal_matrix: FloatArray  # (d, d) Q
     goal_vector: FloatArray  # (d,) c
     strongest: FloatArray  # (k,) largest impulse of each actuator
-    partners: IntArray = field(default_factory=_no_partners)  # (m,) of rows of friction the row that presses, else -1
-    grips: FloatArray = field(default_factory=_no_numbers)  # (m,) coefficients of friction
-    fences: FloatArray = field(default_factory=_no_numbers)  # (s, d) F
-    fence_ends: FloatArray = field(default_factory=_no_numbers)  # (s,) e
+    partners: IntArray = NO_ROWS.astype(np.int64)  # (m,) of rows of friction the row that presses, else -1
+    grips: FloatArray = NO_ROWS  # (m,) coefficients of friction
+    fences: FloatArray = NO_ROWS  # (s, d) F
+    fence_ends: FloatArray = NO_ROWS  # (s,) e
     fence_weight: float = 1e4  # of the squared velocity by which a fence is broken
 
     def __post_init__(self) -> None:
@@ -310,27 +312,27 @@ class ControlProblem:
         return self.partners >= 0
 
     @cached_property
-    def _kinetics(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-
-        velocity, response, gram, is_definite = compute_kinetics(self.inertia, self.impulse, self.rows)
+    def kinetics(self) -> Kinetics:
+        """Free velocity, response and kinetic products, below."""
+        *found, is_definite = compute_kinetics(self.inertia, self.impulse, self.rows)
         if not is_definite:
             raise InputError("the inertia is not positive definite", "Give mass to every segment that moves")
-        return velocity, response, gram
+        return Kinetics(*found)
 
     @property
     def free_velocity(self) -> FloatArray:
         r"""Velocity ``(d,)`` without actuation and contacts, :math:`M^{-1} f`."""
-        return self._kinetics[0]
+        return self.kinetics.free_velocity
 
     @property
     def response(self) -> FloatArray:
         r"""Velocity per unit of each actuator and each multiplier, :math:`M^{-1}(A^T, J^T)`: ``(d, k + m)``."""
-        return self._kinetics[1]
+        return self.kinetics.response
 
     @property
     def gram(self) -> FloatArray:
         r"""Kinetic products :math:`(A^T, J^T)^T M^{-1} (A^T, J^T)`: ``(k + m, k + m)``."""
-        return self._kinetics[2]
+        return self.kinetics.gram
 
     def with_goals(self, goal_matrix: FloatArray, goal_vector: FloatArray) -> ControlProblem:
         """The same mechanics and contacts with other goals; nothing is checked or worked out again."""

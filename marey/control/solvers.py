@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray
-from marey.control.problem import ControlProblem, assemble_rows, null_space, scale_programme
+from marey.control.problem import ControlProblem, ProblemRows, assemble_rows, null_space, scale_programme
 from marey.control.relaxations import COMPLIANCE, Relaxation, control_objective
 from marey.control.task_laws import Feature, control_form
 from marey.numerics import SolveStatus
@@ -64,40 +63,24 @@ class ControlProgramme:
         """Solution ``(n,)``, found in units in which no unknown is large or small."""
         parts = (self.H, self.g, self.A, self.lower, self.upper, self.low, self.high)
         H, g, A, upper, lower, sense, units = scale_programme(*parts, ROUNDING)
+        import daqp
+
+        limits: Any = {"primal_tol": FEASIBILITY, "eps_prox": 0.0, "iter_limit": MAX_ITERATIONS}
         for more in (0.0, ROUNDING_AT_WORST):
             H.reshape(-1)[:: H.shape[0] + 1] += more
-            x, status = _call_daqp(H, g, A, upper, lower, sense)
+            found, _, flag, _ = cast(Any, daqp).solve(H, g, A, upper, lower, sense, **limits)
+            x, status = np.asarray(found, dtype=np.float64), _STATUS.get(int(flag), SolveStatus.STALLED)
+            if not np.isfinite(x).all():
+                x, status = np.zeros_like(g), SolveStatus.STALLED
             if status is SolveStatus.CONVERGED:
                 break
         return units * x, status
 
 
-def _call_daqp(
-    H: FloatArray, g: FloatArray, A: FloatArray, upper: FloatArray, lower: FloatArray, sense: NDArray[np.int32]
-) -> tuple[FloatArray, SolveStatus]:
-    """Point and status of a programme in units of its own; the point is finite."""
-    import daqp
-
-    answer: Any = cast(Any, daqp).solve(
-        H, g, A, upper, lower, sense, primal_tol=FEASIBILITY, eps_prox=0.0, iter_limit=MAX_ITERATIONS
-    )
-    x, _, flag, _ = answer
-    solution = np.asarray(x, dtype=np.float64)
-    if not np.isfinite(solution).all():
-        return np.zeros_like(g), SolveStatus.STALLED
-    return solution, _STATUS.get(int(flag), SolveStatus.STALLED)
-
-
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
     """Actuation of least cost under a relaxation; zero actuation with a status where there is none."""
-    return solve_with_open_rows(
-        problem, Relaxation() if relaxation is None else relaxation, np.zeros_like(problem.is_equal)
-    )
-
-
-def solve_with_open_rows(problem: ControlProblem, relaxation: Relaxation, is_open: BoolArray) -> ControlSolution:
-    """Actuation of least cost while some rows carry no force."""
-    return solve_programme(problem, relaxation, ~problem.is_equal, is_open)
+    chosen = Relaxation() if relaxation is None else relaxation
+    return solve_programme(problem, chosen, ~problem.is_equal, np.zeros_like(problem.is_equal))
 
 
 def assemble_programme(
@@ -111,11 +94,8 @@ def assemble_programme(
     H[: k + m, : k + m], g[: k + m] = objective, slope
     softness = np.repeat([0.0, COMPLIANCE * max(mean, 1e-12), 2.0 * problem.fence_weight], [k, m, s])
     H.flat[:: H.shape[0] + 1] += softness
-    rows = assemble_rows(
-        *(problem.gram, problem.response, problem.free_velocity, problem.rows, problem.ends, problem.is_equal),
-        *(problem.partners, problem.grips, problem.fences, problem.fence_ends, problem.strongest, may_open, is_open),
-    )
-    return ControlProgramme(H, g, *rows)
+    contacts = ProblemRows(*(getattr(problem, name) for name in ProblemRows._fields))
+    return ControlProgramme(H, g, *assemble_rows(problem.kinetics, contacts, may_open, is_open))
 
 
 def unpack_solution(problem: ControlProblem, z: FloatArray, status: SolveStatus) -> ControlSolution:
@@ -166,7 +146,7 @@ def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: Cont
             is_open = one_sided & ~closed
             quadratic, linear = closed_contact_goals(problem, closed)
             held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
-            found = solve_with_open_rows(held, bare, is_open)
+            found = solve_programme(held, bare, ~problem.is_equal, is_open)
             cost = problem.goal(found.planned_velocity)
             if not found.is_solved or cost >= lowest:
                 break
@@ -253,19 +233,11 @@ def solve_strictly(
             ).solve()
             z = z + basis @ y if found is SolveStatus.CONVERGED else z
         # Null space of this level within that of the levels before
-        basis = _free_directions(problem, features, basis, rank) if number < last else basis
+        if features and number < last:
+            size = problem.num_actuators + problem.ends.size
+            felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features]) @ problem.response @ basis[:size]
+            basis = basis @ null_space(felt, rank)
         if not basis.shape[1]:
             break
     assert z is not None
     return unpack_solution(problem, z, SolveStatus.CONVERGED)
-
-
-def _free_directions(
-    problem: ControlProblem, features: Sequence[Feature], basis: FloatArray, rank_part: float
-) -> FloatArray:
-    """Directions ``(n, r)`` of a subspace that features do not feel."""
-    if not features:
-        return basis
-    size = problem.num_actuators + problem.ends.size
-    felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features]) @ problem.response @ basis[:size]
-    return basis @ null_space(felt, rank_part)

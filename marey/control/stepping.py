@@ -189,11 +189,8 @@ class Footsteps:
                 wanted = int(self.schedule.phases[self._frame(max(step, foot.due)), side])
                 foot.is_own = foot.is_own and wanted == AIR
                 # The clip lifts the foot
-                if (
-                    wanted == AIR
-                    and not foot.is_own
-                    and (other.is_down or not self.schedule.phases[self._frame(step)].any())
-                ):
+                may_lift = other.is_down or not self.schedule.phases[self._frame(step)].any()
+                if wanted == AIR and not foot.is_own and may_lift:
                     self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
                 # The ground is lost
                 elif float(gaps[side].min()) > LOST_M:
@@ -206,8 +203,11 @@ class Footsteps:
                     foot.phase = BALL
                 elif wanted in (FLAT, BALL) and not (wanted == BALL and foot.phase == HEEL):
                     foot.phase = wanted if foot.edge == BALL or wanted == FLAT else FLAT
-            elif float(gaps[side].min()) < TOUCH_M and self._may_land(foot, step):
-                self._land(step, side, points[side], gaps[side])
+            elif float(gaps[side].min()) < TOUCH_M:
+                # Neither too early nor at once
+                dt = self.reference.dt
+                if (foot.due - step) * dt < EARLY_S and (step - foot.begun) * dt > LEAST_SWING_S:
+                    self._land(step, side, points[side], gaps[side])
         self.offset = self._mean_offset(self._frame(step), pivot)
 
     def go_on_from(self, other: Footsteps) -> None:
@@ -217,10 +217,6 @@ class Footsteps:
 
     def _frame(self, step: int) -> int:
         return min(step, len(self.schedule) - 1)
-
-    def _may_land(self, foot: SteppingFoot, step: int) -> bool:
-        dt = self.reference.dt
-        return (foot.due - step) * dt < EARLY_S and (step - foot.begun) * dt > LEAST_SWING_S
 
     def _land(self, step: int, side: int, places: FloatArray, gaps: FloatArray) -> None:
         """A foot has come down: it is held by the edge that touches."""
@@ -299,7 +295,19 @@ SIDEWAYS: Final = 1.0  # [-] a fall that goes more sideways than this ahead is c
 
 def begin_recovery_step(at: TrackingStep) -> None:
     """Begin a step if the capture point has left the soles, and the clip takes none that could catch it."""
-    if not _is_quiet(at):
+    steps, i, soon = at.steps, at.frame, QUIET_S / at.dt
+    if not any(foot.is_down for foot in steps.feet):
+        return
+    # A foot in the air is still to land
+    is_last = not at.is_over and len(at.reference) - at.step < LAST_S / at.dt
+    if any(not foot.is_down and (foot.is_own or is_last or foot.due < len(at.reference)) for foot in steps.feet):
+        return
+    # The clip lifts a foot soon
+    ends = steps.schedule.lifts[i]
+    if not at.is_over and any(
+        end - i <= soon and end < len(at.reference) and foot.is_down and not foot.is_own
+        for end, foot in zip(ends, steps.feet, strict=True)
+    ):
         return
     # Distance of the capture point outside the soles that stand; a point or an edge has no inside
     down = np.array([foot.is_down for foot in at.steps.feet])
@@ -307,24 +315,6 @@ def begin_recovery_step(at: TrackingStep) -> None:
     if len(hull) < 3 or -float(hull_distances(hull, at.capture_point())[1].min()) <= OUT_M:
         return
     at.steps.step_out(at.step, _stepping_foot(at), at.points, RECOVERY_STEP_S)
-
-
-def _is_quiet(at: TrackingStep) -> bool:
-    """Whether a foot stands, none is on its way down, and the clip lifts none soon."""
-    steps, i, soon = at.steps, at.frame, QUIET_S / at.dt
-    left, right = steps.feet
-    if not (left.is_down or right.is_down):
-        return False
-    # A foot in the air that is still to land is not quiet
-    is_last = not at.is_over and len(at.reference) - at.step < LAST_S / at.dt
-    if any(not foot.is_down and (foot.is_own or is_last or foot.due < len(at.reference)) for foot in steps.feet):
-        return False
-    # Nor is one that the clip lifts soon
-    lifts = steps.schedule.lifts[i] - i
-    return at.is_over or all(
-        n > soon or end >= len(at.reference) or foot.is_own or not foot.is_down
-        for n, end, foot in zip(lifts, steps.schedule.lifts[i], steps.feet, strict=True)
-    )
 
 
 def _stepping_foot(at: TrackingStep) -> int:

@@ -12,7 +12,7 @@ from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Motion, detect_contacts, feet_down, find_runs, lowpass, resample
 from marey.simulate import Mechanics, Simulator, contact_spheres
-from marey.simulate.mechanics import make_mechanics
+from marey.simulate.mechanism import make_mechanics
 from marey.skeleton import Skeleton, t_pose
 
 SIDES: Final = ("left", "right")

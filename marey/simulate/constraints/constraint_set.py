@@ -12,6 +12,8 @@ from marey.base import FloatArray, InputError, IntArray, UnknownNameError
 from marey.dynamics import Body
 from marey.kinematics import JointLimits
 from marey.simulate.constraints.contact_rows import (
+    SLOTS,
+    NearContacts,
     contact_impulses,
     find_near_contacts,
     update_contact_memory,
@@ -27,15 +29,14 @@ from marey.simulate.constraints.ground import (
     pack_planes,
 )
 from marey.simulate.constraints.joint_limits import LimitRows
-from marey.simulate.constraints.kinds import CONTACT_PRIORITY, Ball, Constraint, append_balls, ball_rows
-from marey.simulate.mechanics import Mechanics, State
-from marey.simulate.mechanism import Mechanism, as_kernel_array
+from marey.simulate.constraints.kinds import CONTACT_PRIORITY, Ball, Constraint, ball_rows
+from marey.simulate.mechanics import State
+from marey.simulate.mechanism import Mechanics, Mechanism, as_kernel_array
 from marey.simulate.solver.cholesky import cholesky, solve_cholesky
 from marey.simulate.solver.constrained_step import (
     ConstraintRows,
     ContactMemory,
     RowNames,
-    StepSolution,
     make_rows,
     solve_factored,
     stack_rows,
@@ -44,7 +45,6 @@ from marey.skeleton import capsules
 
 LIMIT_PRIORITY: Final = 1
 LIMIT_PASSES: Final = 4  # further solves with rows for limits that the last one violated
-SLOTS: Final = 9  # rows that a contact can have, as in the kernels
 
 Grounds = Ground | Iterable[Ground] | None
 
@@ -83,38 +83,12 @@ class _StepStart(NamedTuple):
     planes: PlaneArrays
 
 
-class _NearContacts(NamedTuple):
-    """Contacts of a step before it is solved."""
-
-    which: IntArray
-    gaps: FloatArray
-    arms: FloatArray
-    speeds: FloatArray
-    places: FloatArray
-
-
 class _StepRows(NamedTuple):
     """Rows of a step, contacts first, and where they come from."""
 
     rows: ConstraintRows
-    near: _NearContacts
+    near: NearContacts
     logs: FloatArray
-
-
-def make_constraint_set(
-    body: Body,
-    mechanism: Mechanism,
-    *,
-    ground: Grounds = None,
-    limits: JointLimits | None = None,
-    constraints: Iterable[Constraint | Ball] = (),
-) -> ConstraintSet | None:
-    """Everything that holds a figure, or ``None`` where nothing does."""
-    grounds = () if ground is None else (ground,) if isinstance(ground, Ground) else tuple(ground)
-    things = tuple(constraints)
-    if not grounds and limits is None and not things:
-        return None
-    return ConstraintSet(body, mechanism, grounds, limits, things)
 
 
 class ConstraintSet:
@@ -142,7 +116,9 @@ class ConstraintSet:
         self._balls = tuple(t for t in things if isinstance(t, Ball))
         self._solid = capsules(body.skeleton)
         self._size = 6 + mechanism.basis.shape[2]
-        self._slot_names = self._named_slots()
+        # Names of all possible rows: contacts plane by plane, then the limits of the joints
+        contacts = [f"contact of {name}" for _ in grounds for name in self.sphere_names for _ in range(SLOTS)]
+        self._slot_names = (*contacts, *(f"limit of {name}" for name in self.skeleton.names))
 
     def initial_state(self) -> SolverState:
         """What is known before the first step."""
@@ -180,7 +156,7 @@ class ConstraintSet:
                 "staggered" a normal and two tangential rows (bounded by their ``partners`` and ``grips``),
                 "stick" or "frictionless".
         """
-        at = self._step_start(here, state, dt, memory)
+        at = _StepStart(here, state, dt, self.initial_state() if memory is None else memory, self._planes)
         if friction is not None:
             if friction not in FRICTIONS:
                 raise UnknownNameError("friction", str(friction), "the ground", FRICTIONS)
@@ -207,7 +183,7 @@ class ConstraintSet:
             rhs: f ``(d,)``.
             memory: of the last step.
         """
-        at = self._step_start(here, state, dt, memory)
+        at = _StepStart(here, state, dt, self.initial_state() if memory is None else memory, self._planes)
         # Velocity without rows, and the rows that are near at that velocity
         factor, _ = cholesky(inertia)
         free = solve_cholesky(factor, rhs)
@@ -217,22 +193,37 @@ class ConstraintSet:
             balls, rows = at.memory.balls, gathered.rows
             hits = ball_rows(balls, self._solid, self.grounds, at.here, at.state.velocity, at.dt)
             wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
-            factor, free = append_balls(factor, free, balls, at.dt)
+            d, size = len(free), len(free) + 3 * len(balls)
+            of_figure, factor = factor, np.zeros((size, size))
+            factor[:d, :d], free = of_figure, np.concatenate([free, np.empty(3 * len(balls))])
+            for n, ball in enumerate(balls):
+                own = slice(d + 3 * n, d + 3 * n + 3)
+                factor[own, own] = np.sqrt(ball.mass_kg) * np.eye(3)
+                free[own] = ball.velocity + at.dt * ball.gravity
             gathered = gathered._replace(rows=stack_rows([replace(rows, J=wider), hits]))
         # Warm start from the multipliers of the last step
         slots, warm = gathered.rows.slots, at.memory.warm
         found = solve_factored(factor, free, gathered.rows, start=np.where(slots >= 0, warm[slots], 0.0))
-        if self._limit_rows is not None:
-            gathered, found = self._enforce_limits(at, factor, free, gathered, found)
+        # The same step with rows for limits that it would break, if there are any
+        for _ in range(LIMIT_PASSES if self._limit_rows is not None else 0):
+            assert self._limit_rows is not None
+            wxyz, turns = at.state.rotations.wxyz, at.here.turns
+            J, b, who = self._limit_rows.broken_rows(wxyz, turns, as_kernel_array(found.velocity), at.dt)
+            if not len(b):
+                break
+            wider = np.zeros((len(b), len(free)))
+            wider[:, : J.shape[1]] = J
+            more = self._make_limit_rows(wider, b, who, is_new=False)
+            gathered = gathered._replace(rows=stack_rows([gathered.rows, more]))
+            start = np.concatenate([found.multipliers, np.zeros(len(b))])
+            found = solve_factored(factor, free, gathered.rows, start=start)
         # Contacts with their impulses, and what the next step has to know
         near, rows = gathered.near, gathered.rows
         which = near.which
         impulses = contact_impulses(rows.directions, rows.owners, found.multipliers, len(which))
         velocity = np.ascontiguousarray(found.velocity[: self._size])
-        kept = update_contact_memory(
-            *(at.here.angular, at.here.linear, self.spheres, self._planes, which, near.arms, near.places),
-            *(impulses, velocity, at.memory.contacts),
-        )
+        columns, solids = (at.here.angular, at.here.linear), (self.spheres, self._planes)
+        kept = update_contact_memory(*columns, *solids, near, impulses, velocity, at.memory.contacts)
         contacts = StepContacts(
             tuple(self.sphere_names[int(s)] for s in which[:, 1]),
             self.spheres.joints[which[:, 1]],
@@ -262,20 +253,13 @@ class ConstraintSet:
             found.is_converged,
         )
 
-    def _step_start(self, here: Mechanics, state: State, dt: float, memory: SolverState | None) -> _StepStart:
-        return _StepStart(here, state, dt, self.initial_state() if memory is None else memory, self._planes)
-
     def _assemble_rows(self, at: _StepStart, expected: FloatArray) -> _StepRows:
         """All rows of a step that is expected to come to about a velocity."""
         expected = as_kernel_array(expected)
-        here, planes, spheres = at.here, at.planes, self.spheres
+        here, solids = at.here, (self.spheres, at.planes)
         columns = (here.angular, here.linear)
-        which, gaps, arms, speeds = find_near_contacts(
-            here.frames, here.joints, *columns, spheres, planes, expected, at.dt
-        )
-        near = _NearContacts(which, gaps, arms, speeds, here.joints[spheres.joints[which[:, 1]]] + arms)
-        found = (which, gaps, arms, speeds, at.memory.contacts, at.state.velocity, at.dt)
-        table = write_contact_rows(*columns, near.places, spheres, planes, *found)
+        near = find_near_contacts(here.frames, here.joints, *columns, *solids, expected, at.dt)
+        table = write_contact_rows(*columns, *solids, near, at.memory.contacts, at.state.velocity, at.dt)
         priorities = np.full(len(table.b), CONTACT_PRIORITY)
         contact_part = ConstraintRows(*table, priorities, RowNames(self._slot_names, table.slots))
         parts, logs = [contact_part], at.memory.logs
@@ -291,26 +275,3 @@ class ConstraintSet:
         kept = slots if is_new else None  # a second row of the same limit leaves no guess behind
         ends = (J, b)
         return make_rows(*ends, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)
-
-    def _named_slots(self) -> tuple[str, ...]:
-        """Names of all possible rows: contacts plane by plane, then the limits of the joints."""
-        contacts = [name for _ in self.grounds for name in self.sphere_names for _ in range(SLOTS)]
-        return (*(f"contact of {c}" for c in contacts), *(f"limit of {name}" for name in self.skeleton.names))
-
-    def _enforce_limits(
-        self, at: _StepStart, factor: FloatArray, free: FloatArray, gathered: _StepRows, found: StepSolution
-    ) -> tuple[_StepRows, StepSolution]:
-        """The same step with rows for limits that it would break, if there are any."""
-        assert self._limit_rows is not None
-        wxyz, turns = at.state.rotations.wxyz, at.here.turns
-        for _ in range(LIMIT_PASSES):
-            J, b, who = self._limit_rows.broken_rows(wxyz, turns, as_kernel_array(found.velocity), at.dt)
-            if not len(b):
-                break
-            wider = np.zeros((len(b), len(free)))
-            wider[:, : J.shape[1]] = J
-            more = self._make_limit_rows(wider, b, who, is_new=False)
-            gathered = gathered._replace(rows=stack_rows([gathered.rows, more]))
-            start = np.concatenate([found.multipliers, np.zeros(len(b))])
-            found = solve_factored(factor, free, gathered.rows, start=start)
-        return gathered, found

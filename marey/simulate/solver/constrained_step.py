@@ -20,10 +20,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.simulate.solver.bounded_qp import BoundedProgramme, solve_bounded
-from marey.simulate.solver.cholesky import (
-    back_substitute,
-    forward_substitute,
-)
+from marey.simulate.solver.cholesky import back_substitute, forward_substitute
 
 BILATERAL: Final = 0
 UNILATERAL: Final = 1
@@ -256,9 +253,7 @@ def solve_constrained_velocity(
 
 TOLERANCE: Final = 1e-10  # [m/s], [rad/s] rows may be missed by; a decade below what is promised
 CONFLICT: Final = 1e-6  # [m/s] missed by more than this, rows contradict one another
-IMPLAUSIBLE_ENERGY_RATIO: Final = (
-    10.0  # [-] times the speed that a row asks for: faster than this, the whole figure never has to move
-)
+IMPLAUSIBLE_ENERGY_RATIO: Final = 10.0  # [-] of the speed that a row asks for; the figure never has to move faster
 SLOW: Final = 1.0  # [m/s] where nothing is asked for
 COMPLIANCES: Final = (1e-6, 1e-4, 1e-2)  # [-] compliance of the highest priority in that case
 PRIORITY_STEP: Final = 1e3  # [-] each lower priority is softer by this
@@ -285,11 +280,7 @@ class StepSolution:
 
 
 def solve_factored(
-    U: FloatArray,
-    free_velocity: FloatArray,
-    rows: ConstraintRows,
-    *,
-    start: FloatArray | None = None,
+    U: FloatArray, free_velocity: FloatArray, rows: ConstraintRows, *, start: FloatArray | None = None
 ) -> StepSolution:
     r"""Minimise :math:`\frac12 v^T M v - f^T v` under rows :math:`J v = b`, :math:`J v \ge b`.
 
