@@ -6,7 +6,7 @@ Kinetic products, rows and the programme in units of its own are assembled in co
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import sqrt
 from typing import NamedTuple
@@ -19,7 +19,6 @@ from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, froz
 ROOT_SIZE = 6  # velocities of the root, on which nothing inside can push
 NO_BOUND = 1e30  # what daqp takes for infinity
 EQUALITY = 5  # daqp: active and not to be released
-NO_ROWS = frozen(np.zeros(0), name="no rows")
 
 
 @kernel
@@ -269,10 +268,12 @@ class ControlProblem:
     goal_matrix: FloatArray  # (d, d) Q
     goal_vector: FloatArray  # (d,) c
     strongest: FloatArray  # (k,) largest impulse of each actuator
-    partners: IntArray = NO_ROWS.astype(np.int64)  # (m,) of rows of friction the row that presses, else -1
-    grips: FloatArray = NO_ROWS  # (m,) coefficients of friction
-    fences: FloatArray = NO_ROWS  # (s, d) F
-    fence_ends: FloatArray = NO_ROWS  # (s,) e
+    partners: IntArray = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int64)
+    )  # (m,) pressing row of friction, or -1
+    grips: FloatArray = field(default_factory=lambda: np.zeros(0))  # (m,) coefficients of friction
+    fences: FloatArray = field(default_factory=lambda: np.zeros(0))  # (s, d) F
+    fence_ends: FloatArray = field(default_factory=lambda: np.zeros(0))  # (s,) e
     fence_weight: float = 1e4  # of the squared velocity by which a fence is broken
 
     def __post_init__(self) -> None:

@@ -91,9 +91,12 @@ class Tracker:
         reference: Reference | None = None,
     ) -> None:
         self.simulator, self.weights, self.tasks = simulator, weights or TrackWeights(), tuple(tasks)
-        self.reference = (
-            make_reference(motion, simulator, dt) if reference is None else _check_reference(reference, simulator)
-        )
+        if reference is None:
+            reference = make_reference(motion, simulator, dt)
+        names, size = reference.motion.skeleton.names, reference.velocities.shape[1]
+        if names != simulator.body.skeleton.names or size != simulator.num_dof:
+            raise InputError("the reference is of another body or model", "Make one for this simulator: leave it out")
+        self.reference = reference
         self.controller = Controller(simulator) if controller is None else controller
         r = self.reference
         self._sway = solve_com_path(r, simulator.body.mass_kg, float(np.linalg.norm(simulator.gravity)))
@@ -112,7 +115,8 @@ class Tracker:
         rise = np.array([0.0, self.steps.floor.height(self.reference.com[0, [0, 2]]), 0.0])
         self.simulator.reset(replace(first, root_position=first.root_position + rise), velocity=velocity)
         self.controller.reset()
-        self.steps.begin(self._points())
+        here = self.simulator.mechanics()
+        self.steps.begin(self._soles.places(here.joints, here.frames))
 
     def go_on_from(self, other: Tracker) -> None:
         """Be where another tracker of the same clip is, whose simulator was in the same state."""
@@ -142,22 +146,21 @@ class Tracker:
             self.frame += 1
             return self.simulator.step(self.reference.dt, forces)
         pivot = self._sway.pivot[min(self.frame, len(self.reference) - 1)]
-        self.steps.update(self.frame, self._points(), pivot)
         here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
         points = self._soles.places(here.joints, here.frames)
+        self.steps.update(self.frame, points, pivot)
         clip = (self.reference, self._sway, self.frame, self.steps)
         at = TrackingStep(self.simulator, here, velocity, *clip, points, self.weights)
         if self.weights.step > 0.0:
             begin_recovery_step(at)
-        self.controller.stance = self._stance(at)
+        # Feet that lie on the ground with all corners, or nearly, are laid flat
+        low = self.steps.floor.gaps(points)[:, :4].max(axis=1) < LYING_M
+        feet = zip(SIDES, self.steps.feet, low, strict=True)
+        self.controller.stance = tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
         state = self.controller.step(at.dt, forces, tasks=[*self._goals(at), *self.tasks])
-        self.fall = self._fallen(at, state)
-        self.frame += 1
-        return state
-
-    def _fallen(self, at: TrackingStep, state: State) -> Fall | None:
+        # Fall, against the clip at this frame
         wanted, com = self.reference.motion[at.frame].joint_positions(), at.here.com
-        return detect_fall(
+        self.fall = detect_fall(
             self.simulator,
             state,
             float(com[1]) - self.steps.floor.height(com[[0, 2]]),
@@ -166,16 +169,8 @@ class Tracker:
             lean_rad=trunk_angle(self.simulator.body.skeleton, at.here.joints, wanted),
             may_rest=lambda joint: float(wanted[joint, 1]) < RESTING_M,
         )
-
-    def _points(self) -> FloatArray:
-        here = self.simulator.mechanics()
-        return self._soles.places(here.joints, here.frames)
-
-    def _stance(self, at: TrackingStep) -> tuple[str, ...]:
-        """Feet that lie on the ground with all corners, or nearly."""
-        low = self.steps.floor.gaps(at.points)[:, :4].max(axis=1) < LYING_M
-        feet = zip(SIDES, self.steps.feet, low, strict=True)
-        return tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
+        self.frame += 1
+        return state
 
     def _goals(self, at: TrackingStep) -> list[RowsTask]:
         """Weighted tasks of the clip in this step."""
@@ -239,7 +234,9 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
     """
     dt, seconds, simulator = options.get("dt", DT_S), options.get("seconds"), resolve_simulator(motion, options)
     tracker = Tracker(simulator, motion, dt=dt, weights=options.get("weights"), tasks=options.get("tasks", ()))
-    count = len(tracker.reference) - 1 if seconds is None else ceil(_check_positive(seconds) / dt - 1e-9)
+    if seconds is not None and not (np.isfinite(seconds) and seconds > 0.0):
+        raise InputError(f"seconds is {seconds}", "Give a positive number")
+    count = len(tracker.reference) - 1 if seconds is None else ceil(seconds / dt - 1e-9)
     # Step until the time is over, or until a figure has lain for a while
     pushes = tuple(options.get("pushes", ()))
     on_step = options.get("on_step")
@@ -260,29 +257,17 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         if tracker.fall is not None and (n + 1) * step_s > tracker.fall.time_s + AFTER_FALL_S:
             break
     tracked = recorder.motion(f"{tracker.reference.motion.name} tracked")
-    return TrackingResult(
-        tracked,
-        tracker.reference,
-        np.array(errors),
-        tracker.fall,
-        recorder.forces,
-        np.array(planned, dtype=np.bool_),
-    )
+    reached = (np.array(errors), tracker.fall, recorder.forces, np.array(planned, dtype=np.bool_))
+    return TrackingResult(tracked, tracker.reference, *reached)
 
 
 def resolve_simulator(motion: Motion, options: TrackOptions) -> Simulator:
     """The simulator that was given, or one of what the options say."""
-    given = options.get("simulator")
+    given, model, dt = options.get("simulator"), options.get("model", NUM_MODES), options.get("dt", DT_S)
     if given is not None:
         return given
-    return make_figure(
-        motion,
-        options.get("model", NUM_MODES),
-        body=options.get("body"),
-        ground=options.get("ground"),
-        limits=options.get("limits"),
-        dt=options.get("dt", DT_S),
-    )
+    body, ground, limits = options.get("body"), options.get("ground"), options.get("limits")
+    return make_figure(motion, model, body=body, ground=ground, limits=limits, dt=dt)
 
 
 def make_figure(
@@ -306,29 +291,11 @@ def make_figure(
     return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground, limits=limits)
 
 
-def _check_reference(reference: Reference, simulator: Simulator) -> Reference:
-    """The reference, if it is in a simulator's coordinates."""
-    names = reference.motion.skeleton.names
-    if names != simulator.body.skeleton.names or reference.velocities.shape[1] != simulator.num_dof:
-        raise InputError("the reference is of another body or model", "Make one for this simulator: leave it out")
-    return reference
-
-
-def _check_positive(seconds: float) -> float:
-    if not (np.isfinite(seconds) and seconds > 0.0):
-        raise InputError(f"seconds is {seconds}", "Give a positive number")
-    return seconds
-
-
 STAND_S: Final = 60.0  # [s]
 
 
 def track_balance(
-    source: Motion | Pose,
-    *,
-    feet: str = "both",
-    momentum: bool = True,
-    **options: Unpack[TrackOptions],
+    source: Motion | Pose, *, feet: str = "both", momentum: bool = True, **options: Unpack[TrackOptions]
 ) -> TrackingResult:
     """Let a figure stand by forces from inside alone, and push it.
 

@@ -119,10 +119,8 @@ class TrackingStep:
     def target_com(self) -> FloatArray:
         """Place ``(3,)`` [m] of the centre of mass that the clip asks for, moved as the feet are."""
         x, y, z = self.sway.com[self.frame]
-        i, floor = self.frame, self.steps.floor
-        return np.array([x, y + floor.height(self.sway.pivot[i] + self.steps.offset), z]) + np.insert(
-            self.steps.offset, 1, 0.0
-        )
+        rise = self.steps.floor.height(self.sway.pivot[self.frame] + self.steps.offset)
+        return np.array([x, y + rise, z]) + np.insert(self.steps.offset, 1, 0.0)
 
 
 def correct_velocity(
@@ -200,16 +198,28 @@ DOWN_RAD_S: Final = 4.0  # [rad/s] at most
 
 def foot_rows(at: TrackingStep, side: int) -> RowsTask:
     """A foot held by its supporting edge, or swinging to the target of clip and balance."""
-    return _standing_rows(at, side) if at.steps.feet[side].is_down else _swinging_rows(at, side)
-
-
-def _standing_rows(at: TrackingStep, side: int) -> RowsTask:
     w, r, here, foot = at.weights, at.reference, at.here, at.steps.feet[side]
-    joint, _, sole = sole_frame(at.simulator.body.skeleton, SIDES[side])
-    edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
-    jacobian, turning = here.point_jacobian(joint, edge), here.frames[joint].T @ here.angular[joint]
-    pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
+    joint, middle, sole = sole_frame(at.simulator.body.skeleton, SIDES[side])
+    frame, turning = SO3.from_matrix(here.frames[joint]), here.frames[joint].T @ here.angular[joint]
+    pace, spin = (at.dt, w.foot_per_s), turning @ at.velocity
+    if not foot.is_down:
+        # Place and velocity of the sole: the clip's, moved by the landing offset, over the floor
+        goal, (now, then) = at.steps.swing(at.step, side, landing_offset(at, side)), at.rates(r.sole_rates[:, side])
+        place = r.soles[at.frame, side] + goal.offset
+        place[1] += at.steps.floor.height(place[HORIZONTAL_AXES])
+        velocity = goal.velocity + now
+        velocity[1] += at.steps.floor.rise(place[HORIZONTAL_AXES]) @ velocity[HORIZONTAL_AXES]
+        jacobian, away = here.point_jacobian(joint, middle), place - here.point(joint, middle)
+        shift = correct_velocity(pace, jacobian @ at.velocity, velocity, velocity + then - now, away)
+        # Turn of the foot: the clip's, tilted to the floor; turns count in metres by the length of a sole
+        normal = at.steps.floor.normal(place[HORIZONTAL_AXES])
+        aim = (frame.inverse() @ _align_to_normal(normal, SO3(r.foot_turns[at.frame, side]))).log()
+        turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
+        matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
+        return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
     # The edge that holds the foot comes down to its anchor
+    edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
+    jacobian = here.point_jacobian(joint, edge)
     away = foot.anchor - here.point(joint, edge)
     shift = _limit_length(np.array([0.0, LANDING_PHASE, 0.0]) * away / at.dt, DOWN_M_S)
     normal = at.steps.floor.normal(foot.anchor[HORIZONTAL_AXES])
@@ -222,30 +232,6 @@ def _standing_rows(at: TrackingStep, side: int) -> RowsTask:
         turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
     part = np.sqrt(w.roll / w.stance)
     return RowsTask(np.concatenate([jacobian, part * turning]), np.concatenate([shift, part * turn]), weight=w.stance)
-
-
-def _swinging_rows(at: TrackingStep, side: int) -> RowsTask:
-    w, r, here = at.weights, at.reference, at.here
-    joint, middle, _ = sole_frame(at.simulator.body.skeleton, SIDES[side])
-    jacobian, turning = here.point_jacobian(joint, middle), here.frames[joint].T @ here.angular[joint]
-    pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
-    # Place and velocity of the sole: the clip's, moved by the landing offset, over the floor
-    goal, (now, then) = at.steps.swing(at.step, side, landing_offset(at, side)), at.rates(r.sole_rates[:, side])
-    place = r.soles[at.frame, side] + goal.offset
-    place[1] += at.steps.floor.height(place[HORIZONTAL_AXES])
-    velocity = goal.velocity + now
-    velocity[1] += at.steps.floor.rise(place[HORIZONTAL_AXES]) @ velocity[HORIZONTAL_AXES]
-    away = place - here.point(joint, middle)
-    shift = correct_velocity(pace, jacobian @ at.velocity, velocity, velocity + then - now, away)
-    # Turn of the foot: the clip's, tilted to the floor
-    aim = (
-        frame.inverse()
-        @ _align_to_normal(at.steps.floor.normal(place[HORIZONTAL_AXES]), SO3(r.foot_turns[at.frame, side]))
-    ).log()
-    turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
-    # Both as rows, turns in metres by the length of a sole
-    matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
-    return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
 
 
 def _limit_length(vector: FloatArray, most: float) -> FloatArray:
@@ -271,10 +257,9 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         away = (point - push) * np.exp(at.sway.frequency * until_s)
         away = away * (1.0 + BEYOND_M / max(float(np.linalg.norm(away)), 1e-9))
         way = push + away - stance.mean(axis=0)
-        way = way * min(1.0, LONGEST_M / max(float(np.linalg.norm(way)), 1e-9))
-        return _avoid_crossing(
-            at, side, stance.mean(axis=0) + way - at.reference.soles[at.frame, side][HORIZONTAL_AXES]
-        )
+        way = _limit_length(way, LONGEST_M)
+        offset = stance.mean(axis=0) + way - at.reference.soles[at.frame, side][HORIZONTAL_AXES]
+        return _avoid_crossing(at, side, offset)
     base = other.offset if other.is_down else at.steps.offset
     if foot.due >= len(at.reference):  # it never lands
         return _avoid_crossing(at, side, base)

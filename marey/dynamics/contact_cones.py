@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, kernel
-from marey.dynamics.spatial import Vector, cross, row3
+from marey.lie.kernels import cross, row3
 
 MAX_ROUNDS = 60  # columns taken in by one frame; 6 to 15 are usual
 GAIN_TOL = 1e-10  # [-] a column whose slope is less than this part of the target's length brings nothing
@@ -23,14 +23,6 @@ FitScratch = tuple[IntArray, FloatArray, FloatArray]
 def allocate_fit() -> FitScratch:
     """Scratch that all frames share."""
     return np.zeros(6, dtype=np.int64), np.zeros((3, 6)), np.zeros((3, 6, 6))
-
-
-@kernel
-def _is_used(used: IntArray, count: int, column: int) -> bool:
-    found = False
-    for k in range(count):
-        found = found or used[k] == column
-    return found
 
 
 @kernel
@@ -116,7 +108,10 @@ def solve_nonnegative(A: FloatArray, num: int, target: FloatArray, weights: Floa
                 gain += A[i, j] * residual[i]
             if gain > slope:
                 best, slope = j, gain
-        if best < 0 or count == 6 or _is_used(used, count, best):
+        is_used = False
+        for k in range(count):
+            is_used = is_used or used[k] == best
+        if best < 0 or count == 6 or is_used:
             break
         used[count], x[count] = best, 0.0
         count = _solve_active_columns(A, target, count + 1, room)
@@ -128,13 +123,6 @@ def solve_nonnegative(A: FloatArray, num: int, target: FloatArray, weights: Floa
     weights[:num] = 0.0
     for k in range(count):
         weights[used[k]] = x[k]
-
-
-@kernel
-def _axis_direction(e: int) -> Vector:
-    """Direction ``e`` of the six along the axes."""
-    sign = 1.0 - 2.0 * (e // 3)
-    return sign * (e % 3 == 0), sign * (e % 3 == 1), sign * (e % 3 == 2)
 
 
 @kernel
@@ -166,7 +154,10 @@ def fit_moving_cones(
                 arm = row3(arms[f], p)
                 is_grip = grips[f, p]
                 for e in range(6 if is_grip else len(edges)):
-                    force = _axis_direction(e) if is_grip else row3(edges, e)
+                    sign = 1.0 - 2.0 * (e // 3)
+                    force = (sign * (e % 3 == 0), sign * (e % 3 == 1), sign * (e % 3 == 2))
+                    if not is_grip:
+                        force = row3(edges, e)
                     moment = cross(arm, force)
                     for i in range(3):
                         A[i, num], A[3 + i, num] = force[i], moment[i] / lever
@@ -213,17 +204,13 @@ def compute_friction_edges(
         raise InputError(f"{edges} edges make no pyramid", "Give at least 3")
     up = frozen(normal, 3, name="normal")
     check_unit(up)
-    x = np.asarray(_perpendicular_direction(up) if ahead is None else ahead, dtype=np.float64)
+    # Some direction across the normal, unless one is given
+    axis = np.eye(3)[int(np.argmin(np.abs(up)))]
+    x = np.asarray(axis - up * (up @ axis) if ahead is None else ahead, dtype=np.float64)
     x = x / np.linalg.norm(x)
     angles = 2.0 * np.pi * (np.arange(edges) + 0.5) / edges
     reach = friction * (np.sqrt(2.0) if square else 1.0)
     return up + reach * (np.outer(np.cos(angles), x) + np.outer(np.sin(angles), np.cross(up, x)))
-
-
-def _perpendicular_direction(up: FloatArray) -> FloatArray:
-    """Some direction across a unit vector."""
-    across = np.eye(3)[int(np.argmin(np.abs(up)))]
-    return across - up * (up @ across)
 
 
 def check_unit(normal: FloatArray) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from marey import samples
 from marey.base import FloatArray, InputError, MareyWarning, UnknownNameError
-from marey.dynamics import GRAVITY, Body, compute_kinetic_energy
+from marey.dynamics import GRAVITY, Body, solve_inverse_dynamics
 from marey.lie import SO3
 from marey.models import PCA, PGA, PoseModel
 from marey.motion import Motion
@@ -173,7 +173,7 @@ def test_the_energy_of_a_captured_motion_is_that_of_the_dynamics_room(walk, body
     v[3:6] = (walk.root_positions[f + 1] - walk.root_positions[f - 1]) * rate / 2
     pelvis.reset(walk[f], velocity=v)
     free = pelvis.state.kinetic_j - 0.5 * pelvis.mechanism.armature @ v[6:] ** 2
-    assert free == pytest.approx(float(compute_kinetic_energy(body, middle)[1]), rel=0.05)
+    assert free == pytest.approx(float(solve_inverse_dynamics(body, middle).kinetic_energy[1]), rel=0.05)
 
 
 @pytest.mark.parametrize("root", ROOTS)

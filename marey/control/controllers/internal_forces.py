@@ -33,6 +33,7 @@ from marey.control.tasks import ControlTask, Drive
 from marey.dynamics import Body
 from marey.numerics import SolveStatus
 from marey.simulate import ConstraintRows, PointForce, Simulator, State, StepSystem
+from marey.simulate.solver.constrained_step import make_rows
 from marey.skeleton import NO_PARENT, role_map
 
 if TYPE_CHECKING:
@@ -86,11 +87,7 @@ def actuator_strength(simulator: Simulator) -> FloatArray:
 
 
 def check_strength(simulator: Simulator, strongest: ArrayLike | None) -> FloatArray:
-    """Largest generalised force ``(k,)`` [N m] of each actuator: as given, for each or for all, or by the joints.
-
-    Raises:
-        InputError: there is no actuator, or a bound is negative, not finite or superfluous.
-    """
+    """Largest generalised force ``(k,)`` [N m] of each actuator: as given, for each or for all, or by the joints."""
     count = simulator.num_dof - ROOT_SIZE
     if count < 1:
         raise InputError("the figure has no actuator", "Give it a model with modes, or none for the full space")
@@ -235,11 +232,8 @@ class Controller(TaskController[ControlReport]):
             raise UnknownNameError("hierarchy", str(hierarchy), "the controller", HIERARCHIES)
         self.hierarchy, self.polish, self.preview = hierarchy, polish, preview
         chosen = Relaxation(relaxation) if isinstance(relaxation, str) else relaxation
-        self.relaxation = replace(
-            chosen,
-            strength=chosen.strength if strength is None else strength,
-            laziness=chosen.laziness if laziness is None else laziness,
-        )
+        given = {"strength": strength, "laziness": laziness}
+        self.relaxation = replace(chosen, **{name: value for name, value in given.items() if value is not None})
         self.strongest = check_strength(simulator, strongest)
         if not slack_speed > 0.0:
             raise InputError(f"slack_speed is {slack_speed}", "Give a speed above zero; infinity is one")
@@ -255,13 +249,8 @@ class Controller(TaskController[ControlReport]):
     def stance(self, stance: Stance) -> None:
         self._stance = check_stance(stance)
 
-    @property
-    def _max_levels(self) -> int:
-        return MAX_HALVINGS
-
-    @property
-    def _max_turn(self) -> float:
-        return MAX_ROTATION_RAD
+    def _step_limits(self) -> tuple[int, float]:
+        return MAX_HALVINGS, MAX_ROTATION_RAD
 
     def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[ControlReport]:
         dt = system.dt
@@ -279,18 +268,17 @@ class Controller(TaskController[ControlReport]):
         fences = [feature for feature in [*features, calm] if feature.is_fence]
         quadratic, linear = control_form([feature for feature in [*features, calm] if not feature.is_fence], size)
         is_equal = np.isneginf(rows.lower) & (rows.partners < 0)
-        posed = _StepProblem(
-            ControlProblem(
-                *(known.damped, known.rhs, rows.J, rows.b, is_equal, quadratic, linear, strongest),
-                rows.partners,
-                rows.grips,
-                np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
-                np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
-            ),
-            control_form(standing, size),
-            [standing, *_split_levels(features), [calm]],
+        problem = ControlProblem(
+            *(known.damped, known.rhs, rows.J, rows.b, is_equal, quadratic, linear, strongest),
+            rows.partners,
+            rows.grips,
+            np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
+            np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
         )
-        plan = self._solve_problem(posed)
+        # Goals of each level, first things first; fences count at all of them
+        ranks = sorted({feature.level for feature in features if not feature.is_fence})
+        levels = [[f for f in features if f.level == rank and not f.is_fence] for rank in ranks]
+        plan = self._solve_problem(problem, control_form(standing, size), [standing, *levels, [calm]])
         # Without a plan the last actuation fades
         if not plan.is_solved:
             last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation
@@ -321,8 +309,10 @@ class Controller(TaskController[ControlReport]):
         self._report = replace(told, status=SolveStatus.STALLED)
         return state
 
-    def _solve_problem(self, posed: _StepProblem) -> ControlSolution:
-        stance, problem = posed.stance, posed.problem
+    def _solve_problem(
+        self, problem: ControlProblem, stance: tuple[FloatArray, FloatArray], levels: list[list[Feature]]
+    ) -> ControlSolution:
+        """Plan of a step: its mechanics, contacts and goals; what keeps the soles; the goals level by level."""
         whole = problem.with_goals(problem.goal_matrix + stance[0], problem.goal_vector + stance[1])
         first = solve_control(whole, self.relaxation)
         if not first.is_solved or not (self.polish or self.hierarchy == "strict"):
@@ -330,35 +320,18 @@ class Controller(TaskController[ControlReport]):
         true = refine_contacts(whole, self.relaxation, first)
         if self.hierarchy == "weights":
             return true
+        # In a strict hierarchy the contacts of that plan are kept
         closed = find_pressing_rows(problem, true)
-        held = closed_contact_goals(problem, closed)
-        bare = problem.with_goals(*held)
+        bare = problem.with_goals(*closed_contact_goals(problem, closed))
         is_open = ~closed & ~problem.is_equal & ~problem.is_friction
         rank = RANK if self.simulator.model is None else SOFT_RANK
         relaxation = replace(self.relaxation, name="none")
-        return solve_strictly(bare, relaxation, posed.levels, is_open, rank=rank)
+        return solve_strictly(bare, relaxation, levels, is_open, rank=rank)
 
     def _rows(self, system: StepSystem) -> ConstraintRows:
         """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
         simulator = self.simulator
         if simulator.constrainer is None:
-            none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
-            return ConstraintRows(
-                np.zeros((0, system.rhs.size)), none, none, none, np.zeros((0, 3)), whole, whole, whole, none, whole, ()
-            )
+            return make_rows(np.zeros((0, system.rhs.size)), np.zeros(0), is_equality=True, name="")
         now = (system.mechanics, simulator.state, system.dt, simulator.memory)
         return simulator.constrainer.rows(*now, friction="staggered")
-
-
-class _StepProblem(NamedTuple):
-    """A step: mechanics, contacts and all goals; what keeps the soles; the goals level by level."""
-
-    problem: ControlProblem
-    stance: tuple[FloatArray, FloatArray]
-    levels: list[list[Feature]]
-
-
-def _split_levels(features: list[Feature]) -> list[list[Feature]]:
-    """Goals of each level, first things first; fences count at all of them."""
-    ranks = sorted({feature.level for feature in features if not feature.is_fence})
-    return [[f for f in features if f.level == rank and not f.is_fence] for rank in ranks]

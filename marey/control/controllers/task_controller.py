@@ -1,4 +1,4 @@
-"""Steered: what a controller and a puppet have in common: tasks, a step that may be cut in two, a report."""
+"""What a controller and a puppet have in common: tasks, a step that may be cut in two, a report."""
 
 from __future__ import annotations
 
@@ -78,17 +78,11 @@ class TaskController(ABC, Generic[Report]):
         """
         if tasks is not None:
             self.tasks = tasks
-        return self._step_or_halve(dt, tuple(forces), self._max_levels)
+        return self._step_or_halve(dt, tuple(forces), self._step_limits()[0])
 
-    @property
     @abstractmethod
-    def _max_levels(self) -> int:
-        """How often a step may be halved."""
-
-    @property
-    @abstractmethod
-    def _max_turn(self) -> float:
-        """[rad] by which a segment may turn in one step; more is beyond explicit forces."""
+    def _step_limits(self) -> tuple[int, float]:
+        """How often a step may be halved, and by how much [rad] a segment may turn in one."""
 
     @abstractmethod
     def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[Report]:
@@ -104,7 +98,7 @@ class TaskController(ABC, Generic[Report]):
         attempt = self._plan_step(system, forces)
         # Largest angular velocity [rad/s] of any segment at a velocity `(d,)`
         turns = system.mechanics.angular @ attempt.velocity
-        if dt * float(np.sqrt(np.einsum("ji,ji->j", turns, turns).max())) <= self._max_turn:
+        if dt * float(np.sqrt(np.einsum("ji,ji->j", turns, turns).max())) <= self._step_limits()[1]:
             state = self.simulator.advance(attempt.system, attempt.velocity, attempt.outcome)
             self._report = attempt.report(state)
             return state

@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
-from marey.dynamics.bodies import check_axes, check_inertias, check_parents, normalise_orientations
+from marey.dynamics.bodies import Body, check_axes, check_inertias, check_parents
 from marey.dynamics.tree.characters import TreeDraft, plan_chain, plan_fang7, plan_fang22
 from marey.dynamics.tree.coordinates import (
     PRISMATIC,
     REVOLUTE,
     WORLD,
     Point,
+    TreeArrays,
     TreeSkeleton,
     coordinates_from_motion,
     motion_from_coordinates,
 )
-from marey.dynamics.tree.from_body import BodyProtocol, plan_body_tree
+from marey.dynamics.tree.from_body import plan_body_tree
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
@@ -122,7 +123,12 @@ class JointTree:
         if not np.isin(kinds, (REVOLUTE, PRISMATIC)).all():
             raise InputError("kinds must be REVOLUTE (0) or PRISMATIC (1)")
         masses, inertias = check_inertias(self.names, self.masses, self.inertias)
-        self._set(
+        turns = self.orientations if len(self.orientations) else SO3.identity(count).wxyz
+        groups = tuple(self.groups) or tuple(self.names)
+        if len(groups) != count:
+            raise InputError(f"{len(groups)} groups for {count} coordinates", "Give one for each, or none")
+        points = {n: (int(d), frozen(p, 3, name=n)) for n, (d, p) in self.points.items()}
+        checked = dict[str, Any](
             names=tuple(self.names),
             parents=check_parents(self.names, self.parents),
             kinds=kinds,
@@ -131,21 +137,13 @@ class JointTree:
             masses=masses,
             centres=frozen(self.centres, count, 3, name="centres"),
             inertias=inertias,
-            orientations=normalise_orientations(self.orientations, count),
+            orientations=SO3(frozen(turns, count, 4, name="orientations")).wxyz,
             lower=_check_bounds(self.lower, count, -np.inf),
             upper=_check_bounds(self.upper, count, np.inf),
-            groups=self._check_groups(),
-            points=MappingProxyType({n: (int(d), frozen(p, 3, name=n)) for n, (d, p) in self.points.items()}),
+            groups=groups,
+            points=MappingProxyType(points),
         )
-
-    def _check_groups(self) -> tuple[str, ...]:
-        groups = tuple(self.groups) or tuple(self.names)
-        if len(groups) != len(self.names):
-            raise InputError(f"{len(groups)} groups for {len(self.names)} coordinates", "Give one for each, or none")
-        return groups
-
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
+        for name, value in checked.items():
             object.__setattr__(self, name, value)  # the one place we may
 
     # Making
@@ -153,17 +151,17 @@ class JointTree:
     @classmethod
     def fang22(cls, height_m: float = 1.65, mass_kg: float = 65.0) -> JointTree:
         """Fang's character: root 6, hips and shoulders 3, knees and elbows 1 degree of freedom ([Fang2003]_ §7)."""
-        return cls(*plan_fang22(height_m, mass_kg))
+        return cls(**plan_fang22(height_m, mass_kg))
 
     @classmethod
     def fang7(cls, height_m: float = 1.65, mass_kg: float = 65.0) -> JointTree:
         """Fang's planar character: the same seen from the side, left and right limbs merged into one link each."""
-        return cls(*plan_fang7(height_m, mass_kg))
+        return cls(**plan_fang7(height_m, mass_kg))
 
     @classmethod
     def chain(cls, num_links: int, *, length_m: float = 0.3, mass_kg: float = 1.0) -> JointTree:
         """Serial chain of equal rods that hangs from the world; axes take turns, so that it moves in space."""
-        return cls(*plan_chain(num_links, length_m, mass_kg))
+        return cls(**plan_chain(num_links, length_m, mass_kg))
 
     @classmethod
     def random(cls, rng: np.random.Generator, num_dofs: int, *, massless: float = 0.25) -> JointTree:
@@ -184,14 +182,14 @@ class JointTree:
                 corners = 0.2 * rng.normal(size=(8, 3))  # a solid: eight points, so that its moments are possible
                 for corner in corners:
                     draft.weigh(i, float(rng.uniform(0.1, 0.5)), corner, np.zeros((3, 3)))
-        return cls(*draft.build(None, {}))
+        return cls(**draft.build(None, {}))
 
     @classmethod
     def from_body(
-        cls, body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+        cls, body: Body, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
     ) -> JointTree:
         """Tree of any skeleton with masses; see :func:`marey.dynamics.tree_from_body`."""
-        return tree_from_body(body, motion=motion, root_order=root_order, fingers=fingers)
+        return cls(**plan_body_tree(body, motion=motion, root_order=root_order, fingers=fingers))
 
     def simplify(self, S: ArrayLike, names: tuple[str, ...] = ()) -> SimplifiedTree:
         """The same body moved by fewer coordinates, ``q = S q_s`` ([Fang2003]_ §8.3)."""
@@ -251,16 +249,20 @@ class JointTree:
         return self.mass - inner if support is not None and support in beyond else inner
 
     @cached_property
-    def arrays(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, int]:
+    def arrays(self) -> TreeArrays:
         """What the compiled loops take; the world is link ``D``."""
         parents = np.where(self.parents == WORLD, self.num_dofs, self.parents)
         revolute = np.flatnonzero(self.kinds == REVOLUTE)
-        return (
+        # Second moments about the origins of the links, (A.16), repaired
+        m, c = self.masses[:, None], self.centres
+        squares, outer = np.einsum("ic,ic->i", c, c), np.einsum("ia,ib->iab", c, c)
+        J = self.inertias + m[:, None] * (squares[:, None, None] * np.eye(3) - outer)
+        return TreeArrays(
             parents,
             self.kinds.copy(),  # writable like the rest, so that no loop is compiled twice
             SO3(self.orientations).matrix().copy(),
             np.hstack([self.axes, self.offsets]),
-            pack_inertias(self.masses, self.centres, self.inertias),
+            np.hstack([m, m * c, J[:, (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]]),
             int(revolute[0]) if len(revolute) else 0,
         )
 
@@ -305,15 +307,6 @@ class JointTree:
         return f"JointTree({self.num_dofs} coordinates, {self.mass:.4g} kg)"
 
 
-def pack_inertias(masses: FloatArray, centres: FloatArray, inertias: FloatArray) -> FloatArray:
-    """Mass, first and second moment about the frame's origin, ``(D, 10)``: (A.16), repaired."""
-    squares = np.einsum("ic,ic->i", centres, centres)
-    outer = np.einsum("ia,ib->iab", centres, centres)
-    J = inertias + masses[:, None, None] * (squares[:, None, None] * np.eye(3) - outer)
-    upper = J[:, (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
-    return np.hstack([masses[:, None], masses[:, None] * centres, upper])
-
-
 def _check_bounds(values: FloatArray, count: int, default: float) -> FloatArray:
     array = np.full(count, default) if len(values) == 0 else np.array(values, dtype=np.float64)
     if array.shape != (count,) or np.isnan(array).any():
@@ -323,7 +316,7 @@ def _check_bounds(values: FloatArray, count: int, default: float) -> FloatArray:
 
 
 def tree_from_body(
-    body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+    body: Body, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
 ) -> JointTree:
     """Tree of one-turn joints that moves a body's skeleton.
 
@@ -340,4 +333,4 @@ def tree_from_body(
             near its gimbal lock.
         fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
     """
-    return JointTree(*plan_body_tree(body, motion=motion, root_order=root_order, fingers=fingers))
+    return JointTree.from_body(body, motion=motion, root_order=root_order, fingers=fingers)

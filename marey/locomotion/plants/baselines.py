@@ -11,8 +11,22 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics.spatial import add3, cross, dot, row3, scale3, subtract3
-from marey.lie.kernels import Quaternion, Vector, conjugate, exp, multiply, quaternion_at, rotate, write_rotation
+from marey.lie.kernels import (
+    Quaternion,
+    Vector,
+    add3,
+    conjugate,
+    cross,
+    dot,
+    exp,
+    multiply,
+    quaternion_at,
+    rotate,
+    row3,
+    scale3,
+    subtract3,
+    write_rotation,
+)
 from marey.locomotion.plants.leg import (
     bend_direction,
     bend_toes,

@@ -5,8 +5,22 @@ from __future__ import annotations
 from math import acos, atan2, cos, exp, sin, sqrt
 
 from marey.base import FloatArray, kernel
-from marey.dynamics.spatial import add3, cross, dot, put3, row3, scale3, subtract3
-from marey.lie.kernels import Quaternion, Vector, conjugate, multiply, quaternion_at, rotate, write_rotation
+from marey.dynamics.spatial import put3
+from marey.lie.kernels import (
+    Quaternion,
+    Vector,
+    add3,
+    conjugate,
+    cross,
+    dot,
+    multiply,
+    quaternion_at,
+    rotate,
+    row3,
+    scale3,
+    subtract3,
+    write_rotation,
+)
 from marey.locomotion.plants.state import ANKLE, HIP, KNEE, TOE, FootState, LegArrays
 
 SOFTNESS = 0.5  # [-] saturation starts this part of the last stretch before the largest extension

@@ -9,8 +9,7 @@ from math import atan2, sqrt
 from typing import NamedTuple
 
 from marey.base import kernel
-from marey.dynamics.spatial import add3, row3, scale3, subtract3
-from marey.lie.kernels import Quaternion, Vector, conjugate, exp, log, multiply, rotate
+from marey.lie.kernels import Quaternion, Vector, add3, conjugate, exp, log, multiply, rotate, row3, scale3, subtract3
 from marey.locomotion.plants.easing import ease_cubic, ease_vector, track_vector
 from marey.locomotion.plants.leg import get3, get4, norm, set3, set4, shortest_rotation, unit, yaw_rotation
 from marey.locomotion.plants.state import (

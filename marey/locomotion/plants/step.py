@@ -14,8 +14,7 @@ from math import atan2, sqrt
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
-from marey.dynamics.spatial import add3, row3, scale3, subtract3
-from marey.lie.kernels import Vector, log, quaternion_at, rotate
+from marey.lie.kernels import Vector, add3, log, quaternion_at, rotate, row3, scale3, subtract3
 from marey.locomotion.plants.easing import track_vector
 from marey.locomotion.plants.leg import (
     bend_toes,
