@@ -12,10 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.base import BoolArray, FloatArray, InputError
 from marey.control.support import Support, hull_distances
 from marey.control.tasks import (
-    SIDES,
     Drive,
     FootTask,
     Gains,
@@ -94,19 +93,6 @@ STANCE_TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the ste
 FOOT_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
 DOWN: Final = 0.2  # [-] part of a gap that a sole which stands closes in a step
 DOWN_SPEED: Final = 0.1  # [m/s] at most
-
-
-def check_stance(stance: Stance) -> tuple[str, ...]:
-    """Feet that stand.
-
-    Raises:
-        UnknownNameError: a foot is neither left nor right.
-    """
-    feet = tuple(stance)
-    for side in feet:
-        if side not in SIDES:
-            raise UnknownNameError("foot", str(side), "the stance", SIDES)
-    return feet
 
 
 def _stance_rows(rows: ConstraintRows, stance: tuple[str, ...]) -> BoolArray:

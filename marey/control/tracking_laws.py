@@ -80,18 +80,13 @@ class TrackingStep:
         return self.reference.dt
 
     @property
-    def following(self) -> int:
-        """The frame after this one; the last is followed by itself."""
-        return min(self.frame + 1, len(self.reference) - 1)
-
-    @property
     def is_over(self) -> bool:
         """Whether the clip has come to its end, whose pose is held from then on."""
         return self.step >= len(self.reference) - 1
 
     def rates(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Velocities of this frame and of the next, from ``values (F, ...)``; none after the end."""
-        now, then = values[self.frame], values[self.following]
+        now, then = values[self.frame], values[min(self.frame + 1, len(self.reference) - 1)]
         return (np.zeros_like(now), np.zeros_like(now)) if self.is_over else (now, then)
 
     def com_velocity(self) -> FloatArray:
@@ -111,17 +106,6 @@ class TrackingStep:
         """Position ``(2,)`` [m] between the feet of the clip, where a standing figure is stable."""
         return self.reference.soles[self.frame][:, HORIZONTAL_AXES].mean(axis=0)
 
-    def pivot(self) -> FloatArray:
-        """Desired centre of pressure ``(2,)`` [m], before it is projected on the soles."""
-        pivot = self.rest() if self.is_over else self.sway.pivot[self.frame]
-        return pivot + self.steps.offset + (1.0 + self.weights.capture) * self.capture_error()
-
-    def target_com(self) -> FloatArray:
-        """Place ``(3,)`` [m] of the centre of mass that the clip asks for, moved as the feet are."""
-        x, y, z = self.sway.com[self.frame]
-        rise = self.steps.floor.height(self.sway.pivot[self.frame] + self.steps.offset)
-        return np.array([x, y + rise, z]) + np.insert(self.steps.offset, 1, 0.0)
-
 
 def correct_velocity(
     pace: VelocityGains, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray
@@ -137,7 +121,9 @@ def com_rows(at: TrackingStep) -> RowsTask:
     The pivot moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach.
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
-    now, com, pivot = at.com_velocity(), at.here.com, at.pivot()
+    now, com, offset = at.com_velocity(), at.here.com, at.steps.offset
+    # Desired centre of pressure [m]
+    pivot = (at.rest() if at.is_over else sway.pivot[i]) + offset + (1.0 + w.capture) * at.capture_error()
     # Hull `(h, 2)` [m] of the corners that bear the figure: of feet that stand, else of any
     low = at.steps.floor.gaps(at.points) < NEAR_M
     planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
@@ -147,7 +133,10 @@ def com_rows(at: TrackingStep) -> RowsTask:
         pivot = project_into_hull(hull, pivot + sway.shift[i], EDGE_M) - sway.shift[i]
     rise = at.steps.floor.rise(pivot)
     wanted, then = (np.array([v[0], v[1] + rise @ v[HORIZONTAL_AXES], v[2]]) for v in at.rates(sway.velocity))
-    target = correct_velocity((h, w.com_per_s), now, wanted, then, at.target_com() - com)
+    # Place [m] that the clip asks for, moved as the feet are
+    x, y, z = sway.com[i]
+    place = np.array([x, y + at.steps.floor.height(sway.pivot[i] + offset), z]) + np.insert(offset, 1, 0.0)
+    target = correct_velocity((h, w.com_per_s), now, wanted, then, place - com)
     target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
     return RowsTask(at.here.com_jacobian, target, weight=w.com)
 

@@ -26,28 +26,6 @@ def allocate_fit() -> FitScratch:
 
 
 @kernel
-def _step_to_boundary(used: IntArray, count: int, x: FloatArray, y: FloatArray) -> int:
-    """Go from weights ``x`` towards ``y`` as far as none is negative, drop those at zero, and count what is left."""
-    # Largest step from x towards y that keeps all weights non-negative
-    step, is_inside = 1.0, True
-    for k in range(count):
-        if y[k] <= 0.0:
-            is_inside = False
-            step = min(step, x[k] / (x[k] - y[k]) if x[k] > y[k] else 0.0)
-    if is_inside:
-        x[:count] = y[:count]
-        return count
-    # Compact the columns whose weight is still positive
-    kept = 0
-    for k in range(count):
-        value = x[k] + step * (y[k] - x[k])
-        if value > 1e-14:
-            used[kept], x[kept] = used[k], value
-            kept += 1
-    return min(kept, count - 1)  # rounding may have kept the one that should go
-
-
-@kernel
 def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: FitScratch) -> int:
     """Least squares on the columns in use, without those whose weight would be negative; returns how many stay."""
     used, rows, (chosen, Q, R) = room[0], room[1], (room[2][0], room[2][1], room[2][2])
@@ -83,10 +61,22 @@ def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: F
                 value -= R[j, k] * x[k]
             x[j] = value / R[j, j] if R[j, j] > NO_LENGTH else 0.0
         # Inner loop of Lawson and Hanson: back to the boundary until all weights are positive
-        left = _step_to_boundary(used, count, rows[0], rows[1])
-        if left == count:
+        now, step, is_inside = rows[0], 1.0, True
+        for k in range(count):
+            if x[k] <= 0.0:
+                is_inside = False
+                step = min(step, now[k] / (now[k] - x[k]) if now[k] > x[k] else 0.0)
+        if is_inside:
+            now[:count] = x[:count]
             break
-        count = left
+        # Go as far as none is negative, and keep the columns whose weight is still positive
+        kept = 0
+        for k in range(count):
+            value = now[k] + step * (x[k] - now[k])
+            if value > 1e-14:
+                used[kept], now[kept] = used[k], value
+                kept += 1
+        count = min(kept, count - 1)  # rounding may have kept the one that should go
     return count
 
 

@@ -111,7 +111,10 @@ def masses_from_table(
                 mass = scaled.share * part.share / trunk
                 inertia = mass * (part.length * length) ** 2 * _gyration_matrix(far - near, FORWARD, part.radii)
                 centre = near + (part.along + shift) * (far - near)
-                lumps.append(stand.segment_mass(_find_spine_joint(stand, centre, far - near), mass, centre, inertia))
+                # Carried by the highest joint of the spine that is not above it; the pelvis at least
+                spine = [stand.roles[role] for role in _SPINE if role in stand.roles] or [0]
+                below = [j for j in spine if float((stand.positions[j] - centre) @ (far - near)) >= 0.0]
+                lumps.append(stand.segment_mass(below[-1] if below else spine[0], mass, centre, inertia))
         else:
             length = float(np.linalg.norm(far - near)) if segment.length is None else segment.length * stature_m
             front = UP if segment.name.endswith(_FLAT) else FORWARD
@@ -124,13 +127,6 @@ def masses_from_table(
             centre = near + segment.along * (far - near)
             lumps.append(stand.segment_mass(carrier, scaled.share, centre, inertia))
     return lumps, missing
-
-
-def _find_spine_joint(stand: StandingSkeleton, centre: FloatArray, down: FloatArray) -> int:
-    """The highest joint of the spine that is not above a point of the trunk; the pelvis at least."""
-    spine = [stand.roles[role] for role in _SPINE if role in stand.roles]
-    below = [joint for joint in spine if float((stand.positions[joint] - centre) @ down) >= 0.0]
-    return below[-1] if below else (spine[0] if spine else 0)
 
 
 def _gyration_matrix(along: FloatArray, front: FloatArray, radii: tuple[float, float, float]) -> FloatArray:

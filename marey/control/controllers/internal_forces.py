@@ -28,8 +28,8 @@ from marey.control.solvers import (
     solve_strictly,
 )
 from marey.control.support import Support
-from marey.control.task_laws import Feature, Stance, check_stance, control_form, stance_features
-from marey.control.tasks import ControlTask, Drive
+from marey.control.task_laws import Feature, Stance, control_form, stance_features
+from marey.control.tasks import SIDES, ControlTask, Drive
 from marey.dynamics import Body
 from marey.numerics import SolveStatus
 from marey.simulate import ConstraintRows, PointForce, Simulator, State, StepSystem
@@ -247,7 +247,10 @@ class Controller(TaskController[ControlReport]):
 
     @stance.setter
     def stance(self, stance: Stance) -> None:
-        self._stance = check_stance(stance)
+        self._stance = tuple(stance)
+        for side in self._stance:
+            if side not in SIDES:
+                raise UnknownNameError("foot", str(side), "the stance", SIDES)
 
     def _step_limits(self) -> tuple[int, float]:
         return MAX_HALVINGS, MAX_ROTATION_RAD

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
 from marey.dynamics.bodies import Body, check_axes, check_inertias, check_parents
-from marey.dynamics.tree.characters import TreeDraft, plan_chain, plan_fang7, plan_fang22
+from marey.dynamics.tree.characters import plan_chain, plan_fang7, plan_fang22
 from marey.dynamics.tree.coordinates import (
     PRISMATIC,
     REVOLUTE,
@@ -164,27 +164,6 @@ class JointTree:
         return cls(**plan_chain(num_links, length_m, mass_kg))
 
     @classmethod
-    def random(cls, rng: np.random.Generator, num_dofs: int, *, massless: float = 0.25) -> JointTree:
-        """Tree with joints of both kinds, some links ``massless``, for checks; it has no skeleton."""
-        # Tree in which each joint hangs on the one before it or on a near ancestor of that; the last link has mass
-        if num_dofs < 1:
-            raise InputError(f"a tree of {num_dofs} joints", "It needs at least one")
-        draft = TreeDraft()
-        for i in range(num_dofs):
-            axis, parent = rng.normal(size=3), i - 1
-            for _ in range(int(rng.integers(0, 4)) if i > 1 else 0):
-                parent = max(draft.parents[parent], 0)
-            kind = PRISMATIC if rng.random() < 0.3 else REVOLUTE
-            offset, turn = 0.4 * rng.normal(size=3), SO3.random(rng).wxyz
-            unit = axis / np.linalg.norm(axis)
-            draft.add(f"q{i}", parent, unit, group=f"q{i}", kind=kind, offset=offset, orientation=turn)
-            if i == num_dofs - 1 or rng.random() >= massless:
-                corners = 0.2 * rng.normal(size=(8, 3))  # a solid: eight points, so that its moments are possible
-                for corner in corners:
-                    draft.weigh(i, float(rng.uniform(0.1, 0.5)), corner, np.zeros((3, 3)))
-        return cls(**draft.build(None, {}))
-
-    @classmethod
     def from_body(
         cls, body: Body, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
     ) -> JointTree:
@@ -281,18 +260,6 @@ class JointTree:
             InputError: the clip is of another skeleton; retarget it first.
         """
         return coordinates_from_motion(self, self._require_skeleton(), motion)
-
-    def gimbal_margins(self, q: ArrayLike) -> dict[str, float]:
-        """Least angle [rad] between each joint of three turns and its gimbal lock, over frames ``q (F, D)``."""
-        # Gimbal lock is where the middle turn is a right angle
-        angles = frozen(q, None, self.num_dofs, name="q")
-        margins: dict[str, float] = {}
-        for group in dict.fromkeys(self.groups):
-            turns = [i for i in range(self.num_dofs) if self.groups[i] == group and self.kinds[i] == REVOLUTE]
-            if len(turns) == 3:
-                sine = np.abs(np.sin(angles[:, turns[1]])).max()
-                margins[group] = float(0.5 * np.pi - np.arcsin(sine))
-        return margins
 
     def _require_skeleton(self) -> TreeSkeleton:
         if self.figure is None:

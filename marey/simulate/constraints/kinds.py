@@ -15,7 +15,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.dynamics import GRAVITY
-from marey.simulate.constraints.ground import GAMMA, Ground
+from marey.simulate.constraints.ground import GAMMA, Ground, check_gamma
 from marey.simulate.mechanism import Mechanics
 from marey.simulate.solver.constrained_step import ConstraintRows, make_rows
 from marey.skeleton import Capsules, Skeleton
@@ -118,12 +118,6 @@ class VelocityConstraint:
             raise InputError(f"{self.name} has {self.matrix.shape[1]} columns, the figure {size} velocities")
         ends, how = (self.matrix, self.values), self.is_equality
         return make_rows(*ends, is_equality=how, name=self.name, priority=self.priority)
-
-
-def check_gamma(gamma: float) -> None:
-    """Refuse a part of the drift that would not settle."""
-    if not 0.0 < gamma <= 1.0:
-        raise InputError(f"gamma is {gamma}", "Take a part above 0 and up to 1")
 
 
 NEAR_M: Final = 0.05  # [m]

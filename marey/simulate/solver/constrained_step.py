@@ -57,7 +57,7 @@ class ConstraintRows:
 
 
 class RowTable(NamedTuple):
-    """The first arrays of ``ConstraintRows``, while kernels write them."""
+    """The first arrays of ``ConstraintRows``, as the kernels take them."""
 
     J: FloatArray  # (m, d)
     b: FloatArray  # (m,)
@@ -132,17 +132,6 @@ BOUND_TOL = 1e-6  # [-] change of the bounds of friction at which normal and tan
 PARALLEL = 1.0 - 1e-9  # [-] cosine above which two rows are one
 
 
-class RowArrays(NamedTuple):
-    """Rows of a step as its solution takes them; see ``Rows``."""
-
-    J: FloatArray  # (m, d)
-    b: FloatArray  # (m,)
-    lower: FloatArray  # (m,) least multipliers
-    upper: FloatArray  # (m,) greatest ones
-    partners: IntArray  # (m,) row whose multiplier, times the grip, bounds this one's; -1 for none
-    grips: FloatArray  # (m,) coefficients of friction of rows with partners
-
-
 @kernel
 def _disable_slack_rows(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
     """Rows ``(m,)`` that can bind: those that some velocity changes, without the slacker ones of parallel rows."""
@@ -170,7 +159,7 @@ def _disable_slack_rows(A: FloatArray, r: FloatArray, lower: FloatArray, upper: 
 def solve_constrained_velocity(
     U: FloatArray,
     free_velocity: FloatArray,
-    rows: RowArrays,
+    rows: RowTable,
     compliance: FloatArray,
     start: FloatArray,
     tolerance: float,
@@ -294,7 +283,7 @@ def solve_factored(
         start: guess of the multipliers ``(m,)``.
     """
     count = len(rows)
-    ends = RowArrays(rows.J, rows.b, rows.lower, rows.upper, rows.partners, rows.grips)
+    ends = RowTable(*(getattr(rows, name) for name in RowTable._fields))
     fastest = float(np.where(np.isneginf(rows.lower), np.abs(rows.b), rows.b).max(initial=0.0))
 
     def solved(compliance: FloatArray, guess: FloatArray) -> StepSolution:
