@@ -84,9 +84,9 @@ def compute_kinetics(
 class Kinetics(NamedTuple):
     """Velocities that forces lead to; see ``ControlProblem``."""
 
-    free_velocity: FloatArray  # (d,)
-    response: FloatArray  # (d, k + m)
-    gram: FloatArray  # (k + m, k + m)
+    free_velocity: FloatArray  # (d,) M^-1 f: without actuation and contacts
+    response: FloatArray  # (d, k + m) M^-1 (A^T, J^T): velocity per unit of each actuator and each multiplier
+    gram: FloatArray  # (k + m, k + m) kinetic products (A^T, J^T)^T M^-1 (A^T, J^T)
 
 
 class ProblemRows(NamedTuple):
@@ -314,26 +314,11 @@ class ControlProblem:
 
     @cached_property
     def kinetics(self) -> Kinetics:
-        """Free velocity, response and kinetic products, below."""
+        """Velocities that forces lead to."""
         *found, is_definite = compute_kinetics(self.inertia, self.impulse, self.rows)
         if not is_definite:
             raise InputError("the inertia is not positive definite", "Give mass to every segment that moves")
         return Kinetics(*found)
-
-    @property
-    def free_velocity(self) -> FloatArray:
-        r"""Velocity ``(d,)`` without actuation and contacts, :math:`M^{-1} f`."""
-        return self.kinetics.free_velocity
-
-    @property
-    def response(self) -> FloatArray:
-        r"""Velocity per unit of each actuator and each multiplier, :math:`M^{-1}(A^T, J^T)`: ``(d, k + m)``."""
-        return self.kinetics.response
-
-    @property
-    def gram(self) -> FloatArray:
-        r"""Kinetic products :math:`(A^T, J^T)^T M^{-1} (A^T, J^T)`: ``(k + m, k + m)``."""
-        return self.kinetics.gram
 
     def with_goals(self, goal_matrix: FloatArray, goal_vector: FloatArray) -> ControlProblem:
         """The same mechanics and contacts with other goals; nothing is checked or worked out again."""

@@ -55,8 +55,8 @@ def extra_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadrati
     - "gap" :math:`\lambda^T(Jv-b) + \frac\beta2\mu^TAM^{-1}A^T\mu`: complementarity, convex for
       :math:`\beta\ge\frac12`.
     """
-    k, K = problem.num_actuators, problem.gram
-    away = problem.rows @ problem.free_velocity - problem.ends
+    k, K = problem.num_actuators, problem.kinetics.gram
+    away = problem.rows @ problem.kinetics.free_velocity - problem.ends
     if relaxation.name == "none":
         H, g = np.zeros_like(K), np.zeros(len(K))
     elif relaxation.name == "sticky":
@@ -74,11 +74,11 @@ def extra_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadrati
 
 def control_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     r"""Hessian and gradient in :math:`z = (\mu, \lambda)` of goals, relaxation, strength and laziness."""
-    B, v0, k = problem.response, problem.free_velocity, problem.num_actuators
+    B, v0, k = problem.kinetics.response, problem.kinetics.free_velocity, problem.num_actuators
     extra, slope = extra_objective(problem, relaxation)
     H: FloatArray = extra + B.T @ problem.goal_matrix @ B
     g = slope + B.T @ (problem.goal_matrix @ v0 + problem.goal_vector)
-    H[:k, :k] += 2.0 * relaxation.strength * problem.gram[:k, :k]
+    H[:k, :k] += 2.0 * relaxation.strength * problem.kinetics.gram[:k, :k]
     if relaxation.laziness:
         H[:k, :k] += 2.0 * relaxation.laziness * np.outer(v0[-k:], v0[-k:])
     return H, g
@@ -89,10 +89,10 @@ def _work_family(problem: ControlProblem, alpha: float) -> Quadratic:
 
     .. math:: \tfrac12 v^T M v + \tfrac12\mu^T A M^{-1} A^T\mu - f^T v + f^T M^{-1} A^T\mu
     """
-    k, K = problem.num_actuators, problem.gram
+    k, K = problem.num_actuators, problem.kinetics.gram
     H, g = K.copy(), np.zeros(K.shape[0])
     H[:k, :k] *= 2.0 * (1.0 + alpha)
     H[:k, k:] *= 1.0 + alpha
     H[k:, :k] *= 1.0 + alpha
-    g[:k] = (1.0 + alpha) * problem.free_velocity[-k:]
+    g[:k] = (1.0 + alpha) * problem.kinetics.free_velocity[-k:]
     return H, g

@@ -89,7 +89,7 @@ def assemble_programme(
     """Programme of a control step; rows that may not open hold exactly, rows that are open carry no force."""
     k, m, s = problem.num_actuators, problem.ends.size, problem.fence_ends.size
     objective, slope = control_objective(problem, relaxation)
-    mean = float(np.trace(problem.gram[k:, k:])) / max(m, 1)
+    mean = float(np.trace(problem.kinetics.gram[k:, k:])) / max(m, 1)
     H, g = np.zeros((k + m + s, k + m + s)), np.zeros(k + m + s)
     H[: k + m, : k + m], g[: k + m] = objective, slope
     softness = np.repeat([0.0, COMPLIANCE * max(mean, 1e-12), 2.0 * problem.fence_weight], [k, m, s])
@@ -101,7 +101,7 @@ def assemble_programme(
 def unpack_solution(problem: ControlProblem, z: FloatArray, status: SolveStatus) -> ControlSolution:
     """What the unknowns of a programme mean."""
     k, m = problem.num_actuators, problem.ends.size
-    velocity = problem.free_velocity + problem.response @ z[: k + m]
+    velocity = problem.kinetics.free_velocity + problem.kinetics.response @ z[: k + m]
     multipliers = z[k : k + m]
     one_sided = ~problem.is_equal & ~problem.is_friction
     gap = float(np.abs(multipliers * (problem.rows @ velocity - problem.ends))[one_sided].sum())
@@ -111,7 +111,7 @@ def unpack_solution(problem: ControlProblem, z: FloatArray, status: SolveStatus)
 def no_actuation(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
     """Zero actuation, since no plan was found."""
     nothing = np.zeros(problem.num_actuators)
-    return ControlSolution(nothing, problem.free_velocity, np.zeros(problem.ends.size), 0.0, status)
+    return ControlSolution(nothing, problem.kinetics.free_velocity, np.zeros(problem.ends.size), 0.0, status)
 
 
 def solve_programme(
@@ -166,7 +166,7 @@ def find_pressing_rows(problem: ControlProblem, found: ControlSolution) -> BoolA
     """One-sided rows ``(m,)`` that push more than they move away, both as speeds, or stay where they are."""
     k = problem.num_actuators
     away = problem.rows @ found.planned_velocity - problem.ends
-    presses = away < np.maximum(found.multipliers * np.diag(problem.gram)[k:], STILL_SPEED)
+    presses = away < np.maximum(found.multipliers * np.diag(problem.kinetics.gram)[k:], STILL_SPEED)
     return presses & ~problem.is_equal & ~problem.is_friction
 
 
@@ -235,7 +235,8 @@ def solve_strictly(
         # Null space of this level within that of the levels before
         if features and number < last:
             size = problem.num_actuators + problem.ends.size
-            felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features]) @ problem.response @ basis[:size]
+            felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features])
+            felt = felt @ problem.kinetics.response @ basis[:size]
             basis = basis @ null_space(felt, rank)
         if not basis.shape[1]:
             break

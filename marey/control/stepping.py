@@ -284,22 +284,13 @@ class Footsteps:
         return SwingTarget(offset, velocity)
 
 
-RECOVERY_STEP_S: Final = 0.28  # [s] of a step in need
-QUIET_S: Final = 0.3  # [s] in which the clip takes no step itself
-LAST_S: Final = 0.6  # [s] before its end a clip may be amid its last swing
-OUT_M: Final = 0.0  # [m] that a capture point may be outside the soles before a step is taken
-BEYOND_M: Final = 0.04  # [m] that a foot lands beyond the capture point
-LONGEST_M: Final = 0.7  # [m] between the feet, at most
-SIDEWAYS: Final = 1.0  # [-] a fall that goes more sideways than this ahead is caught by the foot of that side
-
-
 def begin_recovery_step(at: TrackingStep) -> None:
     """Begin a step if the capture point has left the soles, and the clip takes none that could catch it."""
-    steps, i, soon = at.steps, at.frame, QUIET_S / at.dt
+    steps, i, soon = at.steps, at.frame, at.weights.quiet_s / at.dt
     if not any(foot.is_down for foot in steps.feet):
         return
     # A foot in the air is still to land
-    is_last = not at.is_over and len(at.reference) - at.step < LAST_S / at.dt
+    is_last = not at.is_over and len(at.reference) - at.step < at.weights.last_swing_s / at.dt
     if any(not foot.is_down and (foot.is_own or is_last or foot.due < len(at.reference)) for foot in steps.feet):
         return
     # The clip lifts a foot soon
@@ -312,9 +303,9 @@ def begin_recovery_step(at: TrackingStep) -> None:
     # Distance of the capture point outside the soles that stand; a point or an edge has no inside
     down = np.array([foot.is_down for foot in at.steps.feet])
     hull = convex_hull(at.points[down][:, :4].reshape(-1, 3)[:, HORIZONTAL_AXES])
-    if len(hull) < 3 or -float(hull_distances(hull, at.capture_point())[1].min()) <= OUT_M:
+    if len(hull) < 3 or -float(hull_distances(hull, at.capture_point())[1].min()) <= at.weights.outside_m:
         return
-    at.steps.step_out(at.step, _stepping_foot(at), at.points, RECOVERY_STEP_S)
+    at.steps.step_out(at.step, _stepping_foot(at), at.points, at.weights.recovery_step_s)
 
 
 def _stepping_foot(at: TrackingStep) -> int:
@@ -329,6 +320,6 @@ def _stepping_foot(at: TrackingStep) -> int:
     way = at.capture_point() - soles.mean(axis=0)
     sideways = float(way @ leftwards)
     # A fall to the side is caught by the foot of that side, any other by the farther foot
-    if abs(sideways) > SIDEWAYS * float(np.linalg.norm(way - sideways * leftwards)):
+    if abs(sideways) > at.weights.sideways * float(np.linalg.norm(way - sideways * leftwards)):
         return 0 if sideways > 0.0 else 1
     return int(np.argmax(np.linalg.norm(soles - at.capture_point(), axis=1)))

@@ -14,7 +14,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray
 from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
 from marey.control.reference.clip import SIDES, Reference
-from marey.control.stepping import BEYOND_M, EDGE_CORNERS, FLAT, LONGEST_M, Footsteps
+from marey.control.stepping import EDGE_CORNERS, FLAT, Footsteps
 from marey.control.support import convex_hull
 from marey.control.task_laws import sole_frame, sole_target
 from marey.control.tasks import RowsTask
@@ -47,6 +47,13 @@ class TrackWeights:
     foot_per_s: float = 25.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
+    recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
+    quiet_s: float = 0.3  # [s] in which the clip takes no step itself, before such a step
+    last_swing_s: float = 0.6  # [s] before its end a clip may be amid its last swing
+    outside_m: float = 0.0  # [m] that a capture point may be outside the soles before such a step
+    beyond_m: float = 0.04  # [m] that its foot lands beyond the capture point
+    longest_stride_m: float = 0.7  # [m] between the feet, at most
+    sideways: float = 1.0  # [-] a fall that goes more sideways than this ahead is caught by the foot of that side
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -244,9 +251,9 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         point, until_s = at.capture_point(), max(foot.due - at.step, 0) * at.dt
         push = project_into_hull(convex_hull(stance), point, 0.0)
         away = (point - push) * np.exp(at.sway.frequency * until_s)
-        away = away * (1.0 + BEYOND_M / max(float(np.linalg.norm(away)), 1e-9))
+        away = away * (1.0 + at.weights.beyond_m / max(float(np.linalg.norm(away)), 1e-9))
         way = push + away - stance.mean(axis=0)
-        way = _limit_length(way, LONGEST_M)
+        way = _limit_length(way, at.weights.longest_stride_m)
         offset = stance.mean(axis=0) + way - at.reference.soles[at.frame, side][HORIZONTAL_AXES]
         return _avoid_crossing(at, side, offset)
     base = other.offset if other.is_down else at.steps.offset

@@ -18,7 +18,7 @@ from marey.dynamics.linear_time.points import (
 from marey.dynamics.linear_time.torques import compute_torque_jacobians, compute_torques
 from marey.dynamics.supports import Supports, find_supports
 from marey.dynamics.tree.coordinates import PRISMATIC, REVOLUTE, TreeSkeleton
-from marey.dynamics.tree.joint_tree import JointTree, tree_from_body
+from marey.dynamics.tree.joint_tree import JointTree
 from marey.dynamics.validation.check import check_validity
 from marey.dynamics.validation.measured import ReactionComparison, compare_reaction
 from marey.dynamics.validation.report import CAUSES, ValidityReport, ValiditySpan, plot_report
@@ -59,7 +59,6 @@ __all__ = [
     "smooth_values",
     "solve_inverse_dynamics",
     "solve_newton_euler",
-    "tree_from_body",
 ]
 
 __getattr__ = deprecated_names(

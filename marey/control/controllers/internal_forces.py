@@ -133,29 +133,24 @@ def actuate_step(
     """
     # K: full strength at a speed error of `slack_speed`
     stiff = strongest / slack_speed if isfinite(slack_speed) else np.zeros_like(strongest)
-    wanted, actuation = plan.planned_velocity[ROOT_SIZE:], plan.actuation
-    velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
-    whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
-    over = np.abs(whole) > (1.0 + ROUNDING) * strongest
-    if over.any():  # once more, with these at their bounds
+    wanted, actuation, size = plan.planned_velocity[ROOT_SIZE:], plan.actuation, system.rhs.size
+    for _ in range(2):
+        inertia, rhs = np.array(system.damped), np.array(system.rhs)
+        inertia.reshape(-1)[ROOT_SIZE * (size + 1) :: size + 1] += stiff
+        rhs[ROOT_SIZE:] += actuation + stiff * wanted
+        velocity, outcome = solve_constrained(simulator, system, inertia, rhs)
+        whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
+        over = np.abs(whole) > (1.0 + ROUNDING) * strongest
+        if not over.any():
+            break
+        # Once more, with these at their bounds
         stiff = np.where(over, 0.0, stiff)
         actuation = np.where(over, np.clip(whole, -strongest, strongest), actuation)
-        velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
-        whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
     # Internal forces of the step, within their bounds
     realised = np.clip(whole, -strongest, strongest)
     inner = np.concatenate([np.zeros(ROOT_SIZE), realised])
     pushed = replace(system, rhs=system.rhs + inner, outer=system.outer + inner / system.dt)
     return ActuatedStep(velocity, realised, pushed, outcome)
-
-
-def _solve_physics(
-    simulator: Simulator, system: StepSystem, impulse: FloatArray, stiff: FloatArray
-) -> tuple[FloatArray, ConstraintSolution | None]:
-    inertia, rhs, size = np.array(system.damped), np.array(system.rhs), system.rhs.size
-    inertia.reshape(-1)[ROOT_SIZE * (size + 1) :: size + 1] += stiff
-    rhs[ROOT_SIZE:] += impulse
-    return solve_constrained(simulator, system, inertia, rhs)
 
 
 Hierarchy = Literal["weights", "strict"]

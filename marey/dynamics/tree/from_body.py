@@ -55,7 +55,7 @@ class JointAxes:
 def plan_body_tree(
     body: Body, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
 ) -> dict[str, Any]:
-    """Fields of the tree; see :func:`marey.dynamics.tree_from_body`."""
+    """Fields of the tree; see :meth:`JointTree.from_body`."""
     if root_order == "auto" and motion is not None:
         root_order = _choose_rotation_order(ROOT_ORDERS[0], motion.rotations[:, 0], np.eye(3))
     if root_order not in ROOT_ORDERS:

@@ -66,10 +66,6 @@ class SimplifiedTree:
         """Coordinates ``(F, D)`` of the whole body, from ``(F, d)``."""
         return frozen(q, None, self.num_dofs, name="q") @ self.S.T
 
-    def reduce(self, jacobian: FloatArray) -> FloatArray:
-        """Jacobian ``(..., d)`` in the fewer coordinates, from ``(..., D)``."""
-        return jacobian @ self.S
-
     def to_motion(self, q: ArrayLike, rate_hz: float, contacts: Contacts | None = None) -> Motion:
         """Clip of the whole body's skeleton."""
         return self.tree.to_motion(self.expand(q), rate_hz, contacts)
@@ -83,8 +79,8 @@ class SimplifiedTree:
 
 
 def reduce_jacobian(tree: JointTree | SimplifiedTree, jacobian: FloatArray) -> FloatArray:
-    """Jacobian in the tree's own coordinates."""
-    return tree.reduce(jacobian) if isinstance(tree, SimplifiedTree) else jacobian
+    """Jacobian ``(..., d)`` in the tree's own coordinates, from ``(..., D)``."""
+    return jacobian @ tree.S if isinstance(tree, SimplifiedTree) else jacobian
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,7 +163,21 @@ class JointTree:
     def from_body(
         cls, body: Body, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
     ) -> JointTree:
-        """Tree of any skeleton with masses; see :func:`marey.dynamics.tree_from_body`."""
+        """Tree of one-turn joints that moves a body's skeleton.
+
+        The root slides along X, Y, Z and turns in ``root_order`` (yaw first, so that spins about the vertical stay
+        regular; ``"yzx"`` keeps somersaults regular). Hips turn Z-Y-X, shoulders X-Z-Y, both counted from a limb that
+        hangs straight down: a T-pose arm would reach its lock in every forward swing. A joint that the capture turns
+        about one axis is a hinge, others have three turns, so a clip goes to coordinates and back without loss.
+
+        Args:
+            body: skeleton, masses, centres and inertias of its pieces.
+            motion: a clip that shows which joints are hinges or stiff, and which orders of turns stay away from gimbal
+                lock. Without it, CMU's BVH hinges are known, ASF files name theirs, and all other joints turn freely.
+            root_order: order of the root's turns, outermost first; ``"auto"`` takes the usual one unless the motion
+                comes near its gimbal lock.
+            fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
+        """
         return cls(**plan_body_tree(body, motion=motion, root_order=root_order, fingers=fingers))
 
     def simplify(self, S: ArrayLike, names: tuple[str, ...] = ()) -> SimplifiedTree:
@@ -280,24 +290,3 @@ def _check_bounds(values: FloatArray, count: int, default: float) -> FloatArray:
         raise InputError(f"bounds of shape {array.shape}", f"Give ({count},) numbers, none of them NaN")
     array.setflags(write=False)
     return cast(FloatArray, array)
-
-
-def tree_from_body(
-    body: Body, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
-) -> JointTree:
-    """Tree of one-turn joints that moves a body's skeleton.
-
-    The root slides along X, Y, Z and turns in ``root_order`` (yaw first, so that spins about the vertical stay
-    regular; ``"yzx"`` keeps somersaults regular). Hips turn Z-Y-X, shoulders X-Z-Y, both counted from a limb that
-    hangs straight down: a T-pose arm would reach its lock in every forward swing. A joint that the capture turns about
-    one axis is a hinge, others have three turns, so a clip goes to coordinates and back without loss.
-
-    Args:
-        body: skeleton, masses, centres and inertias of its pieces.
-        motion: a clip that shows which joints are hinges or stiff, and which orders of turns stay away from gimbal
-            lock. Without it, CMU's BVH hinges are known, ASF files name theirs, and all other joints turn freely.
-        root_order: order of the root's turns, outermost first; ``"auto"`` takes the usual one unless the motion comes
-            near its gimbal lock.
-        fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
-    """
-    return JointTree.from_body(body, motion=motion, root_order=root_order, fingers=fingers)

@@ -83,14 +83,6 @@ class _StepStart(NamedTuple):
     planes: PlaneArrays
 
 
-class _StepRows(NamedTuple):
-    """Rows of a step, contacts first, and where they come from."""
-
-    rows: ConstraintRows
-    near: NearContacts
-    logs: FloatArray
-
-
 class ConstraintSet:
     """Grounds, limits, constraints and balls of one figure."""
 
@@ -122,14 +114,10 @@ class ConstraintSet:
 
     def initial_state(self) -> SolverState:
         """What is known before the first step."""
-        planes, spheres, joints = len(self.grounds), len(self.sphere_names), self.skeleton.num_joints
-        shape = (planes, spheres)
-        return SolverState(
-            np.zeros(len(self._slot_names)),
-            ContactMemory(np.zeros((*shape, 3)), np.zeros(shape, dtype=np.bool_), np.zeros(shape)),
-            np.zeros((joints, 3)),
-            self._balls,
-        )
+        shape = (len(self.grounds), len(self.sphere_names))
+        contacts = ContactMemory(np.zeros((*shape, 3)), np.zeros(shape, dtype=np.bool_), np.zeros(shape))
+        logs = np.zeros((self.skeleton.num_joints, 3))
+        return SolverState(np.zeros(len(self._slot_names)), contacts, logs, self._balls)
 
     def add_ball(self, memory: SolverState | None, ball: Ball) -> SolverState:
         """Memory with one more ball in flight."""
@@ -162,7 +150,7 @@ class ConstraintSet:
                 raise UnknownNameError("friction", str(friction), "the ground", FRICTIONS)
             modes = np.full(len(self.grounds), FRICTIONS.index(friction))
             at = at._replace(planes=at.planes._replace(modes=modes))
-        return self._assemble_rows(at, state.velocity).rows
+        return self._assemble_rows(at, state.velocity)[0]
 
     def solve(
         self,
@@ -187,10 +175,10 @@ class ConstraintSet:
         # Velocity without rows, and the rows that are near at that velocity
         factor, _ = cholesky(inertia)
         free = solve_cholesky(factor, rhs)
-        gathered = self._assemble_rows(at, free)
+        rows, near, logs = self._assemble_rows(at, free)
         if at.memory.balls:
             # Balls add three velocities each, and rows against the figure and the grounds
-            balls, rows = at.memory.balls, gathered.rows
+            balls = at.memory.balls
             hits = ball_rows(balls, self._solid, self.grounds, at.here, at.state.velocity, at.dt)
             wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
             d, size = len(free), len(free) + 3 * len(balls)
@@ -200,10 +188,10 @@ class ConstraintSet:
                 own = slice(d + 3 * n, d + 3 * n + 3)
                 factor[own, own] = np.sqrt(ball.mass_kg) * np.eye(3)
                 free[own] = ball.velocity + at.dt * ball.gravity
-            gathered = gathered._replace(rows=stack_rows([replace(rows, J=wider), hits]))
+            rows = stack_rows([replace(rows, J=wider), hits])
         # Warm start from the multipliers of the last step
-        slots, warm = gathered.rows.slots, at.memory.warm
-        found = solve_factored(factor, free, gathered.rows, start=np.where(slots >= 0, warm[slots], 0.0))
+        warm = at.memory.warm
+        found = solve_factored(factor, free, rows, start=np.where(rows.slots >= 0, warm[rows.slots], 0.0))
         # The same step with rows for limits that it would break, if there are any
         for _ in range(LIMIT_PASSES if self._limit_rows is not None else 0):
             assert self._limit_rows is not None
@@ -213,26 +201,18 @@ class ConstraintSet:
                 break
             wider = np.zeros((len(b), len(free)))
             wider[:, : J.shape[1]] = J
-            more = self._make_limit_rows(wider, b, who, is_new=False)
-            gathered = gathered._replace(rows=stack_rows([gathered.rows, more]))
+            rows = stack_rows([rows, self._make_limit_rows(wider, b, who, is_new=False)])
             start = np.concatenate([found.multipliers, np.zeros(len(b))])
-            found = solve_factored(factor, free, gathered.rows, start=start)
+            found = solve_factored(factor, free, rows, start=start)
         # Contacts with their impulses, and what the next step has to know
-        near, rows = gathered.near, gathered.rows
         which = near.which
         impulses = contact_impulses(rows.directions, rows.owners, found.multipliers, len(which))
         velocity = np.ascontiguousarray(found.velocity[: self._size])
         columns, solids = (at.here.angular, at.here.linear), (self.spheres, self._planes)
         kept = update_contact_memory(*columns, *solids, near, impulses, velocity, at.memory.contacts)
-        contacts = StepContacts(
-            tuple(self.sphere_names[int(s)] for s in which[:, 1]),
-            self.spheres.joints[which[:, 1]],
-            near.places,
-            self._planes.normals[which[:, 0]],
-            near.gaps,
-            impulses,
-            at.dt,
-        )
+        names, joints = tuple(self.sphere_names[int(s)] for s in which[:, 1]), self.spheres.joints[which[:, 1]]
+        normals = self._planes.normals[which[:, 0]]
+        contacts = StepContacts(names, joints, near.places, normals, near.gaps, impulses, at.dt)
         multipliers, is_slot = np.zeros(len(warm)), rows.slots >= 0
         multipliers[rows.slots[is_slot]] = found.multipliers[is_slot]
         # Balls fly on with the velocities that the step gave them
@@ -241,20 +221,12 @@ class ConstraintSet:
             replace(ball, place=ball.place + at.dt * u, velocity=u)
             for ball, u in zip(at.memory.balls, speeds, strict=True)
         )
-        remembered = SolverState(multipliers, kept, gathered.logs, moved)
-        return ConstraintSolution(
-            found.velocity[: self._size],
-            (found.multipliers @ gathered.rows.J)[: self._size],
-            contacts,
-            remembered,
-            found.relaxed,
-            remembered.balls,
-            found.changes,
-            found.is_converged,
-        )
+        impulse, remembered = (found.multipliers @ rows.J)[: self._size], SolverState(multipliers, kept, logs, moved)
+        work = (found.changes, found.is_converged)
+        return ConstraintSolution(velocity, impulse, contacts, remembered, found.relaxed, moved, *work)
 
-    def _assemble_rows(self, at: _StepStart, expected: FloatArray) -> _StepRows:
-        """All rows of a step that is expected to come to about a velocity."""
+    def _assemble_rows(self, at: _StepStart, expected: FloatArray) -> tuple[ConstraintRows, NearContacts, FloatArray]:
+        """All rows of a step that is expected to come to about a velocity, contacts first; contacts; logarithms."""
         expected = as_kernel_array(expected)
         here, solids = at.here, (self.spheres, at.planes)
         columns = (here.angular, here.linear)
@@ -267,7 +239,7 @@ class ConstraintSet:
             J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
             parts.append(self._make_limit_rows(J, b, who))
         parts += [constraint.rows(at.here, self.skeleton, at.dt) for constraint in self._constraints]
-        return _StepRows(stack_rows(parts), near, logs)
+        return stack_rows(parts), near, logs
 
     def _make_limit_rows(self, J: FloatArray, b: FloatArray, who: IntArray, *, is_new: bool = True) -> ConstraintRows:
         slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
