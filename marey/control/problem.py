@@ -155,18 +155,24 @@ def assemble_rows(
     return A, lower, upper, low, high
 
 
+class ControlProgramme(NamedTuple):
+    r"""A control step as a quadratic programme in :math:`z = (\mu, \lambda, s)`: actuation, contacts, broken fences."""
+
+    H: FloatArray  # (n, n)
+    g: FloatArray  # (n,)
+    A: FloatArray  # (r, n)
+    lower: FloatArray  # (r,)
+    upper: FloatArray  # (r,)
+    low: FloatArray  # (n,) bounds of z
+    high: FloatArray  # (n,)
+
+
 @kernel
 def scale_programme(
-    H: FloatArray,
-    g: FloatArray,
-    A: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    rounding: float,
+    programme: ControlProgramme, rounding: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int32], FloatArray]:
     """The same programme with a unit diagonal and rows of unit length, as daqp takes it, and the units ``(n,)``."""
+    H, g, A, lower, upper, low, high = programme
     n, r = g.size, A.shape[0]
     # Units in which the diagonal of H is one
     units, slope = np.empty(n), np.empty(n)

@@ -13,7 +13,14 @@ from typing import Any, Final, cast
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.control.problem import ControlProblem, ProblemRows, assemble_rows, null_space, scale_programme
+from marey.control.problem import (
+    ControlProblem,
+    ControlProgramme,
+    ProblemRows,
+    assemble_rows,
+    null_space,
+    scale_programme,
+)
 from marey.control.relaxations import COMPLIANCE, Relaxation, control_objective
 from marey.control.task_laws import Feature, control_form
 from marey.numerics import SolveStatus
@@ -47,34 +54,21 @@ class ControlSolution:
         return self.status is SolveStatus.CONVERGED
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ControlProgramme:
-    r"""A control step as a quadratic programme in :math:`z = (\mu, \lambda, s)`: actuation, contacts, broken fences."""
+def minimise(programme: ControlProgramme) -> tuple[FloatArray, SolveStatus]:
+    """Solution ``(n,)``, found in units in which no unknown is large or small."""
+    import daqp
 
-    H: FloatArray  # (n, n)
-    g: FloatArray  # (n,)
-    A: FloatArray  # (r, n)
-    lower: FloatArray  # (r,)
-    upper: FloatArray  # (r,)
-    low: FloatArray  # (n,) bounds of z
-    high: FloatArray  # (n,)
-
-    def solve(self) -> tuple[FloatArray, SolveStatus]:
-        """Solution ``(n,)``, found in units in which no unknown is large or small."""
-        parts = (self.H, self.g, self.A, self.lower, self.upper, self.low, self.high)
-        H, g, A, upper, lower, sense, units = scale_programme(*parts, ROUNDING)
-        import daqp
-
-        limits: Any = {"primal_tol": FEASIBILITY, "eps_prox": 0.0, "iter_limit": MAX_ITERATIONS}
-        for more in (0.0, ROUNDING_AT_WORST):
-            H.reshape(-1)[:: H.shape[0] + 1] += more
-            found, _, flag, _ = cast(Any, daqp).solve(H, g, A, upper, lower, sense, **limits)
-            x, status = np.asarray(found, dtype=np.float64), _STATUS.get(int(flag), SolveStatus.STALLED)
-            if not np.isfinite(x).all():
-                x, status = np.zeros_like(g), SolveStatus.STALLED
-            if status is SolveStatus.CONVERGED:
-                break
-        return units * x, status
+    H, g, A, upper, lower, sense, units = scale_programme(programme, ROUNDING)
+    limits: Any = {"primal_tol": FEASIBILITY, "eps_prox": 0.0, "iter_limit": MAX_ITERATIONS}
+    for more in (0.0, ROUNDING_AT_WORST):
+        H.reshape(-1)[:: H.shape[0] + 1] += more
+        found, _, flag, _ = cast(Any, daqp).solve(H, g, A, upper, lower, sense, **limits)
+        x, status = np.asarray(found, dtype=np.float64), _STATUS.get(int(flag), SolveStatus.STALLED)
+        if not np.isfinite(x).all():
+            x, status = np.zeros_like(g), SolveStatus.STALLED
+        if status is SolveStatus.CONVERGED:
+            break
+    return units * x, status
 
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
@@ -118,7 +112,7 @@ def solve_programme(
     problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
 ) -> ControlSolution:
     """Actuation of least cost; rows that may not open hold exactly, rows that are open carry no force."""
-    z, status = assemble_programme(problem, relaxation, may_open, is_open).solve()
+    z, status = minimise(assemble_programme(problem, relaxation, may_open, is_open))
     return unpack_solution(problem, z, status) if status is SolveStatus.CONVERGED else no_actuation(problem, status)
 
 
@@ -210,7 +204,7 @@ def solve_strictly(
         programme = assemble_programme(posed, relaxation, may_open, is_open)
         # First level: all unknowns, in units of the diagonal
         if z is None or basis is None:
-            z, status = programme.solve()
+            z, status = minimise(programme)
             if status is not SolveStatus.CONVERGED:
                 return no_actuation(problem, status)
             basis = np.diag(1.0 / np.sqrt(np.diag(programme.H)))
@@ -225,12 +219,9 @@ def solve_strictly(
             n = basis.shape[1]
             least: FloatArray = np.minimum(lower - here, -give)
             most: FloatArray = np.maximum(upper - here, give)
-            y, found = ControlProgramme(
-                basis.T @ programme.H @ basis,
-                basis.T @ (programme.H @ z + programme.g),
-                rows @ basis,
-                *(least, most, np.full(n, -np.inf), np.full(n, np.inf)),
-            ).solve()
+            H, g = basis.T @ programme.H @ basis, basis.T @ (programme.H @ z + programme.g)
+            free = (np.full(n, -np.inf), np.full(n, np.inf))
+            y, found = minimise(ControlProgramme(H, g, rows @ basis, least, most, *free))
             z = z + basis @ y if found is SolveStatus.CONVERGED else z
         # Null space of this level within that of the levels before
         if features and number < last:

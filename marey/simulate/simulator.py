@@ -171,8 +171,7 @@ class Simulator:
                     return None
                 impulse = h * system.outer
             else:
-                step = (system.mechanics, before.state, h, system.damped, system.rhs)
-                outcome = self.constrainer.solve(*step, before.memory)
+                outcome = self.constrainer.solve(system, before.state, before.memory)
                 velocity, memory, impulse = outcome.velocity, outcome.memory, h * system.outer + outcome.impulse
             after = self._integrate(before.state, system, velocity)
             after = None if after is None else check_energy(before.state, after, impulse)

@@ -138,7 +138,7 @@ def actuate_step(
         inertia, rhs = np.array(system.damped), np.array(system.rhs)
         inertia.reshape(-1)[ROOT_SIZE * (size + 1) :: size + 1] += stiff
         rhs[ROOT_SIZE:] += actuation + stiff * wanted
-        velocity, outcome = solve_constrained(simulator, system, inertia, rhs)
+        velocity, outcome = solve_constrained(simulator, replace(system, damped=inertia, rhs=rhs))
         whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
         over = np.abs(whole) > (1.0 + ROUNDING) * strongest
         if not over.any():

@@ -78,7 +78,7 @@ class Puppet(TaskController[PuppetReport]):
         free, pull = 1.0 - self.alpha, self.alpha * scale
         mass = free + self.alpha * RESIDUE
         inertia, rhs = mass * system.damped + pull * quadratic, free * system.rhs - pull * linear
-        velocity, outcome = solve_constrained(self.simulator, system, inertia, rhs)
+        velocity, outcome = solve_constrained(self.simulator, replace(system, damped=inertia, rhs=rhs))
         pulled = pull * (quadratic @ velocity + linear) + self.alpha * RESIDUE * system.rhs
 
         def report(_: State) -> PuppetReport:

@@ -116,12 +116,9 @@ class TaskController(ABC, Generic[Report]):
         return [feature for part, _ in made for feature in part], tuple(error for _, error in made)
 
 
-def solve_constrained(
-    simulator: Simulator, system: StepSystem, inertia: FloatArray, rhs: FloatArray
-) -> tuple[FloatArray, ConstraintSolution | None]:
+def solve_constrained(simulator: Simulator, system: StepSystem) -> tuple[FloatArray, ConstraintSolution | None]:
     r"""Velocity ``(d,)`` of least :math:`\frac12 v^T M v - f^T v` under all that holds a figure, and what held it."""
     if simulator.constrainer is None:
-        return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None
-    step = (system.mechanics, simulator.state, system.dt, inertia, rhs)
-    outcome = simulator.constrainer.solve(*step, simulator.memory)
+        return frozen(np.linalg.solve(system.damped, system.rhs), name="velocity"), None
+    outcome = simulator.constrainer.solve(system, simulator.state, simulator.memory)
     return outcome.velocity, outcome

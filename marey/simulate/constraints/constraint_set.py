@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from marey.simulate.solver.constrained_step import (
     stack_rows,
 )
 from marey.skeleton import capsules
+
+if TYPE_CHECKING:
+    from marey.simulate.integrators.step import StepSystem
 
 LIMIT_PRIORITY: Final = 1
 LIMIT_PASSES: Final = 4  # further solves with rows for limits that the last one violated
@@ -152,29 +155,19 @@ class ConstraintSet:
             at = at._replace(planes=at.planes._replace(modes=modes))
         return self._assemble_rows(at, state.velocity)[0]
 
-    def solve(
-        self,
-        here: Mechanics,
-        state: State,
-        dt: float,
-        inertia: FloatArray,
-        rhs: FloatArray,
-        memory: SolverState | None = None,
-    ) -> ConstraintSolution:
-        r"""Velocity that minimises :math:`\frac12 v^T M v - f^T v` under all rows; see ``rows``.
+    def solve(self, system: StepSystem, state: State, memory: SolverState | None = None) -> ConstraintSolution:
+        r"""Velocity that minimises :math:`\frac12 v^T M v - f^T v` of a step under all rows; see ``rows``.
 
         Args:
-            here: mechanics of the state.
+            system: of the step; its M has any damping in it.
             state: at the beginning of the step.
-            dt: length of the step [s].
-            inertia: M with any damping ``(d, d)``.
-            rhs: f ``(d,)``.
             memory: of the last step.
         """
-        at = _StepStart(here, state, dt, self.initial_state() if memory is None else memory, self._planes)
+        memory = self.initial_state() if memory is None else memory
+        at = _StepStart(system.mechanics, state, system.dt, memory, self._planes)
         # Velocity without rows, and the rows that are near at that velocity
-        factor, _ = cholesky(inertia)
-        free = solve_cholesky(factor, rhs)
+        factor, _ = cholesky(system.damped)
+        free = solve_cholesky(factor, system.rhs)
         rows, near, logs = self._assemble_rows(at, free)
         if at.memory.balls:
             # Balls add three velocities each, and rows against the figure and the grounds
@@ -245,5 +238,4 @@ class ConstraintSet:
         slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
         names = RowNames(self._slot_names, slots)
         kept = slots if is_new else None  # a second row of the same limit leaves no guess behind
-        ends = (J, b)
-        return make_rows(*ends, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)
+        return make_rows(J, b, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)

@@ -116,8 +116,7 @@ class VelocityConstraint:
         size = mechanics.inertia.shape[0]
         if self.matrix.shape[1] != size:
             raise InputError(f"{self.name} has {self.matrix.shape[1]} columns, the figure {size} velocities")
-        ends, how = (self.matrix, self.values), self.is_equality
-        return make_rows(*ends, is_equality=how, name=self.name, priority=self.priority)
+        return make_rows(self.matrix, self.values, is_equality=self.is_equality, name=self.name, priority=self.priority)
 
 
 NEAR_M: Final = 0.05  # [m]
