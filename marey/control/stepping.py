@@ -16,7 +16,7 @@ from marey.control.reference.centre_of_mass import HORIZONTAL_AXES
 from marey.control.reference.clip import Reference, Soles
 from marey.control.support import convex_hull, hull_distances
 from marey.motion import find_runs
-from marey.simulate import Ground, Simulator
+from marey.simulate import Ground
 
 if TYPE_CHECKING:
     from marey.control.tracking_laws import TrackingStep
@@ -30,13 +30,6 @@ class FloorPlanes:
     """Ground of a walking figure: the highest of the planes that are not too steep; height zero without any."""
 
     grounds: tuple[Ground, ...]
-
-    @classmethod
-    def from_simulator(cls, simulator: Simulator) -> FloorPlanes:
-        """The floor of a simulator; walls are left out."""
-        constrainer = simulator.constrainer
-        grounds = () if constrainer is None else constrainer.grounds
-        return cls(tuple(g for g in grounds if float(g.normal[1]) > 0.5))
 
     def height(self, place: FloatArray) -> float:
         """Height [m] of the floor at a place ``(2,)`` (x, z)."""
@@ -208,7 +201,14 @@ class Footsteps:
                 dt = self.reference.dt
                 if (foot.due - step) * dt < EARLY_S and (step - foot.begun) * dt > LEAST_SWING_S:
                     self._land(step, side, points[side], gaps[side])
-        self.offset = self._mean_offset(self._frame(step), pivot)
+        # Offset of the clip: that of the foot that stands, or of both, weighted by where the pivot lies between them
+        left, right = self.feet
+        if left.is_down and right.is_down:
+            a, b = self.reference.soles[self._frame(step)][:, HORIZONTAL_AXES]
+            part = float(np.clip((pivot - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-6), 0.0, 1.0))
+            self.offset = (1.0 - part) * left.offset + part * right.offset
+        elif left.is_down or right.is_down:
+            self.offset = left.offset if left.is_down else right.offset
 
     def go_on_from(self, other: Footsteps) -> None:
         """Have the feet of another figure that does the same."""
@@ -242,18 +242,6 @@ class Footsteps:
         foot.phase, foot.begun, foot.due, foot.is_own = AIR, step, due, False
         foot.lifted = places[:4].mean(axis=0) - self.reference.soles[i, side]
         foot.sunk_m = 0.0
-
-    def _mean_offset(self, i: int, pivot: FloatArray) -> FloatArray:
-        """Offset ``(2,)`` [m] of the clip: mean of the offsets of the feet, weighted by their loads."""
-        left, right = self.feet
-        if left.is_down and right.is_down:
-            # Loads of the feet: where the pivot lies between the soles
-            a, b = self.reference.soles[i][:, HORIZONTAL_AXES]
-            part = float(np.clip((pivot - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-6), 0.0, 1.0))
-            return (1.0 - part) * left.offset + part * right.offset
-        if not (left.is_down or right.is_down):
-            return self.offset
-        return left.offset if left.is_down else right.offset
 
     def swing(self, step: int, side: int, landing: FloatArray) -> SwingTarget:
         """Target of a swinging foot: blends from its lift-off pose to its landing.

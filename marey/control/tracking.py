@@ -101,7 +101,10 @@ class Tracker:
         r = self.reference
         self._sway = solve_com_path(r, simulator.body.mass_kg, float(np.linalg.norm(simulator.gravity)))
         self._soles = find_soles(simulator.body.skeleton)
-        self.steps = Footsteps(r, make_schedule(r.corners, r.down), self._soles, FloorPlanes.from_simulator(simulator))
+        # The floor: grounds that are not walls
+        grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
+        floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
+        self.steps = Footsteps(r, make_schedule(r.corners, r.down), self._soles, floor)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         self.reset()
 

@@ -10,33 +10,12 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
+from marey.base import FloatArray, InputError, frozen
 from marey.dynamics.segments import masses_from_capsules, masses_from_table, place_landmarks
 from marey.motion import MassTable, Motion, mass_table, standing_height
 from marey.skeleton import RoleMap, Skeleton, role_map
 
-AXIS_TOL: Final = 1e-6  # [-] an axis this near to unit length is taken as one
 INERTIA_TOL: Final = 1e-9  # [-] rounding of an inertia matrix, as a share of its trace
-
-
-def check_parents(names: tuple[str, ...], parents: IntArray) -> IntArray:
-    """Parents ``(D,)``, each before its children."""
-    parents = frozen_ints(parents, len(names), name="parents")
-    for i, parent in enumerate(parents):
-        if not -1 <= parent < i:
-            what = f"the parent of '{names[i]}' (joint {i}) is {parent}"
-            raise InputError(what, "Parents come before their children; the world is -1")
-    return parents
-
-
-def check_axes(names: tuple[str, ...], axes: FloatArray) -> FloatArray:
-    """Axes ``(D, 3)``, made exactly unit."""
-    axes = frozen(axes, len(names), 3, name="axes")
-    lengths = np.linalg.norm(axes, axis=1)
-    for name, length in zip(names, lengths, strict=True):
-        if abs(length - 1.0) > AXIS_TOL:
-            raise InputError(f"the axis of '{name}' has length {length:.6g}", "Give a unit vector")
-    return frozen(axes / lengths[:, None], name="axes")
 
 
 def check_inertias(names: tuple[str, ...], masses: FloatArray, inertias: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -35,7 +35,7 @@ def back_and_forth(motion: Motion, duration_s: float) -> Motion:
     if len(motion) < 2:
         raise InputError("a clip of one frame does not move", "Give two frames at least")
     way = np.concatenate([np.arange(len(motion)), np.arange(len(motion) - 2, 0, -1)])
-    return _pick_frames(motion, np.resize(way, int(np.ceil(duration_s * motion.rate_hz)) + 1))
+    return _repeat_frames(replace(motion, contacts=None), way, duration_s)
 
 
 def walk_in_place(motion: Motion, duration_s: float) -> Motion:
@@ -73,10 +73,9 @@ def walk_in_place(motion: Motion, duration_s: float) -> Motion:
         source=None,
     )
     stepping, flags = _step_in_place(shift_to_floor(closed, find_soles(motion.skeleton), down), down, cycle.heading_rad)
-    frames = np.resize(np.arange(len(stepping)), int(np.ceil(duration_s * motion.rate_hz)) + 1)
     names = tuple(f"{side}_{part}" for side in SIDES for part in ("heel", "toe"))
-    contacts = Contacts(names, np.repeat(flags, 2, axis=1)[frames])
-    return replace(_pick_frames(stepping, frames), contacts=contacts, name=f"{motion.name} in place")
+    marked = replace(stepping, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
+    return replace(_repeat_frames(marked, np.arange(len(stepping)), duration_s), name=f"{motion.name} in place")
 
 
 def _check_duration(duration_s: float) -> None:
@@ -84,10 +83,12 @@ def _check_duration(duration_s: float) -> None:
         raise InputError(f"duration_s is {duration_s}", "Give a positive number of seconds")
 
 
-def _pick_frames(motion: Motion, frames: IntArray) -> Motion:
-    """Clip of some frames in an order."""
-    wxyz = motion.rotations.wxyz[frames]
-    return Motion(motion.skeleton, motion.rate_hz, motion.root_positions[frames], SO3(wxyz), name=motion.name)
+def _repeat_frames(motion: Motion, way: IntArray, duration_s: float) -> Motion:
+    """Clip of frames in an order, over and over, for at least a duration [s]."""
+    frames = np.resize(way, int(np.ceil(duration_s * motion.rate_hz)) + 1)
+    contacts = None if motion.contacts is None else Contacts(motion.contacts.names, motion.contacts.active[frames])
+    places, turns = motion.root_positions[frames], SO3(motion.rotations.wxyz[frames])
+    return Motion(motion.skeleton, motion.rate_hz, places, turns, contacts=contacts, name=motion.name)
 
 
 def _step_in_place(motion: Motion, down: BoolArray, heading_rad: float) -> tuple[Motion, BoolArray]:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
-from marey.dynamics.bodies import Body, check_axes, check_inertias, check_parents
+from marey.dynamics.bodies import Body, check_inertias
 from marey.dynamics.tree.characters import plan_chain, plan_fang7, plan_fang22
 from marey.dynamics.tree.coordinates import (
     PRISMATIC,
@@ -28,6 +28,8 @@ from marey.dynamics.tree.from_body import plan_body_tree
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
+
+AXIS_TOL: Final = 1e-6  # [-] an axis this near to unit length is taken as one
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -118,6 +120,16 @@ class JointTree:
         kinds = frozen_ints(self.kinds, count, name="kinds")
         if not np.isin(kinds, (REVOLUTE, PRISMATIC)).all():
             raise InputError("kinds must be REVOLUTE (0) or PRISMATIC (1)")
+        parents = frozen_ints(self.parents, count, name="parents")
+        for i, parent in enumerate(parents):
+            if not -1 <= parent < i:
+                what = f"the parent of '{self.names[i]}' (joint {i}) is {parent}"
+                raise InputError(what, "Parents come before their children; the world is -1")
+        axes = frozen(self.axes, count, 3, name="axes")
+        lengths = np.linalg.norm(axes, axis=1)
+        for name, length in zip(self.names, lengths, strict=True):
+            if abs(length - 1.0) > AXIS_TOL:
+                raise InputError(f"the axis of '{name}' has length {length:.6g}", "Give a unit vector")
         masses, inertias = check_inertias(self.names, self.masses, self.inertias)
         turns = self.orientations if len(self.orientations) else SO3.identity(count).wxyz
         groups = tuple(self.groups) or tuple(self.names)
@@ -126,9 +138,9 @@ class JointTree:
         points = {n: (int(d), frozen(p, 3, name=n)) for n, (d, p) in self.points.items()}
         checked = dict[str, Any](
             names=tuple(self.names),
-            parents=check_parents(self.names, self.parents),
+            parents=parents,
             kinds=kinds,
-            axes=check_axes(self.names, self.axes),
+            axes=frozen(axes / lengths[:, None], name="axes"),
             offsets=frozen(self.offsets, count, 3, name="offsets"),
             masses=masses,
             centres=frozen(self.centres, count, 3, name="centres"),
