@@ -16,16 +16,8 @@ from marey.control.reference.centre_of_mass import solve_com_path
 from marey.control.reference.clip import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
 from marey.control.reference.in_place import make_balance_clip, make_stand
 from marey.control.stepping import FLAT, FloorPlanes, Footsteps, begin_recovery_step, make_schedule
-from marey.control.tasks import ControlTask, Drive, RowsTask
-from marey.control.tracking_laws import (
-    TrackingStep,
-    TrackWeights,
-    com_rows,
-    foot_rows,
-    momentum_rows,
-    pose_rows,
-    root_rows,
-)
+from marey.control.tasks import ControlTask, Drive
+from marey.control.tracking_laws import TrackingStep, TrackWeights, com_rows, foot_rows, turn_rows
 from marey.dynamics import Body
 from marey.kinematics import JointLimits
 from marey.models import PGA, PoseModel
@@ -160,7 +152,11 @@ class Tracker:
         low = self.steps.floor.gaps(points)[:, :4].max(axis=1) < LYING_M
         feet = zip(SIDES, self.steps.feet, low, strict=True)
         self.controller.stance = tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
-        state = self.controller.step(at.dt, forces, tasks=[*self._goals(at), *self.tasks])
+        # Weighted tasks of the clip, and those of the user
+        w, laws = self.weights, turn_rows(at, self._moving)
+        laws = [com_rows(at), *laws] if w.com > 0.0 else laws
+        laws += [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
+        state = self.controller.step(at.dt, forces, tasks=[*laws, *self.tasks])
         # Fall, against the clip at this frame
         wanted, com = self.reference.motion[at.frame].joint_positions(), at.here.com
         self.fall = detect_fall(
@@ -174,19 +170,6 @@ class Tracker:
         )
         self.frame += 1
         return state
-
-    def _goals(self, at: TrackingStep) -> list[RowsTask]:
-        """Weighted tasks of the clip in this step."""
-        w, laws = self.weights, list[RowsTask]()
-        if w.com > 0.0:
-            laws.append(com_rows(at))
-        if w.momentum > 0.0:
-            laws.append(momentum_rows(at))
-        if w.root > 0.0:
-            laws.append(root_rows(at))
-        if w.pose > 0.0:
-            laws.append(pose_rows(at, self._moving))
-        return laws + [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
 
 
 class TrackOptions(TypedDict, total=False):

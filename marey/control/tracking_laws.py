@@ -148,39 +148,29 @@ def com_rows(at: TrackingStep) -> RowsTask:
     return RowsTask(at.here.com_jacobian, target, weight=w.com)
 
 
-def momentum_rows(at: TrackingStep) -> RowsTask:
-    """Angular momentum of the clip, and what turns the whole body back to it."""
-    w, mass, r = at.weights, at.simulator.body.mass_kg, at.reference
-    matrix = at.here.momentum_matrix()[:3]
-    wanted, then = at.rates(r.momenta)
-    back = matrix[:, :3] @ _root_rotation_error(at)
-    target = correct_velocity((at.dt, w.momentum_per_s), matrix @ at.velocity, wanted, then, back)
-    return RowsTask(matrix / mass, target / mass, weight=w.momentum)
-
-
-def root_rows(at: TrackingStep) -> RowsTask:
-    """The turn of the root."""
-    d = at.velocity.size
-    wanted, then = at.rates(at.reference.velocities[:, :3])
-    target = correct_velocity((at.dt, at.weights.root_per_s), at.velocity[:3], wanted, then, _root_rotation_error(at))
-    return RowsTask(np.eye(3, d), target, weight=at.weights.root)
-
-
-def _root_rotation_error(at: TrackingStep) -> FloatArray:
-    turned = SO3.from_matrix(at.here.frames[0])
-    return (turned.inverse() @ at.reference.motion.rotations[at.frame, 0]).log()
-
-
-def pose_rows(at: TrackingStep, moving: IntArray) -> RowsTask:
-    """Angles of the joints; ``moving`` are those that the coordinates turn."""
-    r, state = at.reference, at.simulator.state
-    turns = at.here.turns[moving].reshape(3 * len(moving), -1)
-    matrix = np.concatenate([np.zeros((len(turns), 6)), turns], axis=1)
-    error = (state.rotations[moving].inverse() @ r.motion.rotations[at.frame][moving]).log().ravel()
-    wanted, then = at.rates(r.rates)
-    pace, now = (at.dt, at.weights.pose_per_s), turns @ at.velocity[6:]
-    target = correct_velocity(pace, now, wanted[moving].ravel(), then[moving].ravel(), error)
-    return RowsTask(matrix, target, weight=at.weights.pose)
+def turn_rows(at: TrackingStep, moving: IntArray) -> list[RowsTask]:
+    """Angular momentum, turn of the root and angles of the joints that move, as far as they have weights."""
+    w, r, here, laws = at.weights, at.reference, at.here, list[RowsTask]()
+    back = (SO3.from_matrix(here.frames[0]).inverse() @ r.motion.rotations[at.frame, 0]).log()
+    if w.momentum > 0.0:
+        # Angular momentum of the clip, and what turns the whole body back to it, per kilogram
+        mass, matrix = at.simulator.body.mass_kg, here.momentum_matrix()[:3]
+        now, error = matrix @ at.velocity, matrix[:, :3] @ back
+        target = correct_velocity((at.dt, w.momentum_per_s), now, *at.rates(r.momenta), error)
+        laws.append(RowsTask(matrix / mass, target / mass, weight=w.momentum))
+    if w.root > 0.0:
+        rates = at.rates(r.velocities[:, :3])
+        target = correct_velocity((at.dt, w.root_per_s), at.velocity[:3], *rates, back)
+        laws.append(RowsTask(np.eye(3, at.velocity.size), target, weight=w.root))
+    if w.pose > 0.0:
+        turns = here.turns[moving].reshape(3 * len(moving), -1)
+        matrix = np.concatenate([np.zeros((len(turns), 6)), turns], axis=1)
+        turned = at.simulator.state.rotations[moving].inverse() @ r.motion.rotations[at.frame][moving]
+        rates = (values[moving].ravel() for values in at.rates(r.rates))
+        now, error = turns @ at.velocity[6:], turned.log().ravel()
+        target = correct_velocity((at.dt, w.pose_per_s), now, *rates, error)
+        laws.append(RowsTask(matrix, target, weight=w.pose))
+    return laws
 
 
 SOLE_ARM_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length

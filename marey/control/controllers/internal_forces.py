@@ -32,7 +32,7 @@ from marey.control.task_laws import Feature, Stance, control_form, stance_featur
 from marey.control.tasks import SIDES, ControlTask, Drive
 from marey.dynamics import Body
 from marey.numerics import SolveStatus
-from marey.simulate import ConstraintRows, PointForce, Simulator, State, StepSystem
+from marey.simulate import PointForce, Simulator, State, StepSystem
 from marey.simulate.solver.constrained_step import make_rows
 from marey.skeleton import NO_PARENT, role_map
 
@@ -242,10 +242,11 @@ class Controller(TaskController[ControlReport]):
 
     @stance.setter
     def stance(self, stance: Stance) -> None:
-        self._stance = tuple(stance)
-        for side in self._stance:
+        feet = tuple(stance)
+        for side in feet:
             if side not in SIDES:
                 raise UnknownNameError("foot", str(side), "the stance", SIDES)
+        self._stance = feet
 
     def _step_limits(self) -> tuple[int, float]:
         return MAX_HALVINGS, MAX_ROTATION_RAD
@@ -256,7 +257,11 @@ class Controller(TaskController[ControlReport]):
         known = self.simulator.system(dt) if forces else system
         here = known.mechanics
         features, errors = self._goals(known)
-        rows, standing = stance_features(self._rows(known), self._stance, known.dt, self.simulator, here)
+        # Contacts, limits and pins of the step, with friction as bounds on tangential impulses
+        rows, figure = make_rows(np.zeros((0, known.rhs.size)), np.zeros(0), is_equality=True, name=""), self.simulator
+        if figure.constrainer is not None:
+            rows = figure.constrainer.rows(here, figure.state, dt, figure.memory, friction="staggered")
+        rows, standing = stance_features(rows, self._stance, dt, figure, here)
         # Joints that nothing else asks of shall not whirl
         turns = here.turns.reshape(-1, here.turns.shape[2])
         matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)
@@ -325,11 +330,3 @@ class Controller(TaskController[ControlReport]):
         rank = RANK if self.simulator.model is None else SOFT_RANK
         relaxation = replace(self.relaxation, name="none")
         return solve_strictly(bare, relaxation, levels, is_open, rank=rank)
-
-    def _rows(self, system: StepSystem) -> ConstraintRows:
-        """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
-        simulator = self.simulator
-        if simulator.constrainer is None:
-            return make_rows(np.zeros((0, system.rhs.size)), np.zeros(0), is_equality=True, name="")
-        now = (system.mechanics, simulator.state, system.dt, simulator.memory)
-        return simulator.constrainer.rows(*now, friction="staggered")
