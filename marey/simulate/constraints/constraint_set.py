@@ -36,7 +36,6 @@ from marey.simulate.solver.cholesky import cholesky, solve_cholesky
 from marey.simulate.solver.constrained_step import (
     ConstraintRows,
     ContactMemory,
-    RowNames,
     make_rows,
     solve_factored,
     stack_rows,
@@ -226,7 +225,7 @@ class ConstraintSet:
         near = find_near_contacts(here.frames, here.joints, *columns, *solids, expected, at.dt)
         table = write_contact_rows(*columns, *solids, near, at.memory.contacts, at.state.velocity, at.dt)
         priorities = np.full(len(table.b), CONTACT_PRIORITY)
-        contact_part = ConstraintRows(*table, priorities, RowNames(self._slot_names, table.slots))
+        contact_part = ConstraintRows(*table, priorities, [self._slot_names[slot] for slot in table.slots.tolist()])
         parts, logs = [contact_part], at.memory.logs
         if self._limit_rows is not None:
             J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
@@ -236,6 +235,6 @@ class ConstraintSet:
 
     def _make_limit_rows(self, J: FloatArray, b: FloatArray, who: IntArray, *, is_new: bool = True) -> ConstraintRows:
         slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
-        names = RowNames(self._slot_names, slots)
+        names = [self._slot_names[slot] for slot in slots.tolist()]
         kept = slots if is_new else None  # a second row of the same limit leaves no guess behind
         return make_rows(J, b, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)

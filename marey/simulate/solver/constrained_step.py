@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Final, NamedTuple, overload
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -76,27 +76,6 @@ class ContactMemory(NamedTuple):
     anchors: FloatArray  # (P, C, 3) [m]
     anchored: BoolArray  # (P, C)
     pushes: FloatArray  # (P, C) [N s]
-
-
-class RowNames(Sequence[str]):
-    """Names of rows, built on demand."""
-
-    def __init__(self, all_names: Sequence[str], slots: IntArray) -> None:
-        self._all_names, self._slots = all_names, slots
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return [self._all_names[int(s)] for s in self._slots[index]]
-        return self._all_names[int(self._slots[index])]
-
-    def __len__(self) -> int:
-        return len(self._slots)
 
 
 def make_rows(
