@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,29 +14,34 @@ MAX_ROUNDS = 60  # columns taken in by one frame; 6 to 15 are usual
 GAIN_TOL = 1e-10  # [-] a column whose slope is less than this part of the target's length brings nothing
 NO_LENGTH = 1e-12  # what is left of a column that the others span
 
-# room for one fit: numbers of the columns in use (6,); their weights, the least-squares ones, the residual (3, 6); the
-# columns, and their factors Q and R (3, 6, 6)
-FitScratch = tuple[IntArray, FloatArray, FloatArray]
+
+class FitScratch(NamedTuple):
+    """Room for one fit of at most six columns."""
+
+    used: IntArray  # (6,) numbers of the columns in use
+    weights: FloatArray  # (6,) their weights
+    solution: FloatArray  # (6,) their least-squares weights
+    residual: FloatArray  # (6,) of the target
+    Q: FloatArray  # (6, 6) factors of the columns in use
+    R: FloatArray  # (6, 6)
 
 
 @kernel
 def allocate_fit() -> FitScratch:
     """Scratch that all frames share."""
-    return np.zeros(6, dtype=np.int64), np.zeros((3, 6)), np.zeros((3, 6, 6))
+    rows = np.zeros((3, 6))
+    return FitScratch(np.zeros(6, dtype=np.int64), rows[0], rows[1], rows[2], np.zeros((6, 6)), np.zeros((6, 6)))
 
 
 @kernel
 def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: FitScratch) -> int:
     """Least squares on the columns in use, without those whose weight would be negative; returns how many stay."""
-    used, rows, (chosen, Q, R) = room[0], room[1], (room[2][0], room[2][1], room[2][2])
+    used, now, x, _, Q, R = room
     while count > 0:
-        for k in range(count):
-            for i in range(6):
-                chosen[i, k] = A[i, used[k]]
         # QR factors of the columns in use, by modified Gram-Schmidt
         for j in range(count):
             for i in range(6):
-                Q[i, j] = chosen[i, j]
+                Q[i, j] = A[i, used[j]]
             for k in range(j):
                 share = 0.0
                 for i in range(6):
@@ -52,7 +57,6 @@ def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: F
             for i in range(6):
                 Q[i, j] = Q[i, j] / length if length > NO_LENGTH else 0.0
         # Least squares R x = Q^T target; a column that the others span gets nothing
-        x = rows[1]
         for j in range(count - 1, -1, -1):
             value = 0.0
             for i in range(6):
@@ -61,7 +65,7 @@ def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: F
                 value -= R[j, k] * x[k]
             x[j] = value / R[j, j] if R[j, j] > NO_LENGTH else 0.0
         # Inner loop of Lawson and Hanson: back to the boundary until all weights are positive
-        now, step, is_inside = rows[0], 1.0, True
+        step, is_inside = 1.0, True
         for k in range(count):
             if x[k] <= 0.0:
                 is_inside = False
@@ -83,7 +87,7 @@ def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: F
 @kernel
 def solve_nonnegative(A: FloatArray, num: int, target: FloatArray, weights: FloatArray, room: FitScratch) -> None:
     """Weights ``w >= 0`` of the columns ``(6, num)`` that bring ``A w`` nearest to ``target``: Lawson and Hanson."""
-    used, x, residual = room[0], room[1][0], room[1][2]
+    used, x, residual = room.used, room.weights, room.residual
     count, square = 0, 0.0
     for i in range(6):
         residual[i] = target[i]
