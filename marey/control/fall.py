@@ -73,7 +73,10 @@ def detect_fall(
 
 def trunk_direction(skeleton: Skeleton, joints: FloatArray) -> FloatArray:
     """Direction ``(3,)`` from the hips to the neck, for joints ``(J, 3)`` [m]."""
-    left, right, top = _trunk_joints(skeleton)
+    # Both hips, and the neck or the highest part of the trunk that there is
+    roles = role_map(skeleton)
+    left, right = roles.get("left_hip") or 0, roles.get("right_hip") or 0
+    top = next((roles[role] for role in ("neck", "spine3", "head", "spine2") if role in roles), 0)
     way = joints[top] - 0.5 * (joints[left] + joints[right])
     return way / max(float(np.linalg.norm(way)), 1e-9)
 
@@ -81,14 +84,6 @@ def trunk_direction(skeleton: Skeleton, joints: FloatArray) -> FloatArray:
 def trunk_angle(skeleton: Skeleton, joints: FloatArray, wanted: FloatArray) -> float:
     """Angle [rad] between the trunks of two poses, joints ``(J, 3)`` [m] each."""
     return acos(float(np.clip(trunk_direction(skeleton, joints) @ trunk_direction(skeleton, wanted), -1.0, 1.0)))
-
-
-@lru_cache(maxsize=64)
-def _trunk_joints(skeleton: Skeleton) -> tuple[int, int, int]:
-    """Both hips, and the neck or the highest part of the trunk that there is."""
-    roles = role_map(skeleton)
-    top = next((roles[role] for role in ("neck", "spine3", "head", "spine2") if role in roles), 0)
-    return roles.get("left_hip") or 0, roles.get("right_hip") or 0, top
 
 
 def find_grounded_part(simulator: Simulator, may_rest: Callable[[int], bool] | None = None) -> str | None:

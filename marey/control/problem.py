@@ -9,13 +9,14 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, frozen_bools, frozen_ints, kernel
 
-NUM_ROOT_VELOCITIES = 6
+ROOT_SIZE = 6  # velocities of the root, on which nothing inside can push
 NO_BOUND = 1e30  # what daqp takes for infinity
 EQUALITY = 5  # daqp: active and not to be released
 
@@ -32,7 +33,7 @@ def compute_kinetics(
         rows: J ``(m, d)``.
     """
     d, m = inertia.shape[0], rows.shape[0]
-    k = d - NUM_ROOT_VELOCITIES
+    k = d - ROOT_SIZE
     # Cholesky factor M = L L^T
     L = np.zeros((d, d))
     is_definite = True
@@ -50,7 +51,7 @@ def compute_kinetics(
     # Actuators A, rows J and the impulse f as forces, one a row
     W = np.zeros((k + m + 1, d))  # forces in the metric of M, one a row
     for a in range(k):
-        W[a, NUM_ROOT_VELOCITIES + a] = 1.0
+        W[a, ROOT_SIZE + a] = 1.0
     for r in range(m):
         W[k + r] = rows[r]
     W[k + m] = impulse
@@ -80,23 +81,34 @@ def compute_kinetics(
     return W[k + m].copy(), np.ascontiguousarray(W[: k + m].T), gram, is_definite
 
 
+class Kinetics(NamedTuple):
+    """Velocities that forces lead to; see ``ControlProblem``."""
+
+    free_velocity: FloatArray  # (d,) M^-1 f: without actuation and contacts
+    response: FloatArray  # (d, k + m) M^-1 (A^T, J^T): velocity per unit of each actuator and each multiplier
+    gram: FloatArray  # (k + m, k + m) kinetic products (A^T, J^T)^T M^-1 (A^T, J^T)
+
+
+class ProblemRows(NamedTuple):
+    """Contacts, fences and bounds of a ``ControlProblem``, as the kernels take them."""
+
+    rows: FloatArray
+    ends: FloatArray
+    is_equal: BoolArray
+    partners: IntArray
+    grips: FloatArray
+    fences: FloatArray
+    fence_ends: FloatArray
+    strongest: FloatArray
+
+
 @kernel
 def assemble_rows(
-    gram: FloatArray,
-    response: FloatArray,
-    free_velocity: FloatArray,
-    rows: FloatArray,
-    ends: FloatArray,
-    is_equal: BoolArray,
-    partners: IntArray,
-    grips: FloatArray,
-    fences: FloatArray,
-    fence_ends: FloatArray,
-    strongest: FloatArray,
-    may_open: BoolArray,
-    is_open: BoolArray,
+    kinetics: Kinetics, contacts: ProblemRows, may_open: BoolArray, is_open: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     r"""Rows A ``(r, n)``, their ends, and the bounds of :math:`z = (\mu, \lambda, s)`; see ``ControlProblem``."""
+    free_velocity, response, gram = kinetics
+    rows, ends, is_equal, partners, grips, fences, fence_ends, strongest = contacts
     k, m, s = strongest.size, ends.size, fence_ends.size
     n, tangents = k + m + s, 0
     # Each row of friction becomes two: mu lambda_n >= |lambda_t|
@@ -143,18 +155,24 @@ def assemble_rows(
     return A, lower, upper, low, high
 
 
+class ControlProgramme(NamedTuple):
+    r"""A control step as a quadratic programme in :math:`z = (\mu, \lambda, s)`: actuation, contacts, broken fences."""
+
+    H: FloatArray  # (n, n)
+    g: FloatArray  # (n,)
+    A: FloatArray  # (r, n)
+    lower: FloatArray  # (r,)
+    upper: FloatArray  # (r,)
+    low: FloatArray  # (n,) bounds of z
+    high: FloatArray  # (n,)
+
+
 @kernel
 def scale_programme(
-    H: FloatArray,
-    g: FloatArray,
-    A: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    rounding: float,
+    programme: ControlProgramme, rounding: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, NDArray[np.int32], FloatArray]:
     """The same programme with a unit diagonal and rows of unit length, as daqp takes it, and the units ``(n,)``."""
+    H, g, A, lower, upper, low, high = programme
     n, r = g.size, A.shape[0]
     # Units in which the diagonal of H is one
     units, slope = np.empty(n), np.empty(n)
@@ -235,17 +253,6 @@ def null_space(rows: FloatArray, part: float) -> FloatArray:
     return np.ascontiguousarray(Q[:, rank:])
 
 
-ROOT_SIZE = 6  # velocities of the root, on which nothing inside can push
-
-
-def _no_numbers() -> FloatArray:
-    return np.zeros(0)
-
-
-def _no_partners() -> IntArray:
-    return np.zeros(0, dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ControlProblem:
     r"""Goals, mechanics and contacts of one step, as matrices.
@@ -267,10 +274,12 @@ class ControlProblem:
     goal_matrix: FloatArray  # (d, d) Q
     goal_vector: FloatArray  # (d,) c
     strongest: FloatArray  # (k,) largest impulse of each actuator
-    partners: IntArray = field(default_factory=_no_partners)  # (m,) of rows of friction the row that presses, else -1
-    grips: FloatArray = field(default_factory=_no_numbers)  # (m,) coefficients of friction
-    fences: FloatArray = field(default_factory=_no_numbers)  # (s, d) F
-    fence_ends: FloatArray = field(default_factory=_no_numbers)  # (s,) e
+    partners: IntArray = field(
+        default_factory=lambda: np.zeros(0, dtype=np.int64)
+    )  # (m,) pressing row of friction, or -1
+    grips: FloatArray = field(default_factory=lambda: np.zeros(0))  # (m,) coefficients of friction
+    fences: FloatArray = field(default_factory=lambda: np.zeros(0))  # (s, d) F
+    fence_ends: FloatArray = field(default_factory=lambda: np.zeros(0))  # (s,) e
     fence_weight: float = 1e4  # of the squared velocity by which a fence is broken
 
     def __post_init__(self) -> None:
@@ -310,27 +319,12 @@ class ControlProblem:
         return self.partners >= 0
 
     @cached_property
-    def _kinetics(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-
-        velocity, response, gram, is_definite = compute_kinetics(self.inertia, self.impulse, self.rows)
+    def kinetics(self) -> Kinetics:
+        """Velocities that forces lead to."""
+        *found, is_definite = compute_kinetics(self.inertia, self.impulse, self.rows)
         if not is_definite:
             raise InputError("the inertia is not positive definite", "Give mass to every segment that moves")
-        return velocity, response, gram
-
-    @property
-    def free_velocity(self) -> FloatArray:
-        r"""Velocity ``(d,)`` without actuation and contacts, :math:`M^{-1} f`."""
-        return self._kinetics[0]
-
-    @property
-    def response(self) -> FloatArray:
-        r"""Velocity per unit of each actuator and each multiplier, :math:`M^{-1}(A^T, J^T)`: ``(d, k + m)``."""
-        return self._kinetics[1]
-
-    @property
-    def gram(self) -> FloatArray:
-        r"""Kinetic products :math:`(A^T, J^T)^T M^{-1} (A^T, J^T)`: ``(k + m, k + m)``."""
-        return self._kinetics[2]
+        return Kinetics(*found)
 
     def with_goals(self, goal_matrix: FloatArray, goal_vector: FloatArray) -> ControlProblem:
         """The same mechanics and contacts with other goals; nothing is checked or worked out again."""

@@ -6,7 +6,6 @@ All keep :math:`Mv = f + J^T\lambda + A^T\mu`, :math:`Jv \ge b`, :math:`\lambda 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Final
@@ -17,6 +16,7 @@ from marey.base import FloatArray, InputError, UnknownNameError
 from marey.control.problem import ControlProblem
 
 COMPLIANCE: Final = 1e-5  # [-] of the mean contact response; makes multipliers unique where contacts are redundant
+RELAXATIONS: Final = ("none", "sticky", "kinetic", "workfree", "dissipative", "gap")
 GAP_BALANCE: Final = 0.6  # [-] strength over gap; convex from 0.5 on, where rounding would decide
 
 
@@ -46,78 +46,53 @@ Quadratic = tuple[FloatArray, FloatArray]
 
 
 def extra_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""Hessian ``(n, n)`` and gradient ``(n,)`` in :math:`z = (\mu, \lambda)` of what a relaxation adds to goals."""
-    hessian, gradient = _EXTRAS[relaxation.name](problem, relaxation)
-    return relaxation.weight * hessian, relaxation.weight * gradient
+    r"""Hessian ``(n, n)`` and gradient ``(n,)`` in :math:`z = (\mu, \lambda)` of what a relaxation adds to goals.
+
+    - "none" (14.7): nothing; the ground may push as it likes.
+    - "sticky" :math:`\|Jv - b\|^2`: contacts like to stay closed; so do joint limits.
+    - "kinetic" (14.8) :math:`\frac12\lambda^T J M^{-1} J^T\lambda`: penalises contact forces, so that actuators work.
+    - "workfree" (14.9): the source's choice; "dissipative" adds :math:`\alpha\,v^T A^T\mu`: slower, damped motions.
+    - "gap" :math:`\lambda^T(Jv-b) + \frac\beta2\mu^TAM^{-1}A^T\mu`: complementarity, convex for
+      :math:`\beta\ge\frac12`.
+    """
+    k, K = problem.num_actuators, problem.kinetics.gram
+    away = problem.rows @ problem.kinetics.free_velocity - problem.ends
+    if relaxation.name == "none":
+        H, g = np.zeros_like(K), np.zeros(len(K))
+    elif relaxation.name == "sticky":
+        H, g = 2.0 * K[k:].T @ K[k:], 2.0 * K[k:].T @ away
+    elif relaxation.name == "gap":
+        touching = np.concatenate([np.zeros(k), np.ones(K.shape[0] - k)])[:, None]
+        H = touching * K + (touching * K).T  # rows that hold exactly add nothing to the gap, and convexity to H
+        H[:k, :k] = relaxation.balance * K[:k, :k]
+        g = np.concatenate([np.zeros(k), away])
+    else:
+        alphas = {"kinetic": -1.0, "workfree": 0.0, "dissipative": relaxation.dissipation}
+        H, g = _work_family(problem, alphas[relaxation.name])
+    return relaxation.weight * H, relaxation.weight * g
 
 
 def control_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     r"""Hessian and gradient in :math:`z = (\mu, \lambda)` of goals, relaxation, strength and laziness."""
-    B, v0, k = problem.response, problem.free_velocity, problem.num_actuators
+    B, v0, k = problem.kinetics.response, problem.kinetics.free_velocity, problem.num_actuators
     extra, slope = extra_objective(problem, relaxation)
     H: FloatArray = extra + B.T @ problem.goal_matrix @ B
     g = slope + B.T @ (problem.goal_matrix @ v0 + problem.goal_vector)
-    H[:k, :k] += 2.0 * relaxation.strength * problem.gram[:k, :k]
+    H[:k, :k] += 2.0 * relaxation.strength * problem.kinetics.gram[:k, :k]
     if relaxation.laziness:
         H[:k, :k] += 2.0 * relaxation.laziness * np.outer(v0[-k:], v0[-k:])
     return H, g
 
 
-def _no_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    """(14.7): nothing; the ground may push as it likes."""
-    n = problem.num_actuators + problem.ends.size
-    return np.zeros((n, n)), np.zeros(n)
-
-
-def _closed_contact_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r""":math:`\|Jv - b\|^2`: contacts like to stay closed; so do joint limits."""
-    k = problem.num_actuators
-    away = problem.rows @ problem.free_velocity - problem.ends
-    rows = problem.gram[k:]
-    return 2.0 * rows.T @ rows, 2.0 * rows.T @ away
-
-
-def _kinetic_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""(14.8) :math:`\frac12\lambda^T J M^{-1} J^T\lambda`: penalises contact forces, so that actuators work."""
-    return _work_family(problem, -1.0)
-
-
-def _work_free_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""(14.9) :math:`\frac12 v^T M v + \frac12\mu^T A M^{-1} A^T\mu - f^T v + f^T M^{-1} A^T\mu`: the source's."""
-    return _work_family(problem, 0.0)
-
-
-def _dissipative_penalty(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""(14.9) plus :math:`\alpha\, v^T A^T\mu`: slower, damped motions."""
-    return _work_family(problem, relaxation.dissipation)
-
-
 def _work_family(problem: ControlProblem, alpha: float) -> Quadratic:
-    r"""(14.9) plus :math:`\alpha\,v^T A^T \mu`; convex for :math:`-1 \le \alpha \le 1`; -1 is (14.8)."""
-    k, K = problem.num_actuators, problem.gram
+    r"""(14.9) plus :math:`\alpha\,v^T A^T \mu`; convex for :math:`-1 \le \alpha \le 1`; -1 is (14.8).
+
+    .. math:: \tfrac12 v^T M v + \tfrac12\mu^T A M^{-1} A^T\mu - f^T v + f^T M^{-1} A^T\mu
+    """
+    k, K = problem.num_actuators, problem.kinetics.gram
     H, g = K.copy(), np.zeros(K.shape[0])
     H[:k, :k] *= 2.0 * (1.0 + alpha)
     H[:k, k:] *= 1.0 + alpha
     H[k:, :k] *= 1.0 + alpha
-    g[:k] = (1.0 + alpha) * problem.free_velocity[-k:]
+    g[:k] = (1.0 + alpha) * problem.kinetics.free_velocity[-k:]
     return H, g
-
-
-def _complementarity(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
-    r"""Complementarity, :math:`\lambda^T(Jv-b) + \frac\beta2\mu^TAM^{-1}A^T\mu`, convex for :math:`\beta\ge\frac12`."""
-    k, K = problem.num_actuators, problem.gram
-    touching = np.concatenate([np.zeros(k), np.ones(K.shape[0] - k)])[:, None]
-    H = touching * K + (touching * K).T  # rows that hold exactly add nothing to the gap, and convexity to H
-    H[:k, :k] = relaxation.balance * K[:k, :k]
-    return H, np.concatenate([np.zeros(k), problem.rows @ problem.free_velocity - problem.ends])
-
-
-_EXTRAS: Final[dict[str, Callable[[ControlProblem, Relaxation], Quadratic]]] = {
-    "none": _no_penalty,
-    "sticky": _closed_contact_penalty,
-    "kinetic": _kinetic_penalty,
-    "workfree": _work_free_penalty,
-    "dissipative": _dissipative_penalty,
-    "gap": _complementarity,
-}
-RELAXATIONS: Final = tuple(_EXTRAS)

@@ -11,10 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray
-from marey.control.problem import ControlProblem, assemble_rows, null_space, scale_programme
+from marey.control.problem import (
+    ControlProblem,
+    ControlProgramme,
+    ProblemRows,
+    assemble_rows,
+    null_space,
+    scale_programme,
+)
 from marey.control.relaxations import COMPLIANCE, Relaxation, control_objective
 from marey.control.task_laws import Feature, control_form
 from marey.numerics import SolveStatus
@@ -48,56 +54,27 @@ class ControlSolution:
         return self.status is SolveStatus.CONVERGED
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ControlProgramme:
-    r"""A control step as a quadratic programme in :math:`z = (\mu, \lambda, s)`: actuation, contacts, broken fences."""
-
-    H: FloatArray  # (n, n)
-    g: FloatArray  # (n,)
-    A: FloatArray  # (r, n)
-    lower: FloatArray  # (r,)
-    upper: FloatArray  # (r,)
-    low: FloatArray  # (n,) bounds of z
-    high: FloatArray  # (n,)
-
-    def solve(self) -> tuple[FloatArray, SolveStatus]:
-        """Solution ``(n,)``, found in units in which no unknown is large or small."""
-        parts = (self.H, self.g, self.A, self.lower, self.upper, self.low, self.high)
-        H, g, A, upper, lower, sense, units = scale_programme(*parts, ROUNDING)
-        for more in (0.0, ROUNDING_AT_WORST):
-            H.reshape(-1)[:: H.shape[0] + 1] += more
-            x, status = _call_daqp(H, g, A, upper, lower, sense)
-            if status is SolveStatus.CONVERGED:
-                break
-        return units * x, status
-
-
-def _call_daqp(
-    H: FloatArray, g: FloatArray, A: FloatArray, upper: FloatArray, lower: FloatArray, sense: NDArray[np.int32]
-) -> tuple[FloatArray, SolveStatus]:
-    """Point and status of a programme in units of its own; the point is finite."""
+def minimise(programme: ControlProgramme) -> tuple[FloatArray, SolveStatus]:
+    """Solution ``(n,)``, found in units in which no unknown is large or small."""
     import daqp
 
-    answer: Any = cast(Any, daqp).solve(
-        H, g, A, upper, lower, sense, primal_tol=FEASIBILITY, eps_prox=0.0, iter_limit=MAX_ITERATIONS
-    )
-    x, _, flag, _ = answer
-    solution = np.asarray(x, dtype=np.float64)
-    if not np.isfinite(solution).all():
-        return np.zeros_like(g), SolveStatus.STALLED
-    return solution, _STATUS.get(int(flag), SolveStatus.STALLED)
+    H, g, A, upper, lower, sense, units = scale_programme(programme, ROUNDING)
+    limits: Any = {"primal_tol": FEASIBILITY, "eps_prox": 0.0, "iter_limit": MAX_ITERATIONS}
+    for more in (0.0, ROUNDING_AT_WORST):
+        H.reshape(-1)[:: H.shape[0] + 1] += more
+        found, _, flag, _ = cast(Any, daqp).solve(H, g, A, upper, lower, sense, **limits)
+        x, status = np.asarray(found, dtype=np.float64), _STATUS.get(int(flag), SolveStatus.STALLED)
+        if not np.isfinite(x).all():
+            x, status = np.zeros_like(g), SolveStatus.STALLED
+        if status is SolveStatus.CONVERGED:
+            break
+    return units * x, status
 
 
 def solve_control(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:
     """Actuation of least cost under a relaxation; zero actuation with a status where there is none."""
-    return solve_with_open_rows(
-        problem, Relaxation() if relaxation is None else relaxation, np.zeros_like(problem.is_equal)
-    )
-
-
-def solve_with_open_rows(problem: ControlProblem, relaxation: Relaxation, is_open: BoolArray) -> ControlSolution:
-    """Actuation of least cost while some rows carry no force."""
-    return solve_programme(problem, relaxation, ~problem.is_equal, is_open)
+    chosen = Relaxation() if relaxation is None else relaxation
+    return solve_programme(problem, chosen, ~problem.is_equal, np.zeros_like(problem.is_equal))
 
 
 def assemble_programme(
@@ -106,22 +83,19 @@ def assemble_programme(
     """Programme of a control step; rows that may not open hold exactly, rows that are open carry no force."""
     k, m, s = problem.num_actuators, problem.ends.size, problem.fence_ends.size
     objective, slope = control_objective(problem, relaxation)
-    mean = float(np.trace(problem.gram[k:, k:])) / max(m, 1)
+    mean = float(np.trace(problem.kinetics.gram[k:, k:])) / max(m, 1)
     H, g = np.zeros((k + m + s, k + m + s)), np.zeros(k + m + s)
     H[: k + m, : k + m], g[: k + m] = objective, slope
     softness = np.repeat([0.0, COMPLIANCE * max(mean, 1e-12), 2.0 * problem.fence_weight], [k, m, s])
     H.flat[:: H.shape[0] + 1] += softness
-    rows = assemble_rows(
-        *(problem.gram, problem.response, problem.free_velocity, problem.rows, problem.ends, problem.is_equal),
-        *(problem.partners, problem.grips, problem.fences, problem.fence_ends, problem.strongest, may_open, is_open),
-    )
-    return ControlProgramme(H, g, *rows)
+    contacts = ProblemRows(*(getattr(problem, name) for name in ProblemRows._fields))
+    return ControlProgramme(H, g, *assemble_rows(problem.kinetics, contacts, may_open, is_open))
 
 
 def unpack_solution(problem: ControlProblem, z: FloatArray, status: SolveStatus) -> ControlSolution:
     """What the unknowns of a programme mean."""
     k, m = problem.num_actuators, problem.ends.size
-    velocity = problem.free_velocity + problem.response @ z[: k + m]
+    velocity = problem.kinetics.free_velocity + problem.kinetics.response @ z[: k + m]
     multipliers = z[k : k + m]
     one_sided = ~problem.is_equal & ~problem.is_friction
     gap = float(np.abs(multipliers * (problem.rows @ velocity - problem.ends))[one_sided].sum())
@@ -131,14 +105,14 @@ def unpack_solution(problem: ControlProblem, z: FloatArray, status: SolveStatus)
 def no_actuation(problem: ControlProblem, status: SolveStatus) -> ControlSolution:
     """Zero actuation, since no plan was found."""
     nothing = np.zeros(problem.num_actuators)
-    return ControlSolution(nothing, problem.free_velocity, np.zeros(problem.ends.size), 0.0, status)
+    return ControlSolution(nothing, problem.kinetics.free_velocity, np.zeros(problem.ends.size), 0.0, status)
 
 
 def solve_programme(
     problem: ControlProblem, relaxation: Relaxation, may_open: BoolArray, is_open: BoolArray
 ) -> ControlSolution:
     """Actuation of least cost; rows that may not open hold exactly, rows that are open carry no force."""
-    z, status = assemble_programme(problem, relaxation, may_open, is_open).solve()
+    z, status = minimise(assemble_programme(problem, relaxation, may_open, is_open))
     return unpack_solution(problem, z, status) if status is SolveStatus.CONVERGED else no_actuation(problem, status)
 
 
@@ -166,7 +140,7 @@ def refine_contacts(problem: ControlProblem, relaxation: Relaxation, first: Cont
             is_open = one_sided & ~closed
             quadratic, linear = closed_contact_goals(problem, closed)
             held = problem.with_goals(problem.goal_matrix + quadratic, problem.goal_vector + linear)
-            found = solve_with_open_rows(held, bare, is_open)
+            found = solve_programme(held, bare, ~problem.is_equal, is_open)
             cost = problem.goal(found.planned_velocity)
             if not found.is_solved or cost >= lowest:
                 break
@@ -186,7 +160,7 @@ def find_pressing_rows(problem: ControlProblem, found: ControlSolution) -> BoolA
     """One-sided rows ``(m,)`` that push more than they move away, both as speeds, or stay where they are."""
     k = problem.num_actuators
     away = problem.rows @ found.planned_velocity - problem.ends
-    presses = away < np.maximum(found.multipliers * np.diag(problem.gram)[k:], STILL_SPEED)
+    presses = away < np.maximum(found.multipliers * np.diag(problem.kinetics.gram)[k:], STILL_SPEED)
     return presses & ~problem.is_equal & ~problem.is_friction
 
 
@@ -230,7 +204,7 @@ def solve_strictly(
         programme = assemble_programme(posed, relaxation, may_open, is_open)
         # First level: all unknowns, in units of the diagonal
         if z is None or basis is None:
-            z, status = programme.solve()
+            z, status = minimise(programme)
             if status is not SolveStatus.CONVERGED:
                 return no_actuation(problem, status)
             basis = np.diag(1.0 / np.sqrt(np.diag(programme.H)))
@@ -245,27 +219,17 @@ def solve_strictly(
             n = basis.shape[1]
             least: FloatArray = np.minimum(lower - here, -give)
             most: FloatArray = np.maximum(upper - here, give)
-            y, found = ControlProgramme(
-                basis.T @ programme.H @ basis,
-                basis.T @ (programme.H @ z + programme.g),
-                rows @ basis,
-                *(least, most, np.full(n, -np.inf), np.full(n, np.inf)),
-            ).solve()
+            H, g = basis.T @ programme.H @ basis, basis.T @ (programme.H @ z + programme.g)
+            free = (np.full(n, -np.inf), np.full(n, np.inf))
+            y, found = minimise(ControlProgramme(H, g, rows @ basis, least, most, *free))
             z = z + basis @ y if found is SolveStatus.CONVERGED else z
         # Null space of this level within that of the levels before
-        basis = _free_directions(problem, features, basis, rank) if number < last else basis
+        if features and number < last:
+            size = problem.num_actuators + problem.ends.size
+            felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features])
+            felt = felt @ problem.kinetics.response @ basis[:size]
+            basis = basis @ null_space(felt, rank)
         if not basis.shape[1]:
             break
     assert z is not None
     return unpack_solution(problem, z, SolveStatus.CONVERGED)
-
-
-def _free_directions(
-    problem: ControlProblem, features: Sequence[Feature], basis: FloatArray, rank_part: float
-) -> FloatArray:
-    """Directions ``(n, r)`` of a subspace that features do not feel."""
-    if not features:
-        return basis
-    size = problem.num_actuators + problem.ends.size
-    felt = np.concatenate([np.sqrt(f.weight) * f.matrix for f in features]) @ problem.response @ basis[:size]
-    return basis @ null_space(felt, rank_part)

@@ -16,7 +16,7 @@ from marey.control.reference.centre_of_mass import HORIZONTAL_AXES
 from marey.control.reference.clip import Reference, Soles
 from marey.control.support import convex_hull, hull_distances
 from marey.motion import find_runs
-from marey.simulate import Ground, Simulator
+from marey.simulate import Ground
 
 if TYPE_CHECKING:
     from marey.control.tracking_laws import TrackingStep
@@ -30,13 +30,6 @@ class FloorPlanes:
     """Ground of a walking figure: the highest of the planes that are not too steep; height zero without any."""
 
     grounds: tuple[Ground, ...]
-
-    @classmethod
-    def from_simulator(cls, simulator: Simulator) -> FloorPlanes:
-        """The floor of a simulator; walls are left out."""
-        constrainer = simulator.constrainer
-        grounds = () if constrainer is None else constrainer.grounds
-        return cls(tuple(g for g in grounds if float(g.normal[1]) > 0.5))
 
     def height(self, place: FloatArray) -> float:
         """Height [m] of the floor at a place ``(2,)`` (x, z)."""
@@ -189,11 +182,8 @@ class Footsteps:
                 wanted = int(self.schedule.phases[self._frame(max(step, foot.due)), side])
                 foot.is_own = foot.is_own and wanted == AIR
                 # The clip lifts the foot
-                if (
-                    wanted == AIR
-                    and not foot.is_own
-                    and (other.is_down or not self.schedule.phases[self._frame(step)].any())
-                ):
+                may_lift = other.is_down or not self.schedule.phases[self._frame(step)].any()
+                if wanted == AIR and not foot.is_own and may_lift:
                     self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
                 # The ground is lost
                 elif float(gaps[side].min()) > LOST_M:
@@ -206,9 +196,19 @@ class Footsteps:
                     foot.phase = BALL
                 elif wanted in (FLAT, BALL) and not (wanted == BALL and foot.phase == HEEL):
                     foot.phase = wanted if foot.edge == BALL or wanted == FLAT else FLAT
-            elif float(gaps[side].min()) < TOUCH_M and self._may_land(foot, step):
-                self._land(step, side, points[side], gaps[side])
-        self.offset = self._mean_offset(self._frame(step), pivot)
+            elif float(gaps[side].min()) < TOUCH_M:
+                # Neither too early nor at once
+                dt = self.reference.dt
+                if (foot.due - step) * dt < EARLY_S and (step - foot.begun) * dt > LEAST_SWING_S:
+                    self._land(step, side, points[side], gaps[side])
+        # Offset of the clip: that of the foot that stands, or of both, weighted by where the pivot lies between them
+        left, right = self.feet
+        if left.is_down and right.is_down:
+            a, b = self.reference.soles[self._frame(step)][:, HORIZONTAL_AXES]
+            part = float(np.clip((pivot - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-6), 0.0, 1.0))
+            self.offset = (1.0 - part) * left.offset + part * right.offset
+        elif left.is_down or right.is_down:
+            self.offset = left.offset if left.is_down else right.offset
 
     def go_on_from(self, other: Footsteps) -> None:
         """Have the feet of another figure that does the same."""
@@ -217,10 +217,6 @@ class Footsteps:
 
     def _frame(self, step: int) -> int:
         return min(step, len(self.schedule) - 1)
-
-    def _may_land(self, foot: SteppingFoot, step: int) -> bool:
-        dt = self.reference.dt
-        return (foot.due - step) * dt < EARLY_S and (step - foot.begun) * dt > LEAST_SWING_S
 
     def _land(self, step: int, side: int, places: FloatArray, gaps: FloatArray) -> None:
         """A foot has come down: it is held by the edge that touches."""
@@ -246,18 +242,6 @@ class Footsteps:
         foot.phase, foot.begun, foot.due, foot.is_own = AIR, step, due, False
         foot.lifted = places[:4].mean(axis=0) - self.reference.soles[i, side]
         foot.sunk_m = 0.0
-
-    def _mean_offset(self, i: int, pivot: FloatArray) -> FloatArray:
-        """Offset ``(2,)`` [m] of the clip: mean of the offsets of the feet, weighted by their loads."""
-        left, right = self.feet
-        if left.is_down and right.is_down:
-            # Loads of the feet: where the pivot lies between the soles
-            a, b = self.reference.soles[i][:, HORIZONTAL_AXES]
-            part = float(np.clip((pivot - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-6), 0.0, 1.0))
-            return (1.0 - part) * left.offset + part * right.offset
-        if not (left.is_down or right.is_down):
-            return self.offset
-        return left.offset if left.is_down else right.offset
 
     def swing(self, step: int, side: int, landing: FloatArray) -> SwingTarget:
         """Target of a swinging foot: blends from its lift-off pose to its landing.
@@ -288,43 +272,28 @@ class Footsteps:
         return SwingTarget(offset, velocity)
 
 
-RECOVERY_STEP_S: Final = 0.28  # [s] of a step in need
-QUIET_S: Final = 0.3  # [s] in which the clip takes no step itself
-LAST_S: Final = 0.6  # [s] before its end a clip may be amid its last swing
-OUT_M: Final = 0.0  # [m] that a capture point may be outside the soles before a step is taken
-BEYOND_M: Final = 0.04  # [m] that a foot lands beyond the capture point
-LONGEST_M: Final = 0.7  # [m] between the feet, at most
-SIDEWAYS: Final = 1.0  # [-] a fall that goes more sideways than this ahead is caught by the foot of that side
-
-
 def begin_recovery_step(at: TrackingStep) -> None:
     """Begin a step if the capture point has left the soles, and the clip takes none that could catch it."""
-    if not _is_quiet(at):
+    steps, i, soon = at.steps, at.frame, at.weights.quiet_s / at.dt
+    if not any(foot.is_down for foot in steps.feet):
+        return
+    # A foot in the air is still to land
+    is_last = not at.is_over and len(at.reference) - at.step < at.weights.last_swing_s / at.dt
+    if any(not foot.is_down and (foot.is_own or is_last or foot.due < len(at.reference)) for foot in steps.feet):
+        return
+    # The clip lifts a foot soon
+    ends = steps.schedule.lifts[i]
+    if not at.is_over and any(
+        end - i <= soon and end < len(at.reference) and foot.is_down and not foot.is_own
+        for end, foot in zip(ends, steps.feet, strict=True)
+    ):
         return
     # Distance of the capture point outside the soles that stand; a point or an edge has no inside
     down = np.array([foot.is_down for foot in at.steps.feet])
     hull = convex_hull(at.points[down][:, :4].reshape(-1, 3)[:, HORIZONTAL_AXES])
-    if len(hull) < 3 or -float(hull_distances(hull, at.capture_point())[1].min()) <= OUT_M:
+    if len(hull) < 3 or -float(hull_distances(hull, at.capture_point())[1].min()) <= at.weights.outside_m:
         return
-    at.steps.step_out(at.step, _stepping_foot(at), at.points, RECOVERY_STEP_S)
-
-
-def _is_quiet(at: TrackingStep) -> bool:
-    """Whether a foot stands, none is on its way down, and the clip lifts none soon."""
-    steps, i, soon = at.steps, at.frame, QUIET_S / at.dt
-    left, right = steps.feet
-    if not (left.is_down or right.is_down):
-        return False
-    # A foot in the air that is still to land is not quiet
-    is_last = not at.is_over and len(at.reference) - at.step < LAST_S / at.dt
-    if any(not foot.is_down and (foot.is_own or is_last or foot.due < len(at.reference)) for foot in steps.feet):
-        return False
-    # Nor is one that the clip lifts soon
-    lifts = steps.schedule.lifts[i] - i
-    return at.is_over or all(
-        n > soon or end >= len(at.reference) or foot.is_own or not foot.is_down
-        for n, end, foot in zip(lifts, steps.schedule.lifts[i], steps.feet, strict=True)
-    )
+    at.steps.step_out(at.step, _stepping_foot(at), at.points, at.weights.recovery_step_s)
 
 
 def _stepping_foot(at: TrackingStep) -> int:
@@ -339,6 +308,6 @@ def _stepping_foot(at: TrackingStep) -> int:
     way = at.capture_point() - soles.mean(axis=0)
     sideways = float(way @ leftwards)
     # A fall to the side is caught by the foot of that side, any other by the farther foot
-    if abs(sideways) > SIDEWAYS * float(np.linalg.norm(way - sideways * leftwards)):
+    if abs(sideways) > at.weights.sideways * float(np.linalg.norm(way - sideways * leftwards)):
         return 0 if sideways > 0.0 else 1
     return int(np.argmax(np.linalg.norm(soles - at.capture_point(), axis=1)))

@@ -40,23 +40,16 @@ class Support:
         return float(np.clip(1.0 - (self.lost_s - hold_s) / FADE_S, 0.0, 1.0))
 
 
-def touching_points(simulator: Simulator, here: Mechanics) -> FloatArray:
-    """Points ``(n, 3)`` of a figure that touch the ground."""
-    constrainer = simulator.constrainer
-    if constrainer is None or not constrainer.grounds:
-        return np.zeros((0, 3))
-    joints, offsets, radii = constrainer.spheres
-    centres = here.joints[joints] + (here.frames[joints] @ offsets[:, :, None])[:, :, 0]
-    found = [
-        (centres - radii[:, None] * ground.normal)[ground.gaps(centres) - radii < SUPPORT_TOUCH_M]
-        for ground in constrainer.grounds
-    ]
-    return np.concatenate(found)
-
-
 def next_support(last: Support | None, simulator: Simulator, here: Mechanics, dt: float) -> Support | None:
     """Support of a configuration; the last one, fading, where nothing touches."""
-    points = touching_points(simulator, here)
+    found, constrainer = [np.zeros((0, 3))], simulator.constrainer
+    if constrainer is not None:
+        joints, offsets, radii = constrainer.spheres
+        centres = here.joints[joints] + (here.frames[joints] @ offsets[:, :, None])[:, :, 0]
+        for ground in constrainer.grounds:
+            touches = ground.gaps(centres) - radii < SUPPORT_TOUCH_M
+            found.append((centres - radii[:, None] * ground.normal)[touches])
+    points = np.concatenate(found)
     if not len(points):
         return None if last is None else Support(last.points, last.hull, last.first_height_m, last.lost_s + dt)
     first = float(here.com[1] - points[:, 1].mean()) if last is None else last.first_height_m
@@ -68,21 +61,19 @@ def convex_hull(points: FloatArray) -> FloatArray:
     ordered = sorted({(round(float(x), 9), round(float(y), 9)) for x, y in points})
     if len(ordered) < 3:
         return np.array(ordered, dtype=np.float64).reshape(-1, 2)
-    chains = [_half_hull(ordered), _half_hull(ordered[::-1])]
-    return np.array(chains[0][:-1] + chains[1][:-1])
-
-
-def _half_hull(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    chain: list[tuple[float, float]] = []
-    for p in points:
-        while len(chain) > 1 and _orientation(chain[-2], chain[-1], p) <= 0.0:
-            chain.pop()
-        chain.append(p)
-    return chain
-
-
-def _orientation(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+    corners: list[tuple[float, float]] = []
+    for way in (ordered, ordered[::-1]):
+        chain: list[tuple[float, float]] = []
+        for p in way:
+            # Drop corners at which the chain does not turn left
+            while len(chain) > 1:
+                (ax, ay), (bx, by) = chain[-2:]
+                if (bx - ax) * (p[1] - ay) - (by - ay) * (p[0] - ax) > 0.0:
+                    break
+                chain.pop()
+            chain.append(p)
+        corners += chain[:-1]
+    return np.array(corners)
 
 
 def hull_centroid(hull: FloatArray) -> FloatArray:

@@ -12,10 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.base import BoolArray, FloatArray, InputError
 from marey.control.support import Support, hull_distances
 from marey.control.tasks import (
-    SIDES,
     Drive,
     FootTask,
     Gains,
@@ -96,19 +95,6 @@ DOWN: Final = 0.2  # [-] part of a gap that a sole which stands closes in a step
 DOWN_SPEED: Final = 0.1  # [m/s] at most
 
 
-def check_stance(stance: Stance) -> tuple[str, ...]:
-    """Feet that stand.
-
-    Raises:
-        UnknownNameError: a foot is neither left nor right.
-    """
-    feet = tuple(stance)
-    for side in feet:
-        if side not in SIDES:
-            raise UnknownNameError("foot", str(side), "the stance", SIDES)
-    return feet
-
-
 def _stance_rows(rows: ConstraintRows, stance: tuple[str, ...]) -> BoolArray:
     """Rows ``(m,)`` of the soles that stand."""
     starts = tuple(f"contact of {side}_{part}" for side in stance for part in ("heel", "ball"))
@@ -139,9 +125,13 @@ def stance_features(
     # Points of a standing foot that are off the ground come down
     lying = far & stands
     lie = Feature(rows.J[lying], -np.minimum(DOWN * gaps[lying] / dt, DOWN_SPEED), FLAT_WEIGHT)
-    landing = [
-        _landing_position(side, simulator, here) for side in stance if (lying & _stance_rows(rows, (side,))).any()
-    ]
+    landing: list[Feature] = []
+    for side in stance:
+        if (lying & _stance_rows(rows, (side,))).any():
+            # A sole that is still in the air comes down where it is
+            joint, middle, _ = sole_frame(simulator.body.skeleton, side)
+            level = np.concatenate([here.point_jacobian(joint, middle)[[0, 2]], here.angular[joint][1:2] * FOOT_M])
+            landing.append(Feature(level, np.zeros(3), FLAT_WEIGHT))
     # Points a hair above the ground count as touching
     near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M)
     rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
@@ -157,13 +147,6 @@ def stance_features(
         lie,
         *landing,
     ]
-
-
-def _landing_position(side: str, simulator: Simulator, here: Mechanics) -> Feature:
-    """A sole that is still in the air comes down where it is."""
-    joint, middle, _ = sole_frame(simulator.body.skeleton, side)
-    matrix = np.concatenate([here.point_jacobian(joint, middle)[[0, 2]], here.angular[joint][1:2] * FOOT_M])
-    return Feature(matrix, np.zeros(3), FLAT_WEIGHT)
 
 
 SLOW_GAINS: Final = Gains(3.0, 0.0)  # of the whole body, whose natural frequency limits the gain
@@ -213,22 +196,21 @@ def make_features(drive: Drive, scene: StepContext) -> tuple[list[Feature], floa
         back = gains.per_s(scene.dt) * law.error
         back = back * min(1.0, gains.fastest / max(float(np.linalg.norm(back)), 1e-12))
         target = flow - back - gains.damping * (current - flow)
-        features.append(_make_feature(law.matrix, target, law.weight, level))
+        # One weight, one for each row, or a matrix of weights, by its root
+        matrix, weight = law.matrix, 1.0
+        if isinstance(law.weight, float | int):
+            weight = float(law.weight)
+        elif law.weight.ndim == 1:
+            roots = np.sqrt(law.weight)
+            matrix, target = roots[:, None] * matrix, roots * target
+        else:
+            values, vectors = np.linalg.eigh(law.weight)
+            root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+            matrix, target = root @ matrix, root @ target
+        features.append(Feature(matrix, target, weight, level))
     if law.fence is not None and law.fence_ends is not None:
         features.append(Feature(law.fence.reshape(-1, d), law.fence_ends, level=level, is_fence=True))
     return features, float(np.linalg.norm(law.error))
-
-
-def _make_feature(matrix: FloatArray, target: FloatArray, weight: FloatArray | float, level: int) -> Feature:
-    """Feature with one weight, one for each row, or a matrix of weights."""
-    if isinstance(weight, float | int):
-        return Feature(matrix, target, float(weight), level)
-    if weight.ndim == 1:
-        roots = np.sqrt(weight)
-        return Feature(roots[:, None] * matrix, roots * target, 1.0, level)
-    values, vectors = np.linalg.eigh(weight)
-    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    return Feature(root @ matrix, root @ target, 1.0, level)
 
 
 @singledispatch
@@ -238,14 +220,14 @@ def task_law(task: object, scene: StepContext, flow: FloatArray | None) -> TaskL
 
 
 @task_law.register
-def _point_law(task: PointTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+def _(task: PointTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     j, here = scene.joint(task.joint), scene.here
     place = here.point(j, task.point)
     return TaskLaw(place - _single_row(task.goal), here.point_jacobian(j, task.point), flow, _task_weight(task.weight))
 
 
 @task_law.register
-def _orientation_law(task: OrientationTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+def _(task: OrientationTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     R = scene.here.frames[scene.joint(task.joint)]
     turned = SO3.from_matrix(R)
     error = (SO3(_single_row(task.goal, 4)).inverse() @ turned).log()
@@ -254,7 +236,7 @@ def _orientation_law(task: OrientationTask, scene: StepContext, flow: FloatArray
 
 
 @task_law.register
-def _look_at_law(task: LookAtTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
+def _(task: LookAtTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
     r"""Two of three rows: a turn about the gaze is free.
 
     With the gaze d and the view w, the head turns with :math:`\omega` across d, and the view with
@@ -273,7 +255,7 @@ def _look_at_law(task: LookAtTask, scene: StepContext, flow: FloatArray | None) 
 
 
 @task_law.register
-def _gaze_law(task: GazeTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
+def _(task: GazeTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
     j, here = scene.joint(task.joint), scene.here
     view, up = task.goal - here.joints[j], np.asarray(task.up_world)
     wanted = gaze_frame(view, up)
@@ -287,20 +269,20 @@ def _gaze_law(task: GazeTask, scene: StepContext, flow: FloatArray | None) -> Ta
 
 
 @task_law.register
-def _com_law(task: ComTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+def _(task: ComTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     here = scene.here
     return TaskLaw(here.com - _single_row(task.goal), here.com_jacobian, flow, _task_weight(task.weight), SLOW_GAINS)
 
 
 @task_law.register
-def _momentum_law(task: MomentumTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+def _(task: MomentumTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     mass = scene.simulator.body.mass_kg
     matrix = scene.here.momentum_matrix()[:3] / mass
     return TaskLaw(np.zeros(3), matrix, task.goal / mass, task.weight, Gains(1.0, 0.0))
 
 
 @task_law.register
-def _support_law(task: SupportTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
+def _(task: SupportTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw | None:
     support, here = scene.support, scene.here
     if support is None:
         return None
@@ -313,26 +295,20 @@ def _support_law(task: SupportTask, scene: StepContext, flow: FloatArray | None)
     error = here.com - middle - np.array([0.0, height, 0.0])
     weights = hold * task.weight * np.array([task.keeps_middle, task.keeps_height, task.keeps_middle], dtype=np.float64)
     kept = weights > 0.0
-    fence, ends = (None, None) if task.margin_m is None else _capture_point_rows(task.margin_m, scene, support)
+    fence = ends = None
+    if task.margin_m is not None and len(support.hull) >= 3:
+        # Rows that keep the capture point inside the hull: n^T dc/dt >= -distance / (h + sqrt(z / g))
+        gravity = max(float(np.linalg.norm(scene.simulator.gravity)), 1e-6)
+        above_m = max(float(here.com[1] - support.points[:, 1].mean()), 0.1)
+        normals, inside = hull_distances(support.hull, here.com[[0, 2]])
+        margin = min(task.margin_m, 0.5 * float(hull_distances(support.hull, support.hull.mean(axis=0))[1].min()))
+        fence, ends = normals @ here.com_jacobian[[0, 2]], -(inside - margin) / (scene.dt + np.sqrt(above_m / gravity))
     flow = None if flow is None else flow[kept]
     return TaskLaw(error[kept], here.com_jacobian[kept], flow, weights[kept], SLOW_GAINS, fence, ends)
 
 
-def _capture_point_rows(
-    margin_m: float, scene: StepContext, support: Support
-) -> tuple[FloatArray | None, FloatArray | None]:
-    r"""Rows that keep the capture point inside the hull: :math:`n^T\dot c \ge -\delta/(h + \sqrt{z/g})`."""
-    if len(support.hull) < 3:
-        return None, None
-    here, gravity = scene.here, max(float(np.linalg.norm(scene.simulator.gravity)), 1e-6)
-    height = max(float(here.com[1] - support.points[:, 1].mean()), 0.1)
-    normals, inside = hull_distances(support.hull, here.com[[0, 2]])
-    margin = min(margin_m, 0.5 * float(hull_distances(support.hull, support.hull.mean(axis=0))[1].min()))
-    return normals @ here.com_jacobian[[0, 2]], -(inside - margin) / (scene.dt + float(np.sqrt(height / gravity)))
-
-
 @task_law.register
-def _modes_law(task: ModesTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+def _(task: ModesTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     model = scene.simulator.model
     if model is None or task.goal.size != model.num_components:
         count = 0 if model is None else model.num_components
@@ -344,7 +320,7 @@ def _modes_law(task: ModesTask, scene: StepContext, flow: FloatArray | None) -> 
 
 
 @task_law.register
-def _rows_law(task: RowsTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+def _(task: RowsTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     size = scene.here.inertia.shape[0]
     if task.rows.shape[1] != size:
         raise InputError(f"rows for {task.rows.shape[1]} velocities, of {size}", "Give one column for each of them")
@@ -370,7 +346,7 @@ def _mode_law(
 
 
 @task_law.register
-def _pose_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+def _(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     simulator = scene.simulator
     if simulator.model is None:
         # Every joint in its own frame, in the full space
@@ -384,12 +360,21 @@ def _pose_law(task: PoseTask, scene: StepContext, flow: FloatArray | None) -> Ta
         _check_flow(flow, error.size)
         law = TaskLaw(error, matrix, flow, task.weight, MODERATE_GAINS)
     else:
-        law = _mode_law(_coordinates(task.pose, simulator), scene, flow, task.weight)
-    return (
-        law
-        if task.root_weight == 0.0 or task.pose is None
-        else _append_root_rows(law, task.pose, scene, task.root_weight)
-    )
+        mean = np.zeros(simulator.model.num_components)
+        law = _mode_law(
+            mean if task.pose is None else encode_poses([task.pose], simulator)[0], scene, flow, task.weight
+        )
+    if task.root_weight == 0.0 or task.pose is None:
+        return law
+    # Six more rows, for the root's turn and place
+    here, root = scene.here, task.pose
+    R = here.frames[0]
+    turn = (root.rotations[0].inverse() @ SO3.from_matrix(R)).log()
+    error = np.concatenate([law.error, turn, here.joints[0] - root.root_position])
+    matrix = np.concatenate([law.matrix, R.T @ here.angular[0], here.linear[0]])
+    flow = None if law.flow is None else np.concatenate([law.flow, np.zeros(6)])
+    weights = np.concatenate([np.full(law.error.size, law.weight), np.full(6, task.root_weight)])
+    return TaskLaw(error, matrix, flow, weights, law.gains)
 
 
 def _check_flow(flow: FloatArray | None, size: int) -> None:
@@ -397,20 +382,8 @@ def _check_flow(flow: FloatArray | None, size: int) -> None:
         raise InputError(f"a target moves in {flow.size} coordinates, of {size}", "Give a velocity for each of them")
 
 
-def _append_root_rows(law: TaskLaw, pose: Pose, scene: StepContext, weight: float) -> TaskLaw:
-    """The same law with six more rows, for the root's turn and place."""
-    here = scene.here
-    R = here.frames[0]
-    turn = (pose.rotations[0].inverse() @ SO3.from_matrix(R)).log()
-    error = np.concatenate([law.error, turn, here.joints[0] - pose.root_position])
-    matrix = np.concatenate([law.matrix, R.T @ here.angular[0], here.linear[0]])
-    flow = None if law.flow is None else np.concatenate([law.flow, np.zeros(6)])
-    weights = np.concatenate([np.full(law.error.size, law.weight), np.full(6, weight)])
-    return TaskLaw(error, matrix, flow, weights, law.gains)
-
-
 @task_law.register
-def _foot_law(task: FootTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
+def _(task: FootTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     here, (joint, middle, sole) = scene.here, sole_frame(scene.simulator.body.skeleton, task.side)
     R = here.frames[joint] @ sole
     wanted = sole_target(R, np.asarray(task.normal), task.heading_rad)
@@ -419,15 +392,6 @@ def _foot_law(task: FootTask, scene: StepContext, flow: FloatArray | None) -> Ta
     matrix = np.concatenate([here.point_jacobian(joint, middle), OFFSET_M * R.T @ here.angular[joint]])
     moving = None if flow is None else np.concatenate([flow, np.zeros(3)])
     return TaskLaw(error, matrix, moving, task.weight)
-
-
-def _coordinates(pose: Pose | None, simulator: Simulator) -> FloatArray:
-    """Coordinates of the pose that is asked for."""
-    model = simulator.model
-    assert model is not None
-    if pose is None:
-        return np.zeros(model.num_components)
-    return encode_poses([pose], simulator)[0]
 
 
 def encode_poses(poses: Sequence[Pose], simulator: Simulator) -> FloatArray:

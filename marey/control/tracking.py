@@ -16,16 +16,8 @@ from marey.control.reference.centre_of_mass import solve_com_path
 from marey.control.reference.clip import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
 from marey.control.reference.in_place import make_balance_clip, make_stand
 from marey.control.stepping import FLAT, FloorPlanes, Footsteps, begin_recovery_step, make_schedule
-from marey.control.tasks import ControlTask, Drive, RowsTask
-from marey.control.tracking_laws import (
-    TrackingStep,
-    TrackWeights,
-    com_rows,
-    foot_rows,
-    momentum_rows,
-    pose_rows,
-    root_rows,
-)
+from marey.control.tasks import ControlTask, Drive
+from marey.control.tracking_laws import TrackingStep, TrackWeights, com_rows, foot_rows, turn_rows
 from marey.dynamics import Body
 from marey.kinematics import JointLimits
 from marey.models import PGA, PoseModel
@@ -91,14 +83,20 @@ class Tracker:
         reference: Reference | None = None,
     ) -> None:
         self.simulator, self.weights, self.tasks = simulator, weights or TrackWeights(), tuple(tasks)
-        self.reference = (
-            make_reference(motion, simulator, dt) if reference is None else _check_reference(reference, simulator)
-        )
+        if reference is None:
+            reference = make_reference(motion, simulator, dt)
+        names, size = reference.motion.skeleton.names, reference.velocities.shape[1]
+        if names != simulator.body.skeleton.names or size != simulator.num_dof:
+            raise InputError("the reference is of another body or model", "Make one for this simulator: leave it out")
+        self.reference = reference
         self.controller = Controller(simulator) if controller is None else controller
         r = self.reference
         self._sway = solve_com_path(r, simulator.body.mass_kg, float(np.linalg.norm(simulator.gravity)))
         self._soles = find_soles(simulator.body.skeleton)
-        self.steps = Footsteps(r, make_schedule(r.corners, r.down), self._soles, FloorPlanes.from_simulator(simulator))
+        # The floor: grounds that are not walls
+        grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
+        floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
+        self.steps = Footsteps(r, make_schedule(r.corners, r.down), self._soles, floor)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         self.reset()
 
@@ -112,7 +110,8 @@ class Tracker:
         rise = np.array([0.0, self.steps.floor.height(self.reference.com[0, [0, 2]]), 0.0])
         self.simulator.reset(replace(first, root_position=first.root_position + rise), velocity=velocity)
         self.controller.reset()
-        self.steps.begin(self._points())
+        here = self.simulator.mechanics()
+        self.steps.begin(self._soles.places(here.joints, here.frames))
 
     def go_on_from(self, other: Tracker) -> None:
         """Be where another tracker of the same clip is, whose simulator was in the same state."""
@@ -142,22 +141,25 @@ class Tracker:
             self.frame += 1
             return self.simulator.step(self.reference.dt, forces)
         pivot = self._sway.pivot[min(self.frame, len(self.reference) - 1)]
-        self.steps.update(self.frame, self._points(), pivot)
         here, velocity = self.simulator.mechanics(), self.simulator.state.velocity
         points = self._soles.places(here.joints, here.frames)
+        self.steps.update(self.frame, points, pivot)
         clip = (self.reference, self._sway, self.frame, self.steps)
         at = TrackingStep(self.simulator, here, velocity, *clip, points, self.weights)
         if self.weights.step > 0.0:
             begin_recovery_step(at)
-        self.controller.stance = self._stance(at)
-        state = self.controller.step(at.dt, forces, tasks=[*self._goals(at), *self.tasks])
-        self.fall = self._fallen(at, state)
-        self.frame += 1
-        return state
-
-    def _fallen(self, at: TrackingStep, state: State) -> Fall | None:
+        # Feet that lie on the ground with all corners, or nearly, are laid flat
+        low = self.steps.floor.gaps(points)[:, :4].max(axis=1) < LYING_M
+        feet = zip(SIDES, self.steps.feet, low, strict=True)
+        self.controller.stance = tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
+        # Weighted tasks of the clip, and those of the user
+        w, laws = self.weights, turn_rows(at, self._moving)
+        laws = [com_rows(at), *laws] if w.com > 0.0 else laws
+        laws += [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
+        state = self.controller.step(at.dt, forces, tasks=[*laws, *self.tasks])
+        # Fall, against the clip at this frame
         wanted, com = self.reference.motion[at.frame].joint_positions(), at.here.com
-        return detect_fall(
+        self.fall = detect_fall(
             self.simulator,
             state,
             float(com[1]) - self.steps.floor.height(com[[0, 2]]),
@@ -166,29 +168,8 @@ class Tracker:
             lean_rad=trunk_angle(self.simulator.body.skeleton, at.here.joints, wanted),
             may_rest=lambda joint: float(wanted[joint, 1]) < RESTING_M,
         )
-
-    def _points(self) -> FloatArray:
-        here = self.simulator.mechanics()
-        return self._soles.places(here.joints, here.frames)
-
-    def _stance(self, at: TrackingStep) -> tuple[str, ...]:
-        """Feet that lie on the ground with all corners, or nearly."""
-        low = self.steps.floor.gaps(at.points)[:, :4].max(axis=1) < LYING_M
-        feet = zip(SIDES, self.steps.feet, low, strict=True)
-        return tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
-
-    def _goals(self, at: TrackingStep) -> list[RowsTask]:
-        """Weighted tasks of the clip in this step."""
-        w, laws = self.weights, list[RowsTask]()
-        if w.com > 0.0:
-            laws.append(com_rows(at))
-        if w.momentum > 0.0:
-            laws.append(momentum_rows(at))
-        if w.root > 0.0:
-            laws.append(root_rows(at))
-        if w.pose > 0.0:
-            laws.append(pose_rows(at, self._moving))
-        return laws + [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
+        self.frame += 1
+        return state
 
 
 class TrackOptions(TypedDict, total=False):
@@ -239,7 +220,9 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
     """
     dt, seconds, simulator = options.get("dt", DT_S), options.get("seconds"), resolve_simulator(motion, options)
     tracker = Tracker(simulator, motion, dt=dt, weights=options.get("weights"), tasks=options.get("tasks", ()))
-    count = len(tracker.reference) - 1 if seconds is None else ceil(_check_positive(seconds) / dt - 1e-9)
+    if seconds is not None and not (np.isfinite(seconds) and seconds > 0.0):
+        raise InputError(f"seconds is {seconds}", "Give a positive number")
+    count = len(tracker.reference) - 1 if seconds is None else ceil(seconds / dt - 1e-9)
     # Step until the time is over, or until a figure has lain for a while
     pushes = tuple(options.get("pushes", ()))
     on_step = options.get("on_step")
@@ -260,29 +243,17 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         if tracker.fall is not None and (n + 1) * step_s > tracker.fall.time_s + AFTER_FALL_S:
             break
     tracked = recorder.motion(f"{tracker.reference.motion.name} tracked")
-    return TrackingResult(
-        tracked,
-        tracker.reference,
-        np.array(errors),
-        tracker.fall,
-        recorder.forces,
-        np.array(planned, dtype=np.bool_),
-    )
+    reached = (np.array(errors), tracker.fall, recorder.forces, np.array(planned, dtype=np.bool_))
+    return TrackingResult(tracked, tracker.reference, *reached)
 
 
 def resolve_simulator(motion: Motion, options: TrackOptions) -> Simulator:
     """The simulator that was given, or one of what the options say."""
-    given = options.get("simulator")
+    given, model, dt = options.get("simulator"), options.get("model", NUM_MODES), options.get("dt", DT_S)
     if given is not None:
         return given
-    return make_figure(
-        motion,
-        options.get("model", NUM_MODES),
-        body=options.get("body"),
-        ground=options.get("ground"),
-        limits=options.get("limits"),
-        dt=options.get("dt", DT_S),
-    )
+    body, ground, limits = options.get("body"), options.get("ground"), options.get("limits")
+    return make_figure(motion, model, body=body, ground=ground, limits=limits, dt=dt)
 
 
 def make_figure(
@@ -306,29 +277,11 @@ def make_figure(
     return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground, limits=limits)
 
 
-def _check_reference(reference: Reference, simulator: Simulator) -> Reference:
-    """The reference, if it is in a simulator's coordinates."""
-    names = reference.motion.skeleton.names
-    if names != simulator.body.skeleton.names or reference.velocities.shape[1] != simulator.num_dof:
-        raise InputError("the reference is of another body or model", "Make one for this simulator: leave it out")
-    return reference
-
-
-def _check_positive(seconds: float) -> float:
-    if not (np.isfinite(seconds) and seconds > 0.0):
-        raise InputError(f"seconds is {seconds}", "Give a positive number")
-    return seconds
-
-
 STAND_S: Final = 60.0  # [s]
 
 
 def track_balance(
-    source: Motion | Pose,
-    *,
-    feet: str = "both",
-    momentum: bool = True,
-    **options: Unpack[TrackOptions],
+    source: Motion | Pose, *, feet: str = "both", momentum: bool = True, **options: Unpack[TrackOptions]
 ) -> TrackingResult:
     """Let a figure stand by forces from inside alone, and push it.
 

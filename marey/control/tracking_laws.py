@@ -14,7 +14,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray
 from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
 from marey.control.reference.clip import SIDES, Reference
-from marey.control.stepping import BEYOND_M, EDGE_CORNERS, FLAT, LONGEST_M, Footsteps
+from marey.control.stepping import EDGE_CORNERS, FLAT, Footsteps
 from marey.control.support import convex_hull
 from marey.control.task_laws import sole_frame, sole_target
 from marey.control.tasks import RowsTask
@@ -47,6 +47,13 @@ class TrackWeights:
     foot_per_s: float = 25.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
+    recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
+    quiet_s: float = 0.3  # [s] in which the clip takes no step itself, before such a step
+    last_swing_s: float = 0.6  # [s] before its end a clip may be amid its last swing
+    outside_m: float = 0.0  # [m] that a capture point may be outside the soles before such a step
+    beyond_m: float = 0.04  # [m] that its foot lands beyond the capture point
+    longest_stride_m: float = 0.7  # [m] between the feet, at most
+    sideways: float = 1.0  # [-] a fall that goes more sideways than this ahead is caught by the foot of that side
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -80,18 +87,13 @@ class TrackingStep:
         return self.reference.dt
 
     @property
-    def following(self) -> int:
-        """The frame after this one; the last is followed by itself."""
-        return min(self.frame + 1, len(self.reference) - 1)
-
-    @property
     def is_over(self) -> bool:
         """Whether the clip has come to its end, whose pose is held from then on."""
         return self.step >= len(self.reference) - 1
 
     def rates(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Velocities of this frame and of the next, from ``values (F, ...)``; none after the end."""
-        now, then = values[self.frame], values[self.following]
+        now, then = values[self.frame], values[min(self.frame + 1, len(self.reference) - 1)]
         return (np.zeros_like(now), np.zeros_like(now)) if self.is_over else (now, then)
 
     def com_velocity(self) -> FloatArray:
@@ -111,19 +113,6 @@ class TrackingStep:
         """Position ``(2,)`` [m] between the feet of the clip, where a standing figure is stable."""
         return self.reference.soles[self.frame][:, HORIZONTAL_AXES].mean(axis=0)
 
-    def pivot(self) -> FloatArray:
-        """Desired centre of pressure ``(2,)`` [m], before it is projected on the soles."""
-        pivot = self.rest() if self.is_over else self.sway.pivot[self.frame]
-        return pivot + self.steps.offset + (1.0 + self.weights.capture) * self.capture_error()
-
-    def target_com(self) -> FloatArray:
-        """Place ``(3,)`` [m] of the centre of mass that the clip asks for, moved as the feet are."""
-        x, y, z = self.sway.com[self.frame]
-        i, floor = self.frame, self.steps.floor
-        return np.array([x, y + floor.height(self.sway.pivot[i] + self.steps.offset), z]) + np.insert(
-            self.steps.offset, 1, 0.0
-        )
-
 
 def correct_velocity(
     pace: VelocityGains, now: FloatArray, wanted: FloatArray, then: FloatArray, error: FloatArray
@@ -139,7 +128,9 @@ def com_rows(at: TrackingStep) -> RowsTask:
     The pivot moves with the capture point, :math:`p = p^* + (1 + k)(\xi - \xi^*)`, as far as the soles reach.
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
-    now, com, pivot = at.com_velocity(), at.here.com, at.pivot()
+    now, com, offset = at.com_velocity(), at.here.com, at.steps.offset
+    # Desired centre of pressure [m]
+    pivot = (at.rest() if at.is_over else sway.pivot[i]) + offset + (1.0 + w.capture) * at.capture_error()
     # Hull `(h, 2)` [m] of the corners that bear the figure: of feet that stand, else of any
     low = at.steps.floor.gaps(at.points) < NEAR_M
     planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
@@ -149,44 +140,37 @@ def com_rows(at: TrackingStep) -> RowsTask:
         pivot = project_into_hull(hull, pivot + sway.shift[i], EDGE_M) - sway.shift[i]
     rise = at.steps.floor.rise(pivot)
     wanted, then = (np.array([v[0], v[1] + rise @ v[HORIZONTAL_AXES], v[2]]) for v in at.rates(sway.velocity))
-    target = correct_velocity((h, w.com_per_s), now, wanted, then, at.target_com() - com)
+    # Place [m] that the clip asks for, moved as the feet are
+    x, y, z = sway.com[i]
+    place = np.array([x, y + at.steps.floor.height(sway.pivot[i] + offset), z]) + np.insert(offset, 1, 0.0)
+    target = correct_velocity((h, w.com_per_s), now, wanted, then, place - com)
     target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
     return RowsTask(at.here.com_jacobian, target, weight=w.com)
 
 
-def momentum_rows(at: TrackingStep) -> RowsTask:
-    """Angular momentum of the clip, and what turns the whole body back to it."""
-    w, mass, r = at.weights, at.simulator.body.mass_kg, at.reference
-    matrix = at.here.momentum_matrix()[:3]
-    wanted, then = at.rates(r.momenta)
-    back = matrix[:, :3] @ _root_rotation_error(at)
-    target = correct_velocity((at.dt, w.momentum_per_s), matrix @ at.velocity, wanted, then, back)
-    return RowsTask(matrix / mass, target / mass, weight=w.momentum)
-
-
-def root_rows(at: TrackingStep) -> RowsTask:
-    """The turn of the root."""
-    d = at.velocity.size
-    wanted, then = at.rates(at.reference.velocities[:, :3])
-    target = correct_velocity((at.dt, at.weights.root_per_s), at.velocity[:3], wanted, then, _root_rotation_error(at))
-    return RowsTask(np.eye(3, d), target, weight=at.weights.root)
-
-
-def _root_rotation_error(at: TrackingStep) -> FloatArray:
-    turned = SO3.from_matrix(at.here.frames[0])
-    return (turned.inverse() @ at.reference.motion.rotations[at.frame, 0]).log()
-
-
-def pose_rows(at: TrackingStep, moving: IntArray) -> RowsTask:
-    """Angles of the joints; ``moving`` are those that the coordinates turn."""
-    r, state = at.reference, at.simulator.state
-    turns = at.here.turns[moving].reshape(3 * len(moving), -1)
-    matrix = np.concatenate([np.zeros((len(turns), 6)), turns], axis=1)
-    error = (state.rotations[moving].inverse() @ r.motion.rotations[at.frame][moving]).log().ravel()
-    wanted, then = at.rates(r.rates)
-    pace, now = (at.dt, at.weights.pose_per_s), turns @ at.velocity[6:]
-    target = correct_velocity(pace, now, wanted[moving].ravel(), then[moving].ravel(), error)
-    return RowsTask(matrix, target, weight=at.weights.pose)
+def turn_rows(at: TrackingStep, moving: IntArray) -> list[RowsTask]:
+    """Angular momentum, turn of the root and angles of the joints that move, as far as they have weights."""
+    w, r, here, laws = at.weights, at.reference, at.here, list[RowsTask]()
+    back = (SO3.from_matrix(here.frames[0]).inverse() @ r.motion.rotations[at.frame, 0]).log()
+    if w.momentum > 0.0:
+        # Angular momentum of the clip, and what turns the whole body back to it, per kilogram
+        mass, matrix = at.simulator.body.mass_kg, here.momentum_matrix()[:3]
+        now, error = matrix @ at.velocity, matrix[:, :3] @ back
+        target = correct_velocity((at.dt, w.momentum_per_s), now, *at.rates(r.momenta), error)
+        laws.append(RowsTask(matrix / mass, target / mass, weight=w.momentum))
+    if w.root > 0.0:
+        rates = at.rates(r.velocities[:, :3])
+        target = correct_velocity((at.dt, w.root_per_s), at.velocity[:3], *rates, back)
+        laws.append(RowsTask(np.eye(3, at.velocity.size), target, weight=w.root))
+    if w.pose > 0.0:
+        turns = here.turns[moving].reshape(3 * len(moving), -1)
+        matrix = np.concatenate([np.zeros((len(turns), 6)), turns], axis=1)
+        turned = at.simulator.state.rotations[moving].inverse() @ r.motion.rotations[at.frame][moving]
+        rates = (values[moving].ravel() for values in at.rates(r.rates))
+        now, error = turns @ at.velocity[6:], turned.log().ravel()
+        target = correct_velocity((at.dt, w.pose_per_s), now, *rates, error)
+        laws.append(RowsTask(matrix, target, weight=w.pose))
+    return laws
 
 
 SOLE_ARM_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
@@ -200,16 +184,28 @@ DOWN_RAD_S: Final = 4.0  # [rad/s] at most
 
 def foot_rows(at: TrackingStep, side: int) -> RowsTask:
     """A foot held by its supporting edge, or swinging to the target of clip and balance."""
-    return _standing_rows(at, side) if at.steps.feet[side].is_down else _swinging_rows(at, side)
-
-
-def _standing_rows(at: TrackingStep, side: int) -> RowsTask:
     w, r, here, foot = at.weights, at.reference, at.here, at.steps.feet[side]
-    joint, _, sole = sole_frame(at.simulator.body.skeleton, SIDES[side])
-    edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
-    jacobian, turning = here.point_jacobian(joint, edge), here.frames[joint].T @ here.angular[joint]
-    pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
+    joint, middle, sole = sole_frame(at.simulator.body.skeleton, SIDES[side])
+    frame, turning = SO3.from_matrix(here.frames[joint]), here.frames[joint].T @ here.angular[joint]
+    pace, spin = (at.dt, w.foot_per_s), turning @ at.velocity
+    if not foot.is_down:
+        # Place and velocity of the sole: the clip's, moved by the landing offset, over the floor
+        goal, (now, then) = at.steps.swing(at.step, side, landing_offset(at, side)), at.rates(r.sole_rates[:, side])
+        place = r.soles[at.frame, side] + goal.offset
+        place[1] += at.steps.floor.height(place[HORIZONTAL_AXES])
+        velocity = goal.velocity + now
+        velocity[1] += at.steps.floor.rise(place[HORIZONTAL_AXES]) @ velocity[HORIZONTAL_AXES]
+        jacobian, away = here.point_jacobian(joint, middle), place - here.point(joint, middle)
+        shift = correct_velocity(pace, jacobian @ at.velocity, velocity, velocity + then - now, away)
+        # Turn of the foot: the clip's, tilted to the floor; turns count in metres by the length of a sole
+        normal = at.steps.floor.normal(place[HORIZONTAL_AXES])
+        aim = (frame.inverse() @ _align_to_normal(normal, SO3(r.foot_turns[at.frame, side]))).log()
+        turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
+        matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
+        return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
     # The edge that holds the foot comes down to its anchor
+    edge = at.steps.soles.corners[side, EDGE_CORNERS[foot.edge]].mean(axis=0)
+    jacobian = here.point_jacobian(joint, edge)
     away = foot.anchor - here.point(joint, edge)
     shift = _limit_length(np.array([0.0, LANDING_PHASE, 0.0]) * away / at.dt, DOWN_M_S)
     normal = at.steps.floor.normal(foot.anchor[HORIZONTAL_AXES])
@@ -222,30 +218,6 @@ def _standing_rows(at: TrackingStep, side: int) -> RowsTask:
         turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
     part = np.sqrt(w.roll / w.stance)
     return RowsTask(np.concatenate([jacobian, part * turning]), np.concatenate([shift, part * turn]), weight=w.stance)
-
-
-def _swinging_rows(at: TrackingStep, side: int) -> RowsTask:
-    w, r, here = at.weights, at.reference, at.here
-    joint, middle, _ = sole_frame(at.simulator.body.skeleton, SIDES[side])
-    jacobian, turning = here.point_jacobian(joint, middle), here.frames[joint].T @ here.angular[joint]
-    pace, frame, spin = (at.dt, w.foot_per_s), SO3.from_matrix(here.frames[joint]), turning @ at.velocity
-    # Place and velocity of the sole: the clip's, moved by the landing offset, over the floor
-    goal, (now, then) = at.steps.swing(at.step, side, landing_offset(at, side)), at.rates(r.sole_rates[:, side])
-    place = r.soles[at.frame, side] + goal.offset
-    place[1] += at.steps.floor.height(place[HORIZONTAL_AXES])
-    velocity = goal.velocity + now
-    velocity[1] += at.steps.floor.rise(place[HORIZONTAL_AXES]) @ velocity[HORIZONTAL_AXES]
-    away = place - here.point(joint, middle)
-    shift = correct_velocity(pace, jacobian @ at.velocity, velocity, velocity + then - now, away)
-    # Turn of the foot: the clip's, tilted to the floor
-    aim = (
-        frame.inverse()
-        @ _align_to_normal(at.steps.floor.normal(place[HORIZONTAL_AXES]), SO3(r.foot_turns[at.frame, side]))
-    ).log()
-    turn = correct_velocity(pace, spin, *at.rates(r.foot_rates[:, side]), aim)
-    # Both as rows, turns in metres by the length of a sole
-    matrix = np.concatenate([jacobian, SOLE_ARM_M * turning])
-    return RowsTask(matrix, np.concatenate([shift, SOLE_ARM_M * turn]), weight=w.swing)
 
 
 def _limit_length(vector: FloatArray, most: float) -> FloatArray:
@@ -269,12 +241,11 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         point, until_s = at.capture_point(), max(foot.due - at.step, 0) * at.dt
         push = project_into_hull(convex_hull(stance), point, 0.0)
         away = (point - push) * np.exp(at.sway.frequency * until_s)
-        away = away * (1.0 + BEYOND_M / max(float(np.linalg.norm(away)), 1e-9))
+        away = away * (1.0 + at.weights.beyond_m / max(float(np.linalg.norm(away)), 1e-9))
         way = push + away - stance.mean(axis=0)
-        way = way * min(1.0, LONGEST_M / max(float(np.linalg.norm(way)), 1e-9))
-        return _avoid_crossing(
-            at, side, stance.mean(axis=0) + way - at.reference.soles[at.frame, side][HORIZONTAL_AXES]
-        )
+        way = _limit_length(way, at.weights.longest_stride_m)
+        offset = stance.mean(axis=0) + way - at.reference.soles[at.frame, side][HORIZONTAL_AXES]
+        return _avoid_crossing(at, side, offset)
     base = other.offset if other.is_down else at.steps.offset
     if foot.due >= len(at.reference):  # it never lands
         return _avoid_crossing(at, side, base)

@@ -3,27 +3,11 @@
 from marey.base import deprecated_names
 from marey.dynamics.bodies import GRAVITY, Body
 from marey.dynamics.contact_cones import shift_wrench
-from marey.dynamics.inverse.differentiation import (
-    MotionStates,
-    compute_differences,
-    smooth_values,
-)
-from marey.dynamics.inverse.momentum import (
-    Flight,
-    compute_kinetic_energy,
-    compute_momentum,
-    compute_potential_energy,
-    fit_flight_gravity,
-)
+from marey.dynamics.inverse.differentiation import MotionStates, compute_differences, smooth_values
+from marey.dynamics.inverse.momentum import Flight, compute_momentum, fit_flight_gravity
 from marey.dynamics.inverse.newton_euler import solve_inverse_dynamics, solve_newton_euler
-from marey.dynamics.inverse.support_split import (
-    compute_centre_of_pressure,
-)
-from marey.dynamics.linear_time.aggregate import (
-    Aggregate,
-    compute_aggregate,
-    compute_aggregate_jacobians,
-)
+from marey.dynamics.inverse.support_split import compute_centre_of_pressure
+from marey.dynamics.linear_time.aggregate import Aggregate, compute_aggregate, compute_aggregate_jacobians
 from marey.dynamics.linear_time.baselines import pinocchio_model
 from marey.dynamics.linear_time.points import (
     PointMotion,
@@ -34,15 +18,10 @@ from marey.dynamics.linear_time.points import (
 from marey.dynamics.linear_time.torques import compute_torque_jacobians, compute_torques
 from marey.dynamics.supports import Supports, find_supports
 from marey.dynamics.tree.coordinates import PRISMATIC, REVOLUTE, TreeSkeleton
-from marey.dynamics.tree.joint_tree import JointTree, tree_from_body
+from marey.dynamics.tree.joint_tree import JointTree
 from marey.dynamics.validation.check import check_validity
 from marey.dynamics.validation.measured import ReactionComparison, compare_reaction
-from marey.dynamics.validation.report import (
-    CAUSES,
-    ValidityReport,
-    ValiditySpan,
-    plot_report,
-)
+from marey.dynamics.validation.report import CAUSES, ValidityReport, ValiditySpan, plot_report
 
 __all__ = [
     "CAUSES",
@@ -67,11 +46,9 @@ __all__ = [
     "compute_centre_of_pressure",
     "compute_com_motion",
     "compute_differences",
-    "compute_kinetic_energy",
     "compute_momentum",
     "compute_point_motion",
     "compute_points_motion",
-    "compute_potential_energy",
     "compute_torque_jacobians",
     "compute_torques",
     "find_supports",
@@ -82,7 +59,6 @@ __all__ = [
     "smooth_values",
     "solve_inverse_dynamics",
     "solve_newton_euler",
-    "tree_from_body",
 ]
 
 __getattr__ = deprecated_names(
@@ -97,12 +73,10 @@ __getattr__ = deprecated_names(
         "differences": "compute_differences",
         "flight_gravity": "fit_flight_gravity",
         "inverse_dynamics": "solve_inverse_dynamics",
-        "kinetic_energy": "compute_kinetic_energy",
         "momentum": "compute_momentum",
         "newton_euler": "solve_newton_euler",
         "point_motion": "compute_point_motion",
         "points_motion": "compute_points_motion",
-        "potential_energy": "compute_potential_energy",
         "torque_jacobians": "compute_torque_jacobians",
         "torques": "compute_torques",
         "validity": "check_validity",

@@ -10,34 +10,12 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
+from marey.base import FloatArray, InputError, frozen
 from marey.dynamics.segments import masses_from_capsules, masses_from_table, place_landmarks
-from marey.lie import SO3
 from marey.motion import MassTable, Motion, mass_table, standing_height
 from marey.skeleton import RoleMap, Skeleton, role_map
 
-AXIS_TOL: Final = 1e-6  # [-] an axis this near to unit length is taken as one
 INERTIA_TOL: Final = 1e-9  # [-] rounding of an inertia matrix, as a share of its trace
-
-
-def check_parents(names: tuple[str, ...], parents: IntArray) -> IntArray:
-    """Parents ``(D,)``, each before its children."""
-    parents = frozen_ints(parents, len(names), name="parents")
-    for i, parent in enumerate(parents):
-        if not -1 <= parent < i:
-            what = f"the parent of '{names[i]}' (joint {i}) is {parent}"
-            raise InputError(what, "Parents come before their children; the world is -1")
-    return parents
-
-
-def check_axes(names: tuple[str, ...], axes: FloatArray) -> FloatArray:
-    """Axes ``(D, 3)``, made exactly unit."""
-    axes = frozen(axes, len(names), 3, name="axes")
-    lengths = np.linalg.norm(axes, axis=1)
-    for name, length in zip(names, lengths, strict=True):
-        if abs(length - 1.0) > AXIS_TOL:
-            raise InputError(f"the axis of '{name}' has length {length:.6g}", "Give a unit vector")
-    return frozen(axes / lengths[:, None], name="axes")
 
 
 def check_inertias(names: tuple[str, ...], masses: FloatArray, inertias: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -62,13 +40,6 @@ def check_inertias(names: tuple[str, ...], masses: FloatArray, inertias: FloatAr
     if masses.sum() <= 0.0:
         raise InputError("there is no mass", "Give at least one link a positive mass")
     return masses, inertias
-
-
-def normalise_orientations(orientations: FloatArray, count: int) -> FloatArray:
-    """Orientations ``(D, 4)`` of unit length; none given are identities."""
-    if len(orientations) == 0:
-        return SO3.identity(count).wxyz
-    return SO3(frozen(orientations, count, 4, name="orientations")).wxyz
 
 
 # joint whose offset was lost: joint whose offset it repeats, and how many times. In the ASF files of nine subjects the
@@ -102,7 +73,7 @@ def restore_bones(skeleton: Skeleton) -> Skeleton:
     for joint in lost:
         twin, factor = _LOST_BONES[joint]
         offsets[skeleton.index(joint)] = factor * offsets[skeleton.index(twin)]
-    return Skeleton(skeleton.names, skeleton.parents, offsets, skeleton.tips, skeleton.limits, skeleton.name)
+    return replace(skeleton, offsets=offsets)
 
 
 def find_lost_bones(skeleton: Skeleton) -> tuple[str, ...]:
@@ -110,15 +81,6 @@ def find_lost_bones(skeleton: Skeleton) -> tuple[str, ...]:
     if role_map(skeleton).profile != "cmu-bvh" or not set(_LOST_BONES).issubset(skeleton.names):
         return ()
     return tuple(joint for joint in _LOST_BONES if not np.any(skeleton.offsets[skeleton.index(joint)]))
-
-
-def find_body_roles(skeleton: Skeleton) -> RoleMap:
-    """Roles for the masses of a restored skeleton: its hands hang on the finger bases, where the wrists are."""
-    roles = role_map(skeleton)
-    if roles.profile != "cmu-bvh" or not set(_LOST_BONES).issubset(skeleton.names):
-        return roles
-    wrists = {role: skeleton.index(joint) for role, joint in _WRISTS.items()}
-    return RoleMap({**roles.joints, **wrists}, roles.profile, roles.report)
 
 
 GRAVITY: Final = 9.81  # [m/s²]
@@ -169,7 +131,12 @@ class Body:
                 and feet only.
             table: ``"deleva1996"`` or ``"winter2009"``.
         """
-        return _assemble_body(_mean_skeleton(motion), mass_kg, height_m, mass_table(table))
+        skeleton = motion.skeleton
+        if motion.translations is not None:
+            offsets = motion.translations.mean(axis=0)
+            offsets[0] = skeleton.offsets[0]
+            skeleton = replace(skeleton, offsets=offsets)
+        return _assemble_body(skeleton, mass_kg, height_m, mass_table(table))
 
     @classmethod
     def from_skeleton(
@@ -225,10 +192,15 @@ def _assemble_body(skeleton: Skeleton, mass_kg: float | None, height_m: float | 
     skeleton = restore_bones(skeleton)
     height = _standing_height(skeleton) if height_m is None else _require_positive(height_m, "height_m")
     mass = BODY_MASS_INDEX * height**2 if mass_kg is None else _require_positive(mass_kg, "mass_kg")
-    stand = place_landmarks(skeleton, find_body_roles(skeleton), table, height)
+    # Hands of a restored skeleton hang on the finger bases, where the wrists are
+    roles = role_map(skeleton)
+    if roles.profile == "cmu-bvh" and set(_LOST_BONES).issubset(skeleton.names):
+        wrists = {role: skeleton.index(joint) for role, joint in _WRISTS.items()}
+        roles = RoleMap({**roles.joints, **wrists}, roles.profile, roles.report)
+    stand = place_landmarks(skeleton, roles, table, height)
     lumps, missing = masses_from_table(stand, table, height, mass)
     report = [f"put back the lost bones of {', '.join(lost)}"] if lost else []
-    if role_map(skeleton).profile == "guessed":
+    if roles.profile == "guessed":
         report.append("the parts of the body were guessed; see role_map(skeleton).report")
     source = table.source
     if sum(segment.share for segment in table.segments if segment.name not in missing) < MIN_KNOWN_SHARE:
@@ -247,9 +219,8 @@ def _assemble_body(skeleton: Skeleton, mass_kg: float | None, height_m: float | 
     for lump in lumps:
         d = lump.centre - centres[lump.joint]
         inertias[lump.joint] += lump.inertia + lump.mass * (float(d @ d) * np.eye(3) - np.outer(d, d))
-    return Body(
-        skeleton, *(masses, centres, 0.5 * (inertias + inertias.transpose(0, 2, 1))), height, source, tuple(report)
-    )
+    inertias = 0.5 * (inertias + inertias.transpose(0, 2, 1))
+    return Body(skeleton, masses, centres, inertias, height, source, tuple(report))
 
 
 def _standing_height(skeleton: Skeleton) -> float:
@@ -260,15 +231,6 @@ def _standing_height(skeleton: Skeleton) -> float:
     points = skeleton.rest_positions()
     extent = float(np.ptp(np.concatenate([points, points + skeleton.tips]), axis=0).max())
     return extent if extent > MIN_HEIGHT_M else 1.0
-
-
-def _mean_skeleton(motion: Motion) -> Skeleton:
-    skeleton = motion.skeleton
-    if motion.translations is None:
-        return skeleton
-    offsets = motion.translations.mean(axis=0)
-    offsets[0] = skeleton.offsets[0]
-    return Skeleton(skeleton.names, skeleton.parents, offsets, skeleton.tips, skeleton.limits, skeleton.name)
 
 
 def _require_positive(value: float, name: str) -> float:

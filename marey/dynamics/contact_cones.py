@@ -2,71 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen, kernel
-from marey.dynamics.spatial import Vector, cross, row3
+from marey.lie.kernels import cross, row3
 
 MAX_ROUNDS = 60  # columns taken in by one frame; 6 to 15 are usual
 GAIN_TOL = 1e-10  # [-] a column whose slope is less than this part of the target's length brings nothing
 NO_LENGTH = 1e-12  # what is left of a column that the others span
 
-# room for one fit: numbers of the columns in use (6,); their weights, the least-squares ones, the residual (3, 6); the
-# columns, and their factors Q and R (3, 6, 6)
-FitScratch = tuple[IntArray, FloatArray, FloatArray]
+
+class FitScratch(NamedTuple):
+    """Room for one fit of at most six columns."""
+
+    used: IntArray  # (6,) numbers of the columns in use
+    weights: FloatArray  # (6,) their weights
+    solution: FloatArray  # (6,) their least-squares weights
+    residual: FloatArray  # (6,) of the target
+    Q: FloatArray  # (6, 6) factors of the columns in use
+    R: FloatArray  # (6, 6)
 
 
 @kernel
 def allocate_fit() -> FitScratch:
     """Scratch that all frames share."""
-    return np.zeros(6, dtype=np.int64), np.zeros((3, 6)), np.zeros((3, 6, 6))
-
-
-@kernel
-def _is_used(used: IntArray, count: int, column: int) -> bool:
-    found = False
-    for k in range(count):
-        found = found or used[k] == column
-    return found
-
-
-@kernel
-def _step_to_boundary(used: IntArray, count: int, x: FloatArray, y: FloatArray) -> int:
-    """Go from weights ``x`` towards ``y`` as far as none is negative, drop those at zero, and count what is left."""
-    # Largest step from x towards y that keeps all weights non-negative
-    step, is_inside = 1.0, True
-    for k in range(count):
-        if y[k] <= 0.0:
-            is_inside = False
-            step = min(step, x[k] / (x[k] - y[k]) if x[k] > y[k] else 0.0)
-    if is_inside:
-        x[:count] = y[:count]
-        return count
-    # Compact the columns whose weight is still positive
-    kept = 0
-    for k in range(count):
-        value = x[k] + step * (y[k] - x[k])
-        if value > 1e-14:
-            used[kept], x[kept] = used[k], value
-            kept += 1
-    return min(kept, count - 1)  # rounding may have kept the one that should go
+    rows = np.zeros((3, 6))
+    return FitScratch(np.zeros(6, dtype=np.int64), rows[0], rows[1], rows[2], np.zeros((6, 6)), np.zeros((6, 6)))
 
 
 @kernel
 def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: FitScratch) -> int:
     """Least squares on the columns in use, without those whose weight would be negative; returns how many stay."""
-    used, rows, (chosen, Q, R) = room[0], room[1], (room[2][0], room[2][1], room[2][2])
+    used, now, x, _, Q, R = room
     while count > 0:
-        for k in range(count):
-            for i in range(6):
-                chosen[i, k] = A[i, used[k]]
         # QR factors of the columns in use, by modified Gram-Schmidt
         for j in range(count):
             for i in range(6):
-                Q[i, j] = chosen[i, j]
+                Q[i, j] = A[i, used[j]]
             for k in range(j):
                 share = 0.0
                 for i in range(6):
@@ -82,7 +57,6 @@ def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: F
             for i in range(6):
                 Q[i, j] = Q[i, j] / length if length > NO_LENGTH else 0.0
         # Least squares R x = Q^T target; a column that the others span gets nothing
-        x = rows[1]
         for j in range(count - 1, -1, -1):
             value = 0.0
             for i in range(6):
@@ -91,17 +65,29 @@ def _solve_active_columns(A: FloatArray, target: FloatArray, count: int, room: F
                 value -= R[j, k] * x[k]
             x[j] = value / R[j, j] if R[j, j] > NO_LENGTH else 0.0
         # Inner loop of Lawson and Hanson: back to the boundary until all weights are positive
-        left = _step_to_boundary(used, count, rows[0], rows[1])
-        if left == count:
+        step, is_inside = 1.0, True
+        for k in range(count):
+            if x[k] <= 0.0:
+                is_inside = False
+                step = min(step, now[k] / (now[k] - x[k]) if now[k] > x[k] else 0.0)
+        if is_inside:
+            now[:count] = x[:count]
             break
-        count = left
+        # Go as far as none is negative, and keep the columns whose weight is still positive
+        kept = 0
+        for k in range(count):
+            value = now[k] + step * (x[k] - now[k])
+            if value > 1e-14:
+                used[kept], now[kept] = used[k], value
+                kept += 1
+        count = min(kept, count - 1)  # rounding may have kept the one that should go
     return count
 
 
 @kernel
 def solve_nonnegative(A: FloatArray, num: int, target: FloatArray, weights: FloatArray, room: FitScratch) -> None:
     """Weights ``w >= 0`` of the columns ``(6, num)`` that bring ``A w`` nearest to ``target``: Lawson and Hanson."""
-    used, x, residual = room[0], room[1][0], room[1][2]
+    used, x, residual = room.used, room.weights, room.residual
     count, square = 0, 0.0
     for i in range(6):
         residual[i] = target[i]
@@ -116,7 +102,10 @@ def solve_nonnegative(A: FloatArray, num: int, target: FloatArray, weights: Floa
                 gain += A[i, j] * residual[i]
             if gain > slope:
                 best, slope = j, gain
-        if best < 0 or count == 6 or _is_used(used, count, best):
+        is_used = False
+        for k in range(count):
+            is_used = is_used or used[k] == best
+        if best < 0 or count == 6 or is_used:
             break
         used[count], x[count] = best, 0.0
         count = _solve_active_columns(A, target, count + 1, room)
@@ -128,13 +117,6 @@ def solve_nonnegative(A: FloatArray, num: int, target: FloatArray, weights: Floa
     weights[:num] = 0.0
     for k in range(count):
         weights[used[k]] = x[k]
-
-
-@kernel
-def _axis_direction(e: int) -> Vector:
-    """Direction ``e`` of the six along the axes."""
-    sign = 1.0 - 2.0 * (e // 3)
-    return sign * (e % 3 == 0), sign * (e % 3 == 1), sign * (e % 3 == 2)
 
 
 @kernel
@@ -166,7 +148,10 @@ def fit_moving_cones(
                 arm = row3(arms[f], p)
                 is_grip = grips[f, p]
                 for e in range(6 if is_grip else len(edges)):
-                    force = _axis_direction(e) if is_grip else row3(edges, e)
+                    sign = 1.0 - 2.0 * (e // 3)
+                    force = (sign * (e % 3 == 0), sign * (e % 3 == 1), sign * (e % 3 == 2))
+                    if not is_grip:
+                        force = row3(edges, e)
                     moment = cross(arm, force)
                     for i in range(3):
                         A[i, num], A[3 + i, num] = force[i], moment[i] / lever
@@ -213,17 +198,13 @@ def compute_friction_edges(
         raise InputError(f"{edges} edges make no pyramid", "Give at least 3")
     up = frozen(normal, 3, name="normal")
     check_unit(up)
-    x = np.asarray(_perpendicular_direction(up) if ahead is None else ahead, dtype=np.float64)
+    # Some direction across the normal, unless one is given
+    axis = np.eye(3)[int(np.argmin(np.abs(up)))]
+    x = np.asarray(axis - up * (up @ axis) if ahead is None else ahead, dtype=np.float64)
     x = x / np.linalg.norm(x)
     angles = 2.0 * np.pi * (np.arange(edges) + 0.5) / edges
     reach = friction * (np.sqrt(2.0) if square else 1.0)
     return up + reach * (np.outer(np.cos(angles), x) + np.outer(np.sin(angles), np.cross(up, x)))
-
-
-def _perpendicular_direction(up: FloatArray) -> FloatArray:
-    """Some direction across a unit vector."""
-    across = np.eye(3)[int(np.argmin(np.abs(up)))]
-    return across - up * (up @ across)
 
 
 def check_unit(normal: FloatArray) -> None:

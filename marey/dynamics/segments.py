@@ -16,6 +16,7 @@ SIDES: Final = ("left_", "right_")
 UP: Final = np.array([0.0, 1.0, 0.0])
 FORWARD: Final = np.array([0.0, 0.0, 1.0])
 _SPINE: Final = ("pelvis", "spine1", "spine2", "spine3")
+_HEAD_CARRIERS: Final = ("head", "neck", "spine3", "spine2", "spine1", "pelvis")
 _FLAT: Final = ("hand", "foot")  # palm and sole face down in the T-pose, so "back to front" is up
 
 
@@ -57,59 +58,52 @@ def place_landmarks(skeleton: Skeleton, roles: RoleMap, table: MassTable, statur
     positions, frames = pose.joint_positions(), pose.joint_rotations()
     marks = {role: positions[joint] for role, joint in roles.joints.items()}
     stand = StandingSkeleton(roles, positions, frames, marks)
-    _add_head(stand, skeleton, table.head_length * stature_m)
-    points = foot_points(skeleton, stand.roles)
-    at = points.positions(stand.positions, stand.frames)
-    for side in SIDES:
-        if side + "foot" not in stand.landmarks and side + "ball" in points.names:
-            stand.landmarks[side + "foot"] = at[points.index(side + "ball")]
-    for side in SIDES:
-        _add_hand(stand, skeleton, side, table.hand_length * stature_m)
-    return stand
-
-
-def _add_head(stand: StandingSkeleton, skeleton: Skeleton, length_m: float) -> None:
-    marks, head = stand.landmarks, stand.roles.get("head")
+    # Head: from the neck, or the middle of the shoulders, to the tip of the head
     shoulders = stand.middle(("left_shoulder", "right_shoulder"))
     if "neck" not in marks and shoulders is not None:
         marks["neck"] = shoulders
-    if "neck" not in marks:
-        return
-    tip = None if head is None else stand.frames[head] @ skeleton.tips[head]
-    if head is None or tip is None or float(np.linalg.norm(tip)) < 1e-3:
-        marks["crown"] = marks["neck"] + length_m * UP
-    else:
-        marks["crown"] = stand.positions[head] + tip
-
-
-def _add_hand(stand: StandingSkeleton, skeleton: Skeleton, side: str, length_m: float) -> None:
-    marks, elbow = stand.landmarks, stand.roles.get(side + "elbow")
-    if side + "wrist" not in marks and elbow is not None:
-        marks[side + "wrist"] = stand.positions[elbow] + stand.frames[elbow] @ skeleton.tips[elbow]
-    if elbow is None or side + "wrist" not in marks:
-        return
-    forearm = marks[side + "wrist"] - marks[side + "elbow"]
-    length = float(np.linalg.norm(forearm))
-    if length > 1e-3:
-        marks[side + "fingertip"] = marks[side + "wrist"] + length_m * forearm / length
+    if "neck" in marks:
+        head = roles.get("head")
+        tip = np.zeros(3) if head is None else frames[head] @ skeleton.tips[head]
+        marks["crown"] = marks["neck"] + table.head_length * stature_m * UP
+        if head is not None and float(np.linalg.norm(tip)) >= 1e-3:
+            marks["crown"] = positions[head] + tip
+    points = foot_points(skeleton, roles)
+    at = points.positions(positions, frames)
+    for side in SIDES:
+        if side + "foot" not in marks and side + "ball" in points.names:
+            marks[side + "foot"] = at[points.index(side + "ball")]
+        # Hand: along the forearm, from the wrist or the tip of the elbow's segment
+        elbow = roles.get(side + "elbow")
+        if elbow is None:
+            continue
+        if side + "wrist" not in marks:
+            marks[side + "wrist"] = positions[elbow] + frames[elbow] @ skeleton.tips[elbow]
+        forearm = marks[side + "wrist"] - marks[side + "elbow"]
+        length = float(np.linalg.norm(forearm))
+        if length > 1e-3:
+            marks[side + "fingertip"] = marks[side + "wrist"] + table.hand_length * stature_m * forearm / length
+    return stand
 
 
 def masses_from_table(
     stand: StandingSkeleton, table: MassTable, stature_m: float, mass_kg: float
 ) -> tuple[list[SegmentMass], tuple[str, ...]]:
     """Lumps of the segments that the skeleton has, ``mass_kg`` in all, and the names of those that it lacks."""
-    found = [(segment, _find_segment_ends(stand, segment)) for segment in table.segments]
-    missing = tuple(segment.name for segment, ends in found if ends is None)
-    total = sum(segment.share for segment, ends in found if ends is not None)
+    found: list[tuple[BodySegment, FloatArray, FloatArray]] = []
+    for segment in table.segments:
+        near, far = stand.middle(segment.near), stand.middle(segment.far)
+        if near is not None and far is not None and float(np.linalg.norm(far - near)) >= 1e-4:
+            found.append((segment, near, far))
+    names = {segment.name for segment, _, _ in found}
+    missing = tuple(segment.name for segment in table.segments if segment.name not in names)
+    total = sum(segment.share for segment, _, _ in found)
     lumps: list[SegmentMass] = []
-    for segment, ends in found:
-        if ends is None:
-            continue
+    for segment, near, far in found:
         scaled = replace(segment, share=segment.share * mass_kg / total)
         if segment.name == "trunk":
             # The three parts of the trunk, moved together so that their common centre is the printed one of the trunk
             parts = table.trunk_parts
-            near, far = ends
             trunk = sum(part.share for part in parts)
             shift = scaled.along - sum(part.share * part.along for part in parts) / trunk
             length = float(np.linalg.norm(far - near))
@@ -117,43 +111,22 @@ def masses_from_table(
                 mass = scaled.share * part.share / trunk
                 inertia = mass * (part.length * length) ** 2 * _gyration_matrix(far - near, FORWARD, part.radii)
                 centre = near + (part.along + shift) * (far - near)
-                lumps.append(stand.segment_mass(_find_spine_joint(stand, centre, far - near), mass, centre, inertia))
+                # Carried by the highest joint of the spine that is not above it; the pelvis at least
+                spine = [stand.roles[role] for role in _SPINE if role in stand.roles] or [0]
+                below = [j for j in spine if float((stand.positions[j] - centre) @ (far - near)) >= 0.0]
+                lumps.append(stand.segment_mass(below[-1] if below else spine[0], mass, centre, inertia))
         else:
-            lumps.append(_build_segment(stand, scaled, ends, stature_m))
+            length = float(np.linalg.norm(far - near)) if segment.length is None else segment.length * stature_m
+            front = UP if segment.name.endswith(_FLAT) else FORWARD
+            inertia = scaled.share * length**2 * _gyration_matrix(far - near, front, segment.radii)
+            # It is moved by the joint it starts at, or the one before that; the head by the highest there is
+            carriers = _HEAD_CARRIERS if segment.name == "head" else segment.near
+            if segment.name.endswith("hand"):
+                carriers = (*carriers, carriers[0].replace("wrist", "elbow"))
+            carrier = next((stand.roles[name] for name in carriers if name in stand.roles), 0)
+            centre = near + segment.along * (far - near)
+            lumps.append(stand.segment_mass(carrier, scaled.share, centre, inertia))
     return lumps, missing
-
-
-def _find_segment_ends(stand: StandingSkeleton, segment: BodySegment) -> tuple[FloatArray, FloatArray] | None:
-    near, far = stand.middle(segment.near), stand.middle(segment.far)
-    if near is None or far is None or float(np.linalg.norm(far - near)) < 1e-4:
-        return None
-    return near, far
-
-
-def _build_segment(
-    stand: StandingSkeleton, segment: BodySegment, ends: tuple[FloatArray, FloatArray], stature_m: float
-) -> SegmentMass:
-    near, far = ends
-    length = float(np.linalg.norm(far - near)) if segment.length is None else segment.length * stature_m
-    front = UP if segment.name.endswith(_FLAT) else FORWARD
-    inertia = segment.share * length**2 * _gyration_matrix(far - near, front, segment.radii)
-    carrier = _find_carrier(stand, segment)
-    return stand.segment_mass(carrier, segment.share, near + segment.along * (far - near), inertia)
-
-
-def _find_carrier(stand: StandingSkeleton, segment: BodySegment) -> int:
-    """The joint that moves a segment: the head for the head, else the joint it starts at, else the one before it."""
-    names = ("head", "neck", "spine3", "spine2", "spine1", "pelvis") if segment.name == "head" else segment.near
-    if segment.name.endswith("hand"):
-        names = (*names, names[0].replace("wrist", "elbow"))
-    return next((stand.roles[name] for name in names if name in stand.roles), 0)
-
-
-def _find_spine_joint(stand: StandingSkeleton, centre: FloatArray, down: FloatArray) -> int:
-    """The highest joint of the spine that is not above a point of the trunk; the pelvis at least."""
-    spine = [stand.roles[role] for role in _SPINE if role in stand.roles]
-    below = [joint for joint in spine if float((stand.positions[joint] - centre) @ down) >= 0.0]
-    return below[-1] if below else (spine[0] if spine else 0)
 
 
 def _gyration_matrix(along: FloatArray, front: FloatArray, radii: tuple[float, float, float]) -> FloatArray:
@@ -177,19 +150,18 @@ def masses_from_capsules(skeleton: Skeleton, mass_kg: float) -> list[SegmentMass
     radii = 0.5 * (solid.start_radii + solid.end_radii)
     volumes = np.pi * radii**2 * (lengths + 4.0 / 3.0 * radii)
     masses = mass_kg * volumes / volumes.sum()
-    return [
-        SegmentMass(int(joint), float(mass), 0.5 * (a + b), _capsule_inertia(float(mass), b - a, float(r)))
-        for joint, mass, a, b, r in zip(solid.joints, masses, solid.starts, solid.ends, radii, strict=True)
-    ]
-
-
-def _capsule_inertia(mass: float, along: FloatArray, radius: float) -> FloatArray:
-    """Inertia of a cylinder closed by two half balls, about its centre."""
-    length = max(float(np.linalg.norm(along)), 1e-6)
-    balls = mass * (4.0 / 3.0 * radius) / (length + 4.0 / 3.0 * radius)
-    rod = mass - balls
-    axial = 0.5 * rod * radius**2 + 0.4 * balls * radius**2
-    across = rod * (length**2 / 12.0 + radius**2 / 4.0)
-    across += balls * (0.4 * radius**2 + 0.25 * length**2 + 0.375 * length * radius)
-    a = along / length if float(np.linalg.norm(along)) > 1e-9 else UP
-    return across * np.eye(3) + (axial - across) * np.outer(a, a)
+    lumps: list[SegmentMass] = []
+    for joint, a, b, r, mass in zip(
+        solid.joints, solid.starts, solid.ends, radii.tolist(), masses.tolist(), strict=True
+    ):
+        # Inertia of a cylinder closed by two half balls, about its centre
+        length = max(float(np.linalg.norm(b - a)), 1e-6)
+        balls = mass * (4.0 / 3.0 * r) / (length + 4.0 / 3.0 * r)
+        rod = mass - balls
+        axial = 0.5 * rod * r**2 + 0.4 * balls * r**2
+        across = rod * (length**2 / 12.0 + r**2 / 4.0)
+        across += balls * (0.4 * r**2 + 0.25 * length**2 + 0.375 * length * r)
+        axis = (b - a) / length if float(np.linalg.norm(b - a)) > 1e-9 else UP
+        inertia = across * np.eye(3) + (axial - across) * np.outer(axis, axis)
+        lumps.append(SegmentMass(int(joint), mass, 0.5 * (a + b), inertia))
+    return lumps

@@ -8,17 +8,11 @@ origin), a rate of inertia the same without a mass. Second moments are ``xx, yy,
 from __future__ import annotations
 
 from marey.base import FloatArray, kernel
+from marey.lie.kernels import Vector, add3, cross, dot, scale3
 
-Vector = tuple[float, float, float]
 SymmetricMatrix = tuple[float, float, float, float, float, float]
 Spatial = tuple[Vector, Vector]
 InertiaRate = tuple[Vector, SymmetricMatrix]
-
-
-@kernel
-def row3(array: FloatArray, i: int) -> Vector:
-    """Row ``i`` of an array ``(n, 3)``."""
-    return array[i, 0], array[i, 1], array[i, 2]
 
 
 @kernel
@@ -49,36 +43,6 @@ def add6(array: FloatArray, i: int, x: Spatial) -> None:
     array[i, 3] += x[1][0]
     array[i, 4] += x[1][1]
     array[i, 5] += x[1][2]
-
-
-@kernel
-def add3(a: Vector, b: Vector) -> Vector:
-    """Sum of two vectors."""
-    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
-
-
-@kernel
-def subtract3(a: Vector, b: Vector) -> Vector:
-    """Difference of two vectors."""
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
-
-
-@kernel
-def scale3(s: float, a: Vector) -> Vector:
-    """Vector ``a``, ``s`` times as long."""
-    return s * a[0], s * a[1], s * a[2]
-
-
-@kernel
-def dot(a: Vector, b: Vector) -> float:
-    """Scalar product."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-@kernel
-def cross(a: Vector, b: Vector) -> Vector:
-    """Vector product."""
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
 @kernel

@@ -145,8 +145,74 @@ def find_supports(
     for name in track.names:
         if name not in known:
             raise UnknownNameError("contact point", name, f"skeleton '{motion.skeleton.name}'", sorted(known))
+    soles, palms = _find_limb_corners(motion, track, motion.joint_frames() if frames is None else frames)
+    # Height of the floor [m], and of heels and balls that touch; a clip that stands far from zero stands on nothing
+    planted = np.concatenate([np.zeros(0), *(sole.middles[:, :2, 1][sole.flags[:, :2]] for sole in soles)])
+    is_flat, floor_m = floor != "plants", 0.0
+    if not isinstance(floor, str):
+        if not np.isfinite(floor):
+            raise InputError(f"floor is {floor}", "Give its height in metres")
+        floor_m = float(floor)
+    elif floor not in ("flat", "plants"):
+        raise UnknownNameError("floor", floor, "marey.dynamics.check_validity", ("flat", "plants"))
+    elif len(planted):
+        level = float(np.percentile(planted, FLOOR_PERCENT))
+        floor_m = level if abs(level) <= FLOOR_NEAR_M or not is_flat else 0.0
+    num_frames, slack = motion.num_frames, max(0, round(slack_s * motion.rate_hz))
+    limbs, positions = list[int](), list[FloatArray]()
+    touching, active, grips = list[BoolArray](), list[BoolArray](), list[BoolArray]()
+    for part in (*soles, *palms):
+        # What is far above the floor rests on nothing, unless a hand was said to hold on there
+        held, flags, middles = part.limb >= 2, part.flags, part.middles
+        high = middles[..., 1] - floor_m > (HAND_SLACK_M if held else FOOT_SLACK_M)
+        is_grip = flags & (given is not None) & held
+        if is_flat:
+            is_grip = is_grip & high
+            flags = flags & (~high | is_grip)
+            # Points dropped onto the floor; a hand that holds on stays where it is
+            heights = np.where(is_grip, middles[..., 1], floor_m)
+            middles = np.stack([middles[..., 0], heights, middles[..., 2]], axis=-1)
+        for m in range(middles.shape[1]):
+            # Two corners a middle: half a width to either side; a grip is a point
+            for sign in (1.0, -1.0):
+                limbs.append(part.limb)
+                positions.append(middles[:, m] + sign * part.half[:, m] * ~is_grip[:, m, None])
+                touching.append(flags[:, m])
+                active.append(widen_flags(flags[:, m], slack))
+                grips.append(is_grip[:, m])
+    none = np.zeros((num_frames, 0), dtype=np.bool_)
+    lowest = [np.zeros(num_frames)] if not soles else [s.middles[:, :2, 1].min(axis=1) for s in soles]
+    return Supports(
+        np.array(limbs, dtype=np.int64),
+        np.stack(positions, axis=1) if limbs else np.zeros((num_frames, 0, 3)),
+        np.stack(active, axis=1) if limbs else none,
+        np.stack(touching, axis=1) if limbs else none,
+        compute_friction_edges(UP, friction, NUM_EDGES),
+        np.stack(grips, axis=1) if limbs else none,
+        floor_m,
+        float(np.median(planted)) - floor_m if len(planted) and is_flat else 0.0,
+        np.min(lowest, axis=0) - floor_m if is_flat else np.zeros(num_frames),
+        _slide_distances(soles, motion.rate_hz, num_frames),
+        given is not None,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LimbCorners:
+    """Corners of one foot or palm."""
+
+    limb: int
+    middles: FloatArray  # (F, M, 3) points in the middle of the limb
+    flags: BoolArray  # (F, M) which touch
+    half: FloatArray  # (F, M, 3) from the middle to a corner, the other is on the other side
+
+
+def _find_limb_corners(
+    motion: Motion, track: Contacts, frames: tuple[FloatArray, SO3]
+) -> tuple[list[_LimbCorners], list[_LimbCorners]]:
+    """Corners of both soles, and of the palms that touch."""
     # Soles: heel, ball and toe end of each foot
-    origins, R_world_joint = motion.joint_frames() if frames is None else frames
+    origins, R_world_joint = frames
     sole_points = foot_points(motion.skeleton)
     places = sole_points.positions(origins, R_world_joint)
     stature_m = leg_length(motion.skeleton, role_map(motion.skeleton)) / LEG_SHARE
@@ -167,18 +233,7 @@ def find_supports(
             middles = place[:, None] + PALM_HALF_M * np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
             half = np.broadcast_to(np.array([PALM_HALF_M, 0.0, 0.0]), middles.shape)
             palms.append(_LimbCorners(limb, middles, np.repeat(flags[:, None], 2, axis=1), half))
-    floor_m = _floor_height(floor, soles)
-    return _assemble_supports(motion, soles, palms, floor, floor_m, friction, slack_s, was_given=given is not None)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _LimbCorners:
-    """Corners of one foot or palm."""
-
-    limb: int
-    middles: FloatArray  # (F, M, 3) points in the middle of the limb
-    flags: BoolArray  # (F, M) which touch
-    half: FloatArray  # (F, M, 3) from the middle to a corner, the other is on the other side
+    return soles, palms
 
 
 def check_length(track: Contacts, motion: Motion) -> None:
@@ -207,80 +262,6 @@ def _sole_corners(limb: int, middles: FloatArray, flags: BoolArray, stature_m: f
     return _LimbCorners(limb, moved, flags, np.repeat(half[:, None], 3, axis=1))
 
 
-def _floor_height(floor: Floor, soles: list[_LimbCorners]) -> float:
-    """Height of the floor [m]; a clip that stands far from zero stands on nothing."""
-    if not isinstance(floor, str):
-        if not np.isfinite(floor):
-            raise InputError(f"floor is {floor}", "Give its height in metres")
-        return float(floor)
-    if floor not in ("flat", "plants"):
-        raise UnknownNameError("floor", floor, "marey.dynamics.check_validity", ("flat", "plants"))
-    planted = _planted_heights(soles)
-    if not len(planted):
-        return 0.0
-    level = float(np.percentile(planted, FLOOR_PERCENT))
-    return level if abs(level) <= FLOOR_NEAR_M or floor == "plants" else 0.0
-
-
-def _planted_heights(soles: list[_LimbCorners]) -> FloatArray:
-    """Heights [m] of heels and balls that touch."""
-    return np.concatenate([np.zeros(0), *(sole.middles[:, :2, 1][sole.flags[:, :2]] for sole in soles)])
-
-
-def _assemble_supports(
-    motion: Motion,
-    soles: list[_LimbCorners],
-    palms: list[_LimbCorners],
-    floor: Floor,
-    floor_m: float,
-    friction: float,
-    slack_s: float,
-    *,
-    was_given: bool,
-) -> Supports:
-    num_frames, slack = motion.num_frames, max(0, round(slack_s * motion.rate_hz))
-    limbs, points = list[int](), list[FloatArray]()
-    touching, active, grips = list[BoolArray](), list[BoolArray](), list[BoolArray]()
-    for part in (*soles, *palms):
-        # What is far above the floor rests on nothing, unless a hand was said to hold on there
-        held = part.limb >= 2
-        flags = part.flags
-        high = part.middles[..., 1] - floor_m > (HAND_SLACK_M if held else FOOT_SLACK_M)
-        is_grip = flags & high & was_given & held if floor != "plants" else flags & was_given & held
-        if floor != "plants":
-            flags = flags & (~high | is_grip)
-        middles = part.middles if floor == "plants" else _project_on_floor(part.middles, floor_m, is_grip)
-        for m in range(middles.shape[1]):
-            # Two corners a middle: half a width to either side; a grip is a point
-            for sign in (1.0, -1.0):
-                limbs.append(part.limb)
-                points.append(middles[:, m] + sign * part.half[:, m] * ~is_grip[:, m, None])
-                touching.append(flags[:, m])
-                active.append(widen_flags(flags[:, m], slack))
-                grips.append(is_grip[:, m])
-    planted = _planted_heights(soles)
-    lifted = float(np.median(planted)) - floor_m if len(planted) and floor != "plants" else 0.0
-    return Supports(
-        np.array(limbs, dtype=np.int64),
-        np.stack(points, axis=1) if points else np.zeros((num_frames, 0, 3)),
-        _flag_table(active, num_frames),
-        _flag_table(touching, num_frames),
-        compute_friction_edges(UP, friction, NUM_EDGES),
-        _flag_table(grips, num_frames),
-        floor_m,
-        lifted,
-        _lowest_heights(soles, num_frames) - floor_m if floor != "plants" else np.zeros(num_frames),
-        _slide_distances(soles, motion.rate_hz, num_frames),
-        was_given,
-    )
-
-
-def _project_on_floor(middles: FloatArray, floor_m: float, is_grip: BoolArray) -> FloatArray:
-    """The points dropped onto the floor; a hand that holds on stays where it is."""
-    heights = np.where(is_grip, middles[..., 1], floor_m)
-    return np.stack([middles[..., 0], heights, middles[..., 2]], axis=-1)
-
-
 def any_in_row(flags: BoolArray) -> BoolArray:
     """Whether any flag of a row ``(F, P)`` is set ``(F,)``."""
     return np.asarray(np.any(flags, axis=1), dtype=np.bool_)
@@ -292,12 +273,6 @@ def widen_flags(flags: BoolArray, count: int) -> BoolArray:
         return flags
     sums = np.concatenate([[0], np.cumsum(np.pad(flags.astype(np.int64), count))])
     return (sums[2 * count + 1 :] - sums[: -2 * count - 1]) > 0
-
-
-def _lowest_heights(soles: list[_LimbCorners], num_frames: int) -> FloatArray:
-    if not soles:
-        return np.zeros(num_frames)
-    return np.min([sole.middles[:, :2, 1].min(axis=1) for sole in soles], axis=0)
 
 
 def _slide_distances(soles: list[_LimbCorners], rate_hz: float, num_frames: int) -> FloatArray:
@@ -314,7 +289,3 @@ def _slide_distances(soles: list[_LimbCorners], rate_hz: float, num_frames: int)
         worst[half:-half] = np.maximum(worst[half:-half], np.where(np.isfinite(moved), scale * moved, 0.0))
     worst[:half], worst[-half:] = worst[half], worst[-half - 1]
     return worst
-
-
-def _flag_table(columns: list[BoolArray], num_frames: int) -> BoolArray:
-    return np.stack(columns, axis=1) if columns else np.zeros((num_frames, 0), dtype=np.bool_)

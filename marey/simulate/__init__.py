@@ -5,7 +5,8 @@ from marey.simulate.constraints.ground import FRICTIONS, Ground, StepContacts, c
 from marey.simulate.constraints.kinds import Ball, Constraint, HolonomicConstraint, Pin, VelocityConstraint
 from marey.simulate.forces import PointForce, Push, forces_at
 from marey.simulate.integrators.step import StepSystem
-from marey.simulate.mechanics import Mechanics, State
+from marey.simulate.mechanics import State
+from marey.simulate.mechanism import Mechanics
 from marey.simulate.mjcf import to_mjcf
 from marey.simulate.monitor import Monitor, SimulationLog, momentum_scenario
 from marey.simulate.recorder import Recorder

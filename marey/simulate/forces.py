@@ -52,17 +52,13 @@ def pack_forces(skeleton: Skeleton, forces: Iterable[PointForce]) -> ForceArrays
     for force in given:
         if not isinstance(force, PointForce):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise InputError(f"a force is a {type(force).__name__}", "Pass PointForce(joint, force_n)")
-    joints = np.array([_resolve_joint(skeleton, force.joint) for force in given], dtype=np.int64)
+    # Joints by their own names, or by their parts in the body
+    joints = np.zeros(len(given), dtype=np.int64)
+    for n, name in enumerate(force.joint for force in given):
+        if name not in skeleton.names and name not in ROLES:
+            raise UnknownNameError("joint", str(name), f"'{skeleton.name}'", skeleton.names)
+        joints[n] = skeleton.names.index(name) if name in skeleton.names else role_map(skeleton)[name]
     return ForceArrays(joints, np.stack([f.offset_m for f in given]), np.stack([f.force_n for f in given]))
-
-
-def _resolve_joint(skeleton: Skeleton, name: str) -> int:
-    """Number of a joint, by its own name or by its part in the body."""
-    if name in skeleton.names:
-        return skeleton.names.index(name)
-    if name in ROLES:
-        return role_map(skeleton)[name]
-    raise UnknownNameError("joint", str(name), f"'{skeleton.name}'", skeleton.names)
 
 
 TEXT_FIX = "Write JOINT:FX,FY,FZ@START+DURATION in newtons and seconds, for example right_wrist:0,0,200@1.5+0.1"
@@ -121,7 +117,13 @@ class Push:
             raise InputError(f"push '{text}'", TEXT_FIX) from None
         if not joint or not at or len(parts) not in (1, 3) or not all(isfinite(part) for part in parts):
             raise InputError(f"push '{text}'", TEXT_FIX)
-        return cls(joint, parts if len(parts) == 3 else _parse_vector(parts[0], rng), *when, every_s=period)
+        if len(parts) == 1:
+            # A size alone: level, in a direction drawn at random
+            if rng is None:
+                raise InputError("a push without a direction", "Give three components, or a generator that draws one")
+            angle = rng.uniform(0.0, 2.0 * np.pi)
+            parts = [parts[0] * np.sin(angle), 0.0, parts[0] * np.cos(angle)]
+        return cls(joint, parts, *when, every_s=period)
 
     def share(self, time_s: float, dt: float) -> float:
         """Part of a step from ``time_s`` on, ``dt`` [s] long, in which it pushes."""
@@ -135,11 +137,6 @@ class Push:
             total += max(0.0, min(time_s + dt, start + self.duration_s) - max(time_s, start))
         return total / dt
 
-    def force_at(self, time_s: float, dt: float) -> PointForce | None:
-        """Its mean force over a step, so that the steps together get all of its impulse; None while it rests."""
-        share = self.share(time_s, dt)
-        return PointForce(self.joint, share * self.force_n, self.offset_m) if share > 0.0 else None
-
     def __str__(self) -> str:
         force = ",".join(f"{value:.6g}" for value in self.force_n)
         again = "" if self.every_s is None else f"/{self.every_s:g}"
@@ -147,13 +144,6 @@ class Push:
 
 
 def forces_at(pushes: Iterable[Push], time_s: float, dt: float) -> tuple[PointForce, ...]:
-    """Forces of all pushes during a step from ``time_s`` on, ``dt`` [s] long."""
-    found = (push.force_at(time_s, dt) for push in pushes)
-    return tuple(force for force in found if force is not None)
-
-
-def _parse_vector(size_n: float, rng: np.random.Generator | None) -> FloatArray:
-    if rng is None:
-        raise InputError("a push without a direction", "Give three components, or a generator that draws one")
-    angle = rng.uniform(0.0, 2.0 * np.pi)
-    return size_n * np.array([np.sin(angle), 0.0, np.cos(angle)])
+    """Mean forces of all pushes during a step from ``time_s`` on, ``dt`` [s] long: steps share out their impulses."""
+    shares = ((push, push.share(time_s, dt)) for push in pushes)
+    return tuple(PointForce(p.joint, share * p.force_n, p.offset_m) for p, share in shares if share > 0.0)

@@ -1,4 +1,4 @@
-"""State: where a simulated figure is and how it moves."""
+"""State: where a simulated figure is and how it moves; and the quadratic forces of its motion."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from math import cos, sin, sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen, kernel
 from marey.lie import SO3
 from marey.lie.kernels import sinc, third_stumpff
 from marey.models.evaluation import EULER_LINEAR, GEODESIC_PRODUCT, LOG_LINEAR, combination
-from marey.simulate.mechanism import FULL_SPACE, Mechanism, as_kernel_array, compute_mechanics, compute_momentum_matrix
+from marey.simulate.mechanism import FULL_SPACE, Mechanics, Mechanism
 from marey.skeleton import Pose, Skeleton
 
 
@@ -104,23 +103,6 @@ def _jacobian_coefficients(square: float) -> tuple[float, float, float, float]:
 
 
 @kernel
-def _tangent_rate(xi: FloatArray, rate: FloatArray, basis: FloatArray, j: int, out: FloatArray) -> None:
-    r"""Write :math:`\dot J_r(\xi)\, v_i` for every mode, while :math:`\xi` changes at a rate."""
-    x, y, z = xi[0], xi[1], xi[2]
-    a, b, c = rate[0], rate[1], rate[2]
-    c2, c3, s2, s3 = _jacobian_coefficients(x * x + y * y + z * z)
-    s2 *= x * a + y * b + z * c
-    s3 *= x * a + y * b + z * c
-    for i in range(basis.shape[2]):
-        u, v, w = basis[j, 0, i], basis[j, 1, i], basis[j, 2, i]
-        pu, pv, pw = y * w - z * v, z * u - x * w, x * v - y * u  # xi x v
-        qu, qv, qw = b * w - c * v, c * u - a * w, a * v - b * u  # rate x v
-        out[j, 0, i] = -s2 * pu - c2 * qu + s3 * (y * pw - z * pv) + c3 * (b * pw - c * pv + y * qw - z * qv)
-        out[j, 1, i] = -s2 * pv - c2 * qv + s3 * (z * pu - x * pw) + c3 * (c * pu - a * pw + z * qu - x * qw)
-        out[j, 2, i] = -s2 * pw - c2 * qw + s3 * (x * pv - y * pu) + c3 * (a * pv - b * pu + x * qv - y * qu)
-
-
-@kernel
 def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArray, turns: FloatArray) -> FloatArray:
     """How the columns of ``joint_columns`` (``turns``) change while the coordinates do: ``(J, 3, k)`` [1/s]."""
     out = np.zeros(mech.basis.shape)
@@ -151,7 +133,19 @@ def joint_column_rates(mech: Mechanism, coordinates: FloatArray, rates: FloatArr
                 out[j, 1, i] = -sx * a_rate * v + (cx * cy * a_rate - sx * sy * b_rate) * w
                 out[j, 2, i] = -cx * a_rate * v - (sx * cy * a_rate + cx * sy * b_rate) * w
         else:
-            _tangent_rate(xi, rate, mech.basis, j, out)
+            # dJ_r(xi)/dt v_i for every mode: slopes of c_2 and c_3 along the rate, and products with the rate itself
+            x, y, z = xi[0], xi[1], xi[2]
+            a, b, c = rate[0], rate[1], rate[2]
+            c2, c3, s2, s3 = _jacobian_coefficients(x * x + y * y + z * z)
+            s2 *= x * a + y * b + z * c
+            s3 *= x * a + y * b + z * c
+            for i in range(mech.basis.shape[2]):
+                u, v, w = mech.basis[j, 0, i], mech.basis[j, 1, i], mech.basis[j, 2, i]
+                pu, pv, pw = y * w - z * v, z * u - x * w, x * v - y * u  # xi x v
+                qu, qv, qw = b * w - c * v, c * u - a * w, a * v - b * u  # rate x v
+                out[j, 0, i] = -s2 * pu - c2 * qu + s3 * (y * pw - z * pv) + c3 * (b * pw - c * pv + y * qw - z * qv)
+                out[j, 1, i] = -s2 * pv - c2 * qv + s3 * (z * pu - x * pw) + c3 * (c * pu - a * pw + z * qu - x * qw)
+                out[j, 2, i] = -s2 * pw - c2 * qw + s3 * (x * pv - y * pu) + c3 * (a * pv - b * pu + x * qv - y * qu)
     return out
 
 
@@ -178,10 +172,9 @@ def to_world(frame: FloatArray, a: FloatArray, out: FloatArray) -> None:
 
 
 @kernel
-def composite_momenta(
-    mech: Mechanism, frames: FloatArray, joints: FloatArray, centres: FloatArray, w: FloatArray, u: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def composite_momenta(here: Mechanics, w: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Angular momentum about each joint, and linear, of all that the joint moves: ``(J, 3)`` each, in world."""
+    mech, frames, joints, centres = here.mechanism, here.frames, here.joints, here.centres
     count = mech.parents.shape[0]
     moment, force = np.zeros((count, 3)), np.zeros((count, 3))
     arm, local, turned = np.zeros(3), np.zeros(3), np.zeros(3)
@@ -213,23 +206,14 @@ def composite_momenta(
 
 
 @kernel
-def compute_quadratic_forces(
-    mech: Mechanism,
-    coordinates: FloatArray,
-    frames: FloatArray,
-    joints: FloatArray,
-    centres: FloatArray,
-    turns: FloatArray,
-    angular: FloatArray,
-    linear: FloatArray,
-    velocity: FloatArray,
-) -> FloatArray:
+def compute_quadratic_forces(here: Mechanics, coordinates: FloatArray, velocity: FloatArray) -> FloatArray:
     r"""Return :math:`\partial_g T(g, v)` ``(d,)`` in the body frame, the velocity held: the quadratic forces.
 
     For a joint with axis a, momentum (n, f) of all it moves about its origin, twist (w, u) of its parent there:
     :math:`a\cdot(n\times w + f\times u)`. A coordinate of a pose model adds
     :math:`n\cdot(\dot S e_i - S e_i\times S\dot\lambda)` (Maurer and Cartan). Equals [Tournier2011]_'s differences.
     """
+    mech, frames, joints, turns = here.mechanism, here.frames, here.joints, here.turns
     v = velocity.copy()
     if mech.is_com:
         v[3:6] = 0.0  # an even speed of the whole changes nothing inside
@@ -239,8 +223,8 @@ def compute_quadratic_forces(
     w, u, own, arm = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(3), np.zeros(3)
     for r in range(3):
         for i in range(v.shape[0]):
-            w[0, r] += angular[0, r, i] * v[i]
-            u[0, r] += linear[0, r, i] * v[i]
+            w[0, r] += here.angular[0, r, i] * v[i]
+            u[0, r] += here.linear[0, r, i] * v[i]
     # u_j = u_p + w_p x arm; w_j = w_p + R_j S_j qd
     for j in range(1, count):
         above = mech.parents[j]
@@ -255,7 +239,7 @@ def compute_quadratic_forces(
         for r in range(3):
             w[j, r] += w[above, r]
     # Momentum (n, f) of all that each joint moves
-    moment, force = composite_momenta(mech, frames, joints, centres, w, u)
+    moment, force = composite_momenta(here, w, u)
     out, pull, local, n, turn = np.zeros(v.shape[0]), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3)
     # The root turns: f x u
     add_cross(pull, force[0], u[0])
@@ -279,47 +263,3 @@ def compute_quadratic_forces(
             for i in range(turns.shape[2]):
                 out[6 + i] += turns[j, r, i] * local[r] + rates[j, r, i] * n[r]
     return out
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Mechanics:
-    """What can be said of a configuration before any velocity is known; everything in world axes [m]."""
-
-    mechanism: Mechanism
-    frames: FloatArray  # (J, 3, 3) of the joints
-    joints: FloatArray  # (J, 3)
-    centres: FloatArray  # (J, 3) of the segments' masses
-    com: FloatArray  # (3,)
-    turns: FloatArray  # (J, 3, k) of each joint in its own frame
-    angular: FloatArray  # (J, 3, d) angular velocity of each segment
-    linear: FloatArray  # (J, 3, d) velocity of each joint's origin
-    com_jacobian: FloatArray  # (3, d)
-    inertia: FloatArray  # (d, d) M(g)
-
-    def point(self, joint: int, offset: ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
-        """Place ``(3,)`` [m] in world of a point that rides on a joint's segment."""
-        return self.joints[joint] + self.frames[joint] @ np.asarray(offset, dtype=np.float64)
-
-    def point_jacobian(self, joint: int, offset: ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
-        """Jacobian ``(3, d)`` of the velocity in world of a point that rides on a joint's segment."""
-        arm = self.frames[joint] @ np.asarray(offset, dtype=np.float64)
-        return self.linear[joint] + np.cross(self.angular[joint], arm, axisa=0, axisc=0)
-
-    def momentum_matrix(self) -> FloatArray:
-        """Matrix ``(6, d)`` to the angular momentum about the centre of mass and the linear one, in world."""
-        return compute_momentum_matrix(
-            self.mechanism, self.frames, self.joints, self.centres, self.com, self.angular, self.linear
-        )
-
-    def own_forces(self, coordinates: FloatArray, velocity: FloatArray) -> FloatArray:
-        r"""Quadratic forces :math:`\partial_g T(g, v)` ``(d,)``; ``coordinates`` are those of the configuration."""
-        parts = (self.frames, self.joints, self.centres, self.turns, self.angular, self.linear)
-        return compute_quadratic_forces(self.mechanism, as_kernel_array(coordinates), *parts, np.array(velocity))
-
-
-def make_mechanics(mechanism: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray) -> Mechanics:
-    """Mechanics of a configuration: place ``(3,)`` [m], local rotations ``(J, 4)`` and coordinates ``(k,)``."""
-    return Mechanics(
-        mechanism,
-        *compute_mechanics(mechanism, as_kernel_array(place), as_kernel_array(wxyz), as_kernel_array(coordinates)),
-    )

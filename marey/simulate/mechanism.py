@@ -10,9 +10,9 @@ from math import sqrt
 from typing import Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError, kernel
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, kernel
 from marey.dynamics import Body
 from marey.lie.kernels import product
 from marey.models import PoseModel
@@ -48,6 +48,34 @@ class Mechanism(NamedTuple):
     tips: FloatArray  # (E, 3) [m] their far ends, each in its joint's frame
 
 
+class Mechanics(NamedTuple):
+    """What can be said of a configuration before any velocity is known; everything in world axes [m]."""
+
+    mechanism: Mechanism
+    frames: FloatArray  # (J, 3, 3) of the joints
+    joints: FloatArray  # (J, 3)
+    centres: FloatArray  # (J, 3) of the segments' masses
+    com: FloatArray  # (3,)
+    turns: FloatArray  # (J, 3, k) of each joint in its own frame
+    angular: FloatArray  # (J, 3, d) angular velocity of each segment
+    linear: FloatArray  # (J, 3, d) velocity of each joint's origin
+    com_jacobian: FloatArray  # (3, d)
+    inertia: FloatArray  # (d, d) M(g)
+
+    def point(self, joint: int, offset: ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
+        """Place ``(3,)`` [m] in world of a point that rides on a joint's segment."""
+        return self.joints[joint] + self.frames[joint] @ np.asarray(offset, dtype=np.float64)
+
+    def point_jacobian(self, joint: int, offset: ArrayLike = (0.0, 0.0, 0.0)) -> FloatArray:
+        """Jacobian ``(3, d)`` of the velocity in world of a point that rides on a joint's segment."""
+        arm = self.frames[joint] @ np.asarray(offset, dtype=np.float64)
+        return self.linear[joint] + np.cross(self.angular[joint], arm, axisa=0, axisc=0)
+
+    def momentum_matrix(self) -> FloatArray:
+        """Matrix ``(6, d)`` to the angular momentum about the centre of mass and the linear one, in world."""
+        return compute_momentum_matrix(self)
+
+
 def make_mechanism(body: Body, model: PoseModel | None, root: Root) -> Mechanism:
     """Arrays of a body in the coordinates of a pose model, or in the full space.
 
@@ -60,69 +88,45 @@ def make_mechanism(body: Body, model: PoseModel | None, root: Root) -> Mechanism
     if not body.mass_kg > 0.0:
         raise InputError("the body has no mass", "Give mass to its segments; see Body.from_motion")
     skeleton = body.skeleton
+    if model is None:
+        # Full space: joints below the root that carry mass, themselves or further out, are free to turn
+        carries = np.array(body.masses)
+        for j in range(len(carries) - 1, 0, -1):
+            carries[skeleton.parents[j]] += carries[j]
+        joints = 1 + np.flatnonzero(carries[1:] > 0.0)
+        kind, mean_wxyz = FULL_SPACE, np.tile([1.0, 0.0, 0.0, 0.0], (skeleton.num_joints, 1))
+        armature = np.repeat(np.where(body.masses[joints] > 0.0, 0.0, ARMATURE), 3)
+        basis = np.zeros((skeleton.num_joints, 3, 3 * len(joints)))
+        for n, j in enumerate(joints):
+            basis[j, :, 3 * n : 3 * n + 3] = np.eye(3)
+    else:
+        if model.skeleton.names != skeleton.names:
+            raise InputError(
+                f"the model is of '{model.skeleton.name}', the body of '{skeleton.name}'; their joints differ",
+                "Fit the model on clips of this skeleton, or retarget them",
+            )
+        arrays = model.arrays()
+        kind, mean_wxyz, basis = arrays.kind, arrays.mean_wxyz, arrays.basis
+        joints, armature = np.zeros(0, dtype=np.int64), np.zeros(model.num_components)
     ends = np.setdiff1d(np.arange(skeleton.num_joints), skeleton.parents)
-    coordinates = _free_joints(body) if model is None else _model_coordinates(body, model)
+    # Square roots r of the inertias, r^T r = I, some of which are zero
+    values, axes = np.linalg.eigh(body.inertias)
     return Mechanism(
         parents=as_kernel_array(skeleton.parents),
         offsets=as_kernel_array(skeleton.offsets),
         masses=as_kernel_array(body.masses),
         centres=as_kernel_array(body.centres),
         inertias=as_kernel_array(body.inertias),
-        inertia_roots=as_kernel_array(_square_roots(body.inertias)),
-        kind=coordinates.kind,
-        mean_wxyz=as_kernel_array(coordinates.mean_wxyz),
-        basis=as_kernel_array(coordinates.basis),
-        joints=as_kernel_array(coordinates.joints),
-        armature=as_kernel_array(coordinates.armature),
+        inertia_roots=as_kernel_array(np.sqrt(np.maximum(values, 0.0))[..., None] * np.swapaxes(axes, -1, -2)),
+        kind=kind,
+        mean_wxyz=as_kernel_array(mean_wxyz),
+        basis=as_kernel_array(basis),
+        joints=as_kernel_array(joints),
+        armature=as_kernel_array(armature),
         is_com=root == "com",
         ends=as_kernel_array(ends),
         tips=as_kernel_array(skeleton.tips[ends]),
     )
-
-
-class _Coordinates(NamedTuple):
-    kind: int
-    mean_wxyz: FloatArray
-    basis: FloatArray
-    joints: IntArray
-    armature: FloatArray
-
-
-def _free_joints(body: Body) -> _Coordinates:
-    joints = np.flatnonzero(_carries_mass(body))
-    mean = np.tile([1.0, 0.0, 0.0, 0.0], (body.skeleton.num_joints, 1))
-    armature = np.repeat(np.where(body.masses[joints] > 0.0, 0.0, ARMATURE), 3)
-    columns = np.zeros((body.skeleton.num_joints, 3, 3 * len(joints)))
-    for n, j in enumerate(joints):
-        columns[j, :, 3 * n : 3 * n + 3] = np.eye(3)
-    return _Coordinates(FULL_SPACE, mean, columns, joints, armature)
-
-
-def _model_coordinates(body: Body, model: PoseModel) -> _Coordinates:
-    if model.skeleton.names != body.skeleton.names:
-        raise InputError(
-            f"the model is of '{model.skeleton.name}', the body of '{body.skeleton.name}'; their joints differ",
-            "Fit the model on clips of this skeleton, or retarget them",
-        )
-    arrays = model.arrays()
-    none = np.zeros(0, dtype=np.int64)
-    return _Coordinates(arrays.kind, arrays.mean_wxyz, arrays.basis, none, np.zeros(model.num_components))
-
-
-def _carries_mass(body: Body) -> BoolArray:
-    """Joints ``(J,)`` below the root that carry mass, themselves or further out."""
-    carries = np.array(body.masses)
-    parents = body.skeleton.parents
-    for j in range(len(carries) - 1, 0, -1):
-        carries[parents[j]] += carries[j]
-    carries[0] = 0.0
-    return carries > 0.0
-
-
-def _square_roots(inertias: FloatArray) -> FloatArray:
-    """Factors ``r`` with ``r.T @ r`` equal to each inertia, which may be zero."""
-    values, axes = np.linalg.eigh(inertias)
-    return np.sqrt(np.maximum(values, 0.0))[..., None] * np.swapaxes(axes, -1, -2)
 
 
 Kind = TypeVar("Kind", np.float64, np.int64)
@@ -193,17 +197,6 @@ def forward_kinematics(
 
 
 @kernel
-def joint_jacobians(mech: Mechanism, coordinates: FloatArray) -> FloatArray:
-    """How each joint turns with each coordinate, in its own frame: ``(J, 3, k)``."""
-    if mech.kind == FULL_SPACE:
-        return mech.basis.copy()
-    columns = np.empty(mech.basis.shape)
-    model_jacobian(mech.kind, mech.mean_wxyz, mech.basis, coordinates, columns)
-    columns[0] = 0.0
-    return columns
-
-
-@kernel
 def world_jacobians(
     mech: Mechanism, frames: FloatArray, joints: FloatArray, centres: FloatArray, turns: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -255,12 +248,14 @@ def world_jacobians(
 
 
 @kernel
-def compute_mechanics(
-    mech: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray
-) -> tuple[FloatArray, ...]:
-    """Frames, joints, centres, centre of mass, turns of joints, angular, linear and com columns, inertia ``(d, d)``."""
+def compute_mechanics(mech: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray) -> Mechanics:
+    """Mechanics of a configuration: place ``(3,)`` [m], local rotations ``(J, 4)`` and coordinates ``(k,)``."""
     frames, joints, centres, com = forward_kinematics(mech, place.copy(), wxyz.copy())  # compiled for one kind of array
-    turns = joint_jacobians(mech, coordinates)
+    # How each joint turns with each coordinate, in its own frame
+    turns = mech.basis.copy()
+    if mech.kind != FULL_SPACE:
+        model_jacobian(mech.kind, mech.mean_wxyz, mech.basis, coordinates, turns)
+        turns[0] = 0.0
     angular, linear, com_columns = world_jacobians(mech, frames, joints, centres, turns)
     # Inertia as a Gram matrix: rows of the square roots of mass and inertia times the twist of each segment
     columns, count = angular.shape[2], 0
@@ -303,23 +298,22 @@ def compute_mechanics(
     # Armature on the diagonal of the inner coordinates
     for i in range(mech.armature.shape[0]):
         inertia[6 + i, 6 + i] += mech.armature[i]
-    return frames, joints, centres, com, turns, angular, linear, com_columns, inertia
+    return Mechanics(mech, frames, joints, centres, com, turns, angular, linear, com_columns, inertia)
+
+
+def make_mechanics(mechanism: Mechanism, place: FloatArray, wxyz: FloatArray, coordinates: FloatArray) -> Mechanics:
+    """As :func:`compute_mechanics`, for arrays of any kind."""
+    return compute_mechanics(mechanism, as_kernel_array(place), as_kernel_array(wxyz), as_kernel_array(coordinates))
 
 
 @kernel
-def compute_momentum_matrix(
-    mech: Mechanism,
-    frames: FloatArray,
-    joints: FloatArray,
-    centres: FloatArray,
-    com: FloatArray,
-    angular: FloatArray,
-    linear: FloatArray,
-) -> FloatArray:
+def compute_momentum_matrix(here: Mechanics) -> FloatArray:
     r"""Matrix ``(6, d)`` from a velocity to the angular momentum about the mass centre and the linear one, in world.
 
     [Tournier2011]_ §15.2: :math:`a = \sum_i R_i I_i \omega_i + m_i (c_i - c)\times\dot c_i`.
     """
+    mech, frames, joints, centres, com = here.mechanism, here.frames, here.joints, here.centres, here.com
+    angular, linear = here.angular, here.linear
     size = angular.shape[2]
     out = np.zeros((6, size))
     for j in range(mech.parents.shape[0]):

@@ -42,7 +42,18 @@ def to_mjcf(
         raise InputError(f"step_s is {step_s}", "Give the length of a step in seconds, finite and above zero")
     mechanism = make_mechanism(body, None, "pelvis")
     armature = {int(j): float(mechanism.armature[3 * n]) for n, j in enumerate(mechanism.joints)}
-    geoms = {} if ground is None else _geoms(body, ground)
+    # The ground, and the balls that touch it by the joint that carries them; they do not touch one another
+    floor, balls = "", dict[int, str]()
+    if ground is not None:
+        grip = {"frictionless": 0.0, "stick": 10.0}.get(ground.friction, float(ground.mu))
+        touch = f'condim="3" friction="{grip!r} 0 0"/>'
+        plane = f'pos="{_numbers(ground.point)}" zaxis="{_numbers(ground.normal)}"'
+        floor = f'<geom name="ground" type="plane" size="0 0 1" {plane} contype="1" conaffinity="0" {touch}'
+        spheres, names = contact_spheres(body.skeleton)
+        for name, joint, offset, radius in zip(names, *spheres, strict=True):
+            size = f'size="{max(float(radius), CORNER_M)!r}" pos="{_numbers(offset)}"'
+            geom = f'<geom name="{name}" type="sphere" {size} contype="0" conaffinity="1" {touch}'
+            balls[int(joint)] = balls.get(int(joint), "") + geom
 
     def element(j: int) -> str:
         inside = "".join(element(int(c)) for c in np.flatnonzero(body.skeleton.parents == j))
@@ -50,53 +61,21 @@ def to_mjcf(
         joint = f'<freejoint name="{name}"/>' if j == 0 else ""
         if j in armature:
             joint = f'<joint name="{name}" type="ball" armature="{armature[j]!r}"/>'
+        mass, centre, J = float(body.masses[j]), body.centres[j], body.inertias[j]
+        full = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2])
+        if mass <= 0.0:
+            mass, centre, full = DUST_KG, np.zeros(3), (*[DUST_KGM2] * 3, 0.0, 0.0, 0.0)
+        inertial = f'<inertial pos="{_numbers(centre)}" mass="{mass!r}" fullinertia="{_numbers(full)}"/>'
         place = body.skeleton.offsets[j] if j else np.zeros(3)
         turn = STRAIGHT if joint or pose is None else pose.rotations.wxyz[j]
-        parts = f"{joint}{_inertial(body, j)}{geoms.get(j, '')}{inside}"
+        parts = f"{joint}{inertial}{balls.get(j, '')}{inside}"
         return f'<body name="{name}" pos="{_numbers(place)}" quat="{_numbers(turn)}">{parts}</body>'
 
-    floor = (
-        ""
-        if ground is None
-        else (
-            f'<geom name="ground" type="plane" size="0 0 1" pos="{_numbers(ground.point)}" '
-            f'zaxis="{_numbers(ground.normal)}" contype="1" conaffinity="0" condim="3" '
-            f'friction="{_friction_coefficient(ground)!r} 0 0"/>'
-        )
-    )
     return (
         f'<mujoco><compiler angle="radian" autolimits="false" balanceinertia="false"/>'
         f'<option gravity="{_numbers(gravity)}" timestep="{step_s!r}" cone="elliptic"/>'
         f"<worldbody>{floor}{element(0)}</worldbody></mujoco>"
     )
-
-
-def _inertial(body: Body, j: int) -> str:
-    mass, J = float(body.masses[j]), body.inertias[j]
-    full = (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2]) if mass > 0.0 else (*[DUST_KGM2] * 3, 0.0, 0.0, 0.0)
-    centre, weight = body.centres[j] if mass > 0.0 else np.zeros(3), mass or DUST_KG
-    return f'<inertial pos="{_numbers(centre)}" mass="{weight!r}" fullinertia="{_numbers(full)}"/>'
-
-
-def _geoms(body: Body, ground: Ground) -> dict[int, str]:
-    """Balls that touch the ground, by the joint that carries them; they do not touch one another."""
-    spheres, names = contact_spheres(body.skeleton)
-    found: dict[int, str] = {}
-    for n, name in enumerate(names):
-        radius = max(float(spheres.radii[n]), CORNER_M)
-        text = (
-            f'<geom name="{name}" type="sphere" size="{radius!r}" pos="{_numbers(spheres.offsets[n])}" '
-            f'contype="0" conaffinity="1" condim="3" '
-            f'friction="{_friction_coefficient(ground)!r} 0 0"/>'
-        )
-        joint = int(spheres.joints[n])
-        found[joint] = found.get(joint, "") + text
-    return found
-
-
-def _friction_coefficient(ground: Ground) -> float:
-    grips = {"frictionless": 0.0, "stick": 10.0}
-    return grips.get(ground.friction, float(ground.mu))
 
 
 def _numbers(values: ArrayLike) -> str:

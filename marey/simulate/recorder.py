@@ -11,7 +11,7 @@ from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.simulate.mechanics import State
 from marey.simulate.simulator import Simulator
-from marey.skeleton import Skeleton, contact_points, role_map
+from marey.skeleton import contact_points, role_map
 
 TOUCH_M: Final = 2e-3  # [m] before the first step, what is nearer to the ground touches it
 EQUAL_STEP_TOL_S: Final = 1e-9  # [s] steps that differ by less are of one length
@@ -31,10 +31,15 @@ class Recorder:
         names, roles = contact_points(skeleton).names, role_map(skeleton)
         found: list[tuple[tuple[str, ...], frozenset[int]]] = []
         for name in names:
-            if name in HANDS:
-                found.append(((), _descendants(skeleton, roles[HANDS[name]])))
-            else:
+            if name not in HANDS:
                 found.append(((name, name.replace("toe", "ball")), frozenset()))
+                continue
+            # The wrist and all that hangs on it
+            below = {roles[HANDS[name]]}
+            for j in range(skeleton.num_joints):
+                if int(skeleton.parents[j]) in below:
+                    below.add(j)
+            found.append(((), frozenset(below)))
         self.track_names, self._track_of = names, found
 
     def record(self) -> None:
@@ -50,14 +55,10 @@ class Recorder:
             pushing = (found.impulses * found.normals).sum(axis=1) > 0.0
             for name, joint, is_pushing, gap in zip(found.names, found.joints, pushing, found.gaps, strict=True):
                 # Which tracks a touching point belongs to: that of its sole's part, or that of its hand
-                joint_of = int(joint)
-                for k in [
-                    k
-                    for k, (prefixes, joints) in enumerate(self._track_of)
-                    if name.startswith(prefixes) or joint_of in joints
-                ]:
-                    touches[k] |= is_pushing
-                    before[k] |= gap < TOUCH_M
+                for k, (prefixes, joints) in enumerate(self._track_of):
+                    if name.startswith(prefixes) or int(joint) in joints:
+                        touches[k] |= is_pushing
+                        before[k] |= gap < TOUCH_M
         if not self._touches:
             self._touches.append(before)
         self._touches.append(touches)
@@ -81,17 +82,9 @@ class Recorder:
         dt = float(steps.mean())
         if np.abs(steps - dt).max() > EQUAL_STEP_TOL_S:
             raise InputError("the steps differ in length", "Take steps of one length, so that frames are even")
-        rate = 1.0 / dt
         places = np.array([state.root_position for state in self._states])
         turns = SO3(np.array([state.rotations.wxyz for state in self._states]))
         track = Contacts(self.track_names, np.array(self._touches))
+        rate = 1.0 / dt
         rate = float(round(rate)) if abs(rate - round(rate)) < 1e-6 else rate
         return Motion(self.simulator.body.skeleton, rate, places, turns, contacts=track, name=name)
-
-
-def _descendants(skeleton: Skeleton, joint: int) -> frozenset[int]:
-    below = {joint}
-    for j in range(joint + 1, skeleton.num_joints):
-        if int(skeleton.parents[j]) in below:
-            below.add(j)
-    return frozenset(below)

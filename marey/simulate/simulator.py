@@ -15,7 +15,8 @@ from marey.base import ConvergenceError, FloatArray, InputError, MareyWarning, f
 from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3
 from marey.models import PoseModel
-from marey.simulate.constraints.constraint_set import make_constraint_set
+from marey.simulate.constraints.constraint_set import ConstraintSet
+from marey.simulate.constraints.ground import Ground
 from marey.simulate.forces import PointForce, pack_forces
 from marey.simulate.integrators.geometric import state_after_step
 from marey.simulate.integrators.step import (
@@ -29,13 +30,13 @@ from marey.simulate.integrators.step import (
     make_step_system,
     step_with_halving,
 )
-from marey.simulate.mechanics import Mechanics, State, make_mechanics, make_next_state
-from marey.simulate.mechanism import Root, make_mechanism
-from marey.skeleton import Pose
+from marey.simulate.mechanics import State, make_next_state
+from marey.simulate.mechanism import Mechanics, Root, make_mechanics, make_mechanism
+from marey.skeleton import Pose, t_pose
 
 if TYPE_CHECKING:
     from marey.kinematics import JointLimits
-    from marey.simulate.constraints.constraint_set import ConstraintSet, ConstraintSolution, Grounds, SolverState
+    from marey.simulate.constraints.constraint_set import ConstraintSolution, Grounds, SolverState
     from marey.simulate.constraints.ground import StepContacts
     from marey.simulate.constraints.kinds import Ball, Constraint
 
@@ -116,10 +117,19 @@ class Simulator:
 
     def reset(self, pose: Pose | None = None, *, velocity: ArrayLike | None = None) -> State:
         """Put the figure into a pose (of a model: the nearest one that it has), at rest or with a velocity ``(d,)``."""
-        pose = self._first_pose() if pose is None else pose
+        if pose is None and self.model is not None:
+            pose = Pose(self.body.skeleton, self.model.mean.root_position, self.model.mean.rotations)
+        elif pose is None:
+            pose = t_pose(self.body.skeleton)
         if pose.skeleton.names != self.body.skeleton.names:
             raise InputError("the pose has other joints than the body", "Retarget the pose to the body's skeleton")
-        coordinates, wxyz = self._encode_pose(pose)
+        coordinates, wxyz = np.zeros(0), np.array(pose.rotations.wxyz)
+        if self.model is not None:
+            from marey.motion import Motion
+
+            one = Motion(self.model.skeleton, 60.0, pose.root_position[None], pose.rotations.reshape(1, -1))
+            coordinates = self.model.encode(one)[0]
+            wxyz[1:] = self.model.rotations(coordinates).wxyz[1:]
         v = np.zeros(self.num_dof) if velocity is None else frozen(velocity, self.num_dof, name="velocity")
         root_position = pose.root_position
         rotations = SO3(wxyz)
@@ -151,7 +161,21 @@ class Simulator:
                 system = make_step_system(self.mechanism, self.method, before.state, load, h, extra)
             except np.linalg.LinAlgError:  # of Newton's steps
                 return None
-            return self._solve_step(before, system, extra) if system.is_solvable else None
+            if not system.is_solvable:
+                return None
+            # The free velocity, or the one that the constraints leave
+            outcome = memory = None
+            if self.constrainer is None:
+                velocity, is_definite = system.free_velocity()
+                if not is_definite:
+                    return None
+                impulse = h * system.outer
+            else:
+                outcome = self.constrainer.solve(system, before.state, before.memory)
+                velocity, memory, impulse = outcome.velocity, outcome.memory, h * system.outer + outcome.impulse
+            after = self._integrate(before.state, system, velocity)
+            after = None if after is None else check_energy(before.state, after, impulse)
+            return None if after is None else StepRecord(after, system, outcome, memory, extra)
 
         self._done = step_with_halving(attempt, self._done[-1], dt)
         return self.state
@@ -185,26 +209,7 @@ class Simulator:
         else:
             self._done[-1] = replace(last, memory=self.constrainer.add_ball(last.memory, ball))
 
-    def _solve_step(self, before: StepRecord, system: StepSystem, extra: float) -> StepRecord | None:
-        if self.constrainer is None:
-            outcome, (velocity, is_definite) = None, system.free_velocity()
-            if not is_definite:
-                return None
-        else:
-            step = (system.mechanics, before.state, system.dt, system.damped, system.rhs)
-            outcome = self.constrainer.solve(*step, before.memory)
-            velocity = outcome.velocity
-        after = self._integrate(before.state, system, velocity)
-        impulse = system.dt * system.outer if outcome is None else system.dt * system.outer + outcome.impulse
-        after = None if after is None else check_energy(before.state, after, impulse)
-        return (
-            None
-            if after is None
-            else StepRecord(after, system, outcome, None if outcome is None else outcome.memory, extra)
-        )
-
     def _integrate(self, before: State, system: StepSystem, velocity: FloatArray) -> State | None:
-
         configuration = (before.place, before.rotations.wxyz, before.coordinates)
         moved = state_after_step(self.mechanism, system.dt, velocity, system.mechanics.inertia, *configuration)
         return make_next_state(before, system.dt, velocity, moved[:5]) if moved[5] else None
@@ -214,25 +219,6 @@ class Simulator:
         if generalised_force is not None:
             inner += frozen(generalised_force, self.num_dof, name="generalised_force")
         return StepLoad(self.body.mass_kg * self.gravity, pack_forces(self.body.skeleton, forces), inner)
-
-    def _first_pose(self) -> Pose:
-        if self.model is not None:
-            mean = self.model.mean
-            return Pose(self.body.skeleton, mean.root_position, mean.rotations)
-        from marey.skeleton import t_pose
-
-        return t_pose(self.body.skeleton)
-
-    def _encode_pose(self, pose: Pose) -> tuple[FloatArray, FloatArray]:
-        if self.model is None:
-            return np.zeros(0), np.array(pose.rotations.wxyz)
-        from marey.motion import Motion
-
-        one = Motion(self.model.skeleton, 60.0, pose.root_position[None], pose.rotations.reshape(1, -1))
-        coordinates = self.model.encode(one)[0]
-        wxyz = np.array(self.model.rotations(coordinates).wxyz)
-        wxyz[0] = pose.rotations.wxyz[0]
-        return coordinates, wxyz
 
     def _floor_inertia(self, inertia: FloatArray) -> FloatArray:
         """Lift the inertia of a figure whose coordinates move nothing, from now on, and say so."""
@@ -253,10 +239,10 @@ class Simulator:
     def _make_constraints(
         self, ground: Grounds, limits: JointLimits | None, constraints: tuple[Constraint | Ball, ...]
     ) -> ConstraintSet | None:
-        if ground is None and limits is None and not constraints:
+        grounds = () if ground is None else (ground,) if isinstance(ground, Ground) else tuple(ground)
+        if not grounds and limits is None and not constraints:
             return None
-
-        return make_constraint_set(self.body, self.mechanism, ground=ground, limits=limits, constraints=constraints)
+        return ConstraintSet(self.body, self.mechanism, grounds, limits, constraints)
 
 
 def check_step(dt: float) -> float:

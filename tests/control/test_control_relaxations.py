@@ -110,7 +110,7 @@ def test_tournier_62_the_family_is_convex_between_minus_one_and_one(d1_body: Bod
     from marey.control.relaxations import _work_family
 
     problem, _ = _state(d1_body, c1_model, 0, True)
-    size = np.abs(problem.gram).max()
+    size = np.abs(problem.kinetics.gram).max()
     for alpha in np.linspace(-1.0, 1.0, 9):
         assert np.linalg.eigvalsh(_work_family(problem, alpha)[0])[0] >= -1e-9 * size
     assert np.linalg.eigvalsh(_work_family(problem, 1.1)[0])[0] < -1e-9 * size
@@ -119,7 +119,7 @@ def test_tournier_62_the_family_is_convex_between_minus_one_and_one(d1_body: Bod
 @pytest.mark.mocap
 def test_tournier_62_gap_is_convex_from_half_its_weight_on(d1_body: Body, c1_model: PoseModel) -> None:
     problem, _ = _state(d1_body, c1_model, 0, True)
-    size = np.abs(problem.gram).max()
+    size = np.abs(problem.kinetics.gram).max()
     lowest = {
         balance: np.linalg.eigvalsh(extra_objective(problem, Relaxation("gap", 1.0, balance=balance))[0])[0]
         for balance in (0.49, 0.5, 0.6)
@@ -217,7 +217,9 @@ def test_laziness_makes_actuators_work_less() -> None:
         goals, rng.normal(size=9), np.full(3, 10.0),
     )  # fmt: skip
     work = [
-        abs(float(problem.free_velocity[6:] @ solve_control(problem, Relaxation("none", laziness=w)).actuation))
+        abs(
+            float(problem.kinetics.free_velocity[6:] @ solve_control(problem, Relaxation("none", laziness=w)).actuation)
+        )
         for w in (0.0, 1.0, 100.0)
     ]
     assert work[0] > work[1] > work[2]

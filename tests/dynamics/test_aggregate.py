@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles.spatial import inverse_transform, spatial_cross, spatial_inertia, spatial_power, spatial_transform
+from oracles.trees import random_tree
 
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import JointTree, compute_aggregate, compute_aggregate_jacobians
@@ -109,7 +110,7 @@ def test_fang_a4_aggregates_equal_newton_euler_on_a_hundred_trees():
     rng = np.random.default_rng(5)
     worst, printed = 0.0, []
     for _ in range(100):
-        tree = JointTree.random(rng, int(rng.integers(14, 23)))
+        tree = random_tree(rng, int(rng.integers(14, 23)))
         q, qd, qdd = random_state(rng, tree)
         direct, swept = compute_aggregate(tree, q, qd, qdd), compute_aggregate_jacobians(tree, q, qd, qdd)
         p, f = recursion(tree, q[0], qd[0], qdd[0], inclusive=False)
@@ -123,7 +124,7 @@ def test_fang_a4_aggregates_equal_newton_euler_on_a_hundred_trees():
 @pytest.mark.parametrize("num_dofs", [14, 18, 22])
 def test_fang_a5_all_jacobians_equal_central_differences_and_richardson(num_dofs):
     rng = np.random.default_rng(num_dofs)
-    tree = JointTree.random(rng, num_dofs)
+    tree = random_tree(rng, num_dofs)
     q, qd, qdd = random_state(rng, tree)
     ours = compute_aggregate_jacobians(tree, q, qd, qdd)
     central = compute_aggregate_jacobians(tree, q, qd, qdd, method="central")
@@ -135,7 +136,7 @@ def test_fang_a5_all_jacobians_equal_central_differences_and_richardson(num_dofs
 
 def test_direct_differentiation_gives_the_same_jacobians():
     rng = np.random.default_rng(6)
-    for tree in (JointTree.random(rng, 19), JointTree.fang22(), JointTree.fang7(), JointTree.chain(9)):
+    for tree in (random_tree(rng, 19), JointTree.fang22(), JointTree.fang7(), JointTree.chain(9)):
         q, qd, qdd = random_state(rng, tree)
         ours, direct = (compute_aggregate_jacobians(tree, q, qd, qdd, method=m) for m in ("linear-time", "direct"))
         for block in (*BLOCKS, "momentum", "wrench"):
@@ -153,7 +154,7 @@ def spline_states(rng, tree, times):
 
 def test_fang_a6_the_dots_cancel_along_a_motion():
     rng = np.random.default_rng(7)
-    tree, h = JointTree.random(rng, 16), 1e-5
+    tree, h = random_tree(rng, 16), 1e-5
     before, here, after = (
         compute_aggregate_jacobians(tree, *spline_states(rng_again, tree, np.array([t])), gravity=0.0)
         for rng_again, t in ((np.random.default_rng(8), 0.3 + d) for d in (-h, 0.0, h))
@@ -193,7 +194,7 @@ def test_fang_a7_the_planar_character_is_the_spatial_one_seen_from_the_side():
 def test_fang_a8_pinocchio_gives_the_same_wrench_and_jacobians():
     pytest.importorskip("pinocchio")
     rng = np.random.default_rng(10)
-    for tree in (JointTree.random(rng, 18), JointTree.fang22()):
+    for tree in (random_tree(rng, 18), JointTree.fang22()):
         q, qd, qdd = random_state(rng, tree)
         ours, theirs = (compute_aggregate_jacobians(tree, q, qd, qdd, method=m) for m in ("linear-time", "pinocchio"))
         assert relative(ours.wrench, theirs.wrench) < 1e-10
@@ -222,7 +223,7 @@ def test_fang_a10_a_body_in_free_fall_needs_nothing():
 
 
 def test_fang_a14_force_is_the_rate_of_momentum_without_gravity():
-    tree, h = JointTree.random(np.random.default_rng(13), 20), 1e-5
+    tree, h = random_tree(np.random.default_rng(13), 20), 1e-5
     times = np.array([0.2 - h, 0.2, 0.2 + h])
     found = compute_aggregate(tree, *spline_states(np.random.default_rng(14), tree, times), gravity=0.0)
     slope = (found.momentum[2] - found.momentum[0]) / (2 * h)

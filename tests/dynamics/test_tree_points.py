@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.trees import random_tree
 
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import (
@@ -44,7 +45,7 @@ def numeric(function, states, which):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_fang_a13_point_jacobians_equal_central_differences(seed):
     rng = np.random.default_rng(seed)
-    tree = JointTree.random(rng, 15)
+    tree = random_tree(rng, 15)
     states = random_state(rng, tree)
     dofs, places = [14, 3, 9], rng.normal(size=(3, 3))
     found = compute_points_motion(tree, *states, dofs, places)
@@ -62,7 +63,7 @@ def test_fang_a13_point_jacobians_equal_central_differences(seed):
 
 def test_fang_a13_the_com_jacobian_is_the_weighted_sum_of_the_links():
     rng = np.random.default_rng(3)
-    tree = JointTree.random(rng, 18)
+    tree = random_tree(rng, 18)
     states = random_state(rng, tree)
     links = compute_points_motion(tree, *states, np.arange(18), tree.centres)
     com = compute_com_motion(tree, *states)
@@ -115,7 +116,7 @@ def test_a_point_on_no_link_is_refused():
 def test_fang_a11_torques_equal_pinocchio_and_their_jacobians_central_differences(seed):
     pin = pytest.importorskip("pinocchio")
     rng = np.random.default_rng(seed)
-    tree = JointTree.random(rng, 16)
+    tree = random_tree(rng, 16)
     states = random_state(rng, tree)
     model = pinocchio_model(tree)
     data = model.createData()
@@ -203,7 +204,7 @@ def test_a_pendulum_swings_as_in_the_textbook():
 
 def test_power_of_torques_is_the_rate_of_energy():
     """Without gravity, of a random tree along a smooth motion."""
-    tree, h = JointTree.random(np.random.default_rng(14), 12), 1e-5
+    tree, h = random_tree(np.random.default_rng(14), 12), 1e-5
     a = np.random.default_rng(15).normal(size=12)
 
     def state(t):

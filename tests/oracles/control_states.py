@@ -51,7 +51,7 @@ def realised_velocity(problem: ControlProblem, actuation: FloatArray) -> FloatAr
 
 def _strength_cost(problem: ControlProblem, relaxation: Relaxation, actuation: FloatArray) -> float:
     k = problem.num_actuators
-    return float(relaxation.strength * actuation @ problem.gram[:k, :k] @ actuation)
+    return float(relaxation.strength * actuation @ problem.kinetics.gram[:k, :k] @ actuation)
 
 
 def solve_refined(problem: ControlProblem, relaxation: Relaxation | None = None) -> ControlSolution:

@@ -11,12 +11,13 @@ import pytest
 
 from marey import samples
 from marey.base import FloatArray, InputError, MareyWarning, UnknownNameError
-from marey.dynamics import GRAVITY, Body, compute_kinetic_energy
+from marey.dynamics import GRAVITY, Body, solve_inverse_dynamics
 from marey.lie import SO3
 from marey.models import PCA, PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Mechanics, Simulator
-from marey.simulate.mechanics import make_mechanics
+from marey.simulate.mechanics import compute_quadratic_forces
+from marey.simulate.mechanism import make_mechanics
 from marey.skeleton import Pose, Skeleton
 
 SETTINGS = {
@@ -172,7 +173,7 @@ def test_the_energy_of_a_captured_motion_is_that_of_the_dynamics_room(walk, body
     v[3:6] = (walk.root_positions[f + 1] - walk.root_positions[f - 1]) * rate / 2
     pelvis.reset(walk[f], velocity=v)
     free = pelvis.state.kinetic_j - 0.5 * pelvis.mechanism.armature @ v[6:] ** 2
-    assert free == pytest.approx(float(compute_kinetic_energy(body, middle)[1]), rel=0.05)
+    assert free == pytest.approx(float(solve_inverse_dynamics(body, middle).kinetic_energy[1]), rel=0.05)
 
 
 @pytest.mark.parametrize("root", ROOTS)
@@ -196,7 +197,7 @@ def test_tournier_43_own_forces_are_the_slopes_of_the_energy(moving, name, root)
     simulator = moving(name, root)
     state, here = simulator.state, simulator.mechanics()
     v = state.velocity
-    own = here.own_forces(state.coordinates, v)
+    own = compute_quadratic_forces(here, state.coordinates, v)
     slopes = differences(lambda e: 0.5 * float(v @ shifted(simulator, e).inertia @ v), simulator.num_dof)
     np.testing.assert_allclose(own, slopes, rtol=0, atol=1e-6 * np.abs(slopes).max())
     assert np.all(own[3:6] == 0.0)
@@ -218,7 +219,7 @@ def test_tournier_43_bias_is_that_of_pinocchio(moving, body, name, root):
     q = pinocchio_configuration(model, numbers, state.pose)
     theirs = -S.T @ pin.rnea(model, model.createData(), q, S @ v, S_rate @ v)
     p = here.inertia @ v
-    ours = here.own_forces(state.coordinates, v) - (ahead.inertia - back.inertia) @ v / (2 * h)
+    ours = compute_quadratic_forces(here, state.coordinates, v) - (ahead.inertia - back.inertia) @ v / (2 * h)
     for i in (0, *range(6, simulator.num_dof, 3)) if name == "full space" else (0,):
         armature = np.zeros(3) if i == 0 else simulator.mechanism.armature[i - 6 : i - 3]
         ours[i : i + 3] += np.cross(p[i : i + 3] - armature * v[i : i + 3], v[i : i + 3])
@@ -229,8 +230,9 @@ def test_tournier_43_bias_is_that_of_pinocchio(moving, body, name, root):
 def test_own_forces_are_quadratic_in_the_velocity(moving, name):
     simulator = moving(name, "com")
     state, here = simulator.state, simulator.mechanics()
-    one = here.own_forces(state.coordinates, state.velocity)
-    np.testing.assert_allclose(here.own_forces(state.coordinates, -3.0 * state.velocity), 9.0 * one, atol=1e-10)
+    one = compute_quadratic_forces(here, state.coordinates, state.velocity)
+    threefold = compute_quadratic_forces(here, state.coordinates, -3.0 * state.velocity)
+    np.testing.assert_allclose(threefold, 9.0 * one, atol=1e-10)
 
 
 @pytest.mark.parametrize("root", ROOTS)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from oracles.trees import random_tree
 from scipy.interpolate import CubicSpline
 
 from marey.dynamics import (
@@ -115,7 +116,7 @@ TREES = {
     "fang22": JointTree.fang22(),
     "fang7": JointTree.fang7(),
     "chain": JointTree.chain(8),
-    "random": JointTree.random(np.random.default_rng(5), 16),
+    "random": random_tree(np.random.default_rng(5), 16),
 }
 
 

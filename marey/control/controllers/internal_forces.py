@@ -28,11 +28,12 @@ from marey.control.solvers import (
     solve_strictly,
 )
 from marey.control.support import Support
-from marey.control.task_laws import Feature, Stance, check_stance, control_form, stance_features
-from marey.control.tasks import ControlTask, Drive
+from marey.control.task_laws import Feature, Stance, control_form, stance_features
+from marey.control.tasks import SIDES, ControlTask, Drive
 from marey.dynamics import Body
 from marey.numerics import SolveStatus
-from marey.simulate import ConstraintRows, PointForce, Simulator, State, StepSystem
+from marey.simulate import PointForce, Simulator, State, StepSystem
+from marey.simulate.solver.constrained_step import make_rows
 from marey.skeleton import NO_PARENT, role_map
 
 if TYPE_CHECKING:
@@ -86,11 +87,7 @@ def actuator_strength(simulator: Simulator) -> FloatArray:
 
 
 def check_strength(simulator: Simulator, strongest: ArrayLike | None) -> FloatArray:
-    """Largest generalised force ``(k,)`` [N m] of each actuator: as given, for each or for all, or by the joints.
-
-    Raises:
-        InputError: there is no actuator, or a bound is negative, not finite or superfluous.
-    """
+    """Largest generalised force ``(k,)`` [N m] of each actuator: as given, for each or for all, or by the joints."""
     count = simulator.num_dof - ROOT_SIZE
     if count < 1:
         raise InputError("the figure has no actuator", "Give it a model with modes, or none for the full space")
@@ -136,29 +133,24 @@ def actuate_step(
     """
     # K: full strength at a speed error of `slack_speed`
     stiff = strongest / slack_speed if isfinite(slack_speed) else np.zeros_like(strongest)
-    wanted, actuation = plan.planned_velocity[ROOT_SIZE:], plan.actuation
-    velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
-    whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
-    over = np.abs(whole) > (1.0 + ROUNDING) * strongest
-    if over.any():  # once more, with these at their bounds
+    wanted, actuation, size = plan.planned_velocity[ROOT_SIZE:], plan.actuation, system.rhs.size
+    for _ in range(2):
+        inertia, rhs = np.array(system.damped), np.array(system.rhs)
+        inertia.reshape(-1)[ROOT_SIZE * (size + 1) :: size + 1] += stiff
+        rhs[ROOT_SIZE:] += actuation + stiff * wanted
+        velocity, outcome = solve_constrained(simulator, replace(system, damped=inertia, rhs=rhs))
+        whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
+        over = np.abs(whole) > (1.0 + ROUNDING) * strongest
+        if not over.any():
+            break
+        # Once more, with these at their bounds
         stiff = np.where(over, 0.0, stiff)
         actuation = np.where(over, np.clip(whole, -strongest, strongest), actuation)
-        velocity, outcome = _solve_physics(simulator, system, actuation + stiff * wanted, stiff)
-        whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
     # Internal forces of the step, within their bounds
     realised = np.clip(whole, -strongest, strongest)
     inner = np.concatenate([np.zeros(ROOT_SIZE), realised])
     pushed = replace(system, rhs=system.rhs + inner, outer=system.outer + inner / system.dt)
     return ActuatedStep(velocity, realised, pushed, outcome)
-
-
-def _solve_physics(
-    simulator: Simulator, system: StepSystem, impulse: FloatArray, stiff: FloatArray
-) -> tuple[FloatArray, ConstraintSolution | None]:
-    inertia, rhs, size = np.array(system.damped), np.array(system.rhs), system.rhs.size
-    inertia.reshape(-1)[ROOT_SIZE * (size + 1) :: size + 1] += stiff
-    rhs[ROOT_SIZE:] += impulse
-    return solve_constrained(simulator, system, inertia, rhs)
 
 
 Hierarchy = Literal["weights", "strict"]
@@ -235,11 +227,8 @@ class Controller(TaskController[ControlReport]):
             raise UnknownNameError("hierarchy", str(hierarchy), "the controller", HIERARCHIES)
         self.hierarchy, self.polish, self.preview = hierarchy, polish, preview
         chosen = Relaxation(relaxation) if isinstance(relaxation, str) else relaxation
-        self.relaxation = replace(
-            chosen,
-            strength=chosen.strength if strength is None else strength,
-            laziness=chosen.laziness if laziness is None else laziness,
-        )
+        given = {"strength": strength, "laziness": laziness}
+        self.relaxation = replace(chosen, **{name: value for name, value in given.items() if value is not None})
         self.strongest = check_strength(simulator, strongest)
         if not slack_speed > 0.0:
             raise InputError(f"slack_speed is {slack_speed}", "Give a speed above zero; infinity is one")
@@ -253,15 +242,14 @@ class Controller(TaskController[ControlReport]):
 
     @stance.setter
     def stance(self, stance: Stance) -> None:
-        self._stance = check_stance(stance)
+        feet = tuple(stance)
+        for side in feet:
+            if side not in SIDES:
+                raise UnknownNameError("foot", str(side), "the stance", SIDES)
+        self._stance = feet
 
-    @property
-    def _max_levels(self) -> int:
-        return MAX_HALVINGS
-
-    @property
-    def _max_turn(self) -> float:
-        return MAX_ROTATION_RAD
+    def _step_limits(self) -> tuple[int, float]:
+        return MAX_HALVINGS, MAX_ROTATION_RAD
 
     def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[ControlReport]:
         dt = system.dt
@@ -269,7 +257,11 @@ class Controller(TaskController[ControlReport]):
         known = self.simulator.system(dt) if forces else system
         here = known.mechanics
         features, errors = self._goals(known)
-        rows, standing = stance_features(self._rows(known), self._stance, known.dt, self.simulator, here)
+        # Contacts, limits and pins of the step, with friction as bounds on tangential impulses
+        rows, figure = make_rows(np.zeros((0, known.rhs.size)), np.zeros(0), is_equality=True, name=""), self.simulator
+        if figure.constrainer is not None:
+            rows = figure.constrainer.rows(here, figure.state, dt, figure.memory, friction="staggered")
+        rows, standing = stance_features(rows, self._stance, dt, figure, here)
         # Joints that nothing else asks of shall not whirl
         turns = here.turns.reshape(-1, here.turns.shape[2])
         matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)
@@ -279,18 +271,17 @@ class Controller(TaskController[ControlReport]):
         fences = [feature for feature in [*features, calm] if feature.is_fence]
         quadratic, linear = control_form([feature for feature in [*features, calm] if not feature.is_fence], size)
         is_equal = np.isneginf(rows.lower) & (rows.partners < 0)
-        posed = _StepProblem(
-            ControlProblem(
-                *(known.damped, known.rhs, rows.J, rows.b, is_equal, quadratic, linear, strongest),
-                rows.partners,
-                rows.grips,
-                np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
-                np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
-            ),
-            control_form(standing, size),
-            [standing, *_split_levels(features), [calm]],
+        problem = ControlProblem(
+            *(known.damped, known.rhs, rows.J, rows.b, is_equal, quadratic, linear, strongest),
+            rows.partners,
+            rows.grips,
+            np.concatenate([np.zeros((0, size)), *(fence.matrix for fence in fences)]),
+            np.concatenate([np.zeros(0), *(fence.target for fence in fences)]),
         )
-        plan = self._solve_problem(posed)
+        # Goals of each level, first things first; fences count at all of them
+        ranks = sorted({feature.level for feature in features if not feature.is_fence})
+        levels = [[f for f in features if f.level == rank and not f.is_fence] for rank in ranks]
+        plan = self._solve_problem(problem, control_form(standing, size), [standing, *levels, [calm]])
         # Without a plan the last actuation fades
         if not plan.is_solved:
             last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation
@@ -321,8 +312,10 @@ class Controller(TaskController[ControlReport]):
         self._report = replace(told, status=SolveStatus.STALLED)
         return state
 
-    def _solve_problem(self, posed: _StepProblem) -> ControlSolution:
-        stance, problem = posed.stance, posed.problem
+    def _solve_problem(
+        self, problem: ControlProblem, stance: tuple[FloatArray, FloatArray], levels: list[list[Feature]]
+    ) -> ControlSolution:
+        """Plan of a step: its mechanics, contacts and goals; what keeps the soles; the goals level by level."""
         whole = problem.with_goals(problem.goal_matrix + stance[0], problem.goal_vector + stance[1])
         first = solve_control(whole, self.relaxation)
         if not first.is_solved or not (self.polish or self.hierarchy == "strict"):
@@ -330,35 +323,10 @@ class Controller(TaskController[ControlReport]):
         true = refine_contacts(whole, self.relaxation, first)
         if self.hierarchy == "weights":
             return true
+        # In a strict hierarchy the contacts of that plan are kept
         closed = find_pressing_rows(problem, true)
-        held = closed_contact_goals(problem, closed)
-        bare = problem.with_goals(*held)
+        bare = problem.with_goals(*closed_contact_goals(problem, closed))
         is_open = ~closed & ~problem.is_equal & ~problem.is_friction
         rank = RANK if self.simulator.model is None else SOFT_RANK
         relaxation = replace(self.relaxation, name="none")
-        return solve_strictly(bare, relaxation, posed.levels, is_open, rank=rank)
-
-    def _rows(self, system: StepSystem) -> ConstraintRows:
-        """Contacts, limits and pins of the step, with friction as bounds on tangential impulses."""
-        simulator = self.simulator
-        if simulator.constrainer is None:
-            none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
-            return ConstraintRows(
-                np.zeros((0, system.rhs.size)), none, none, none, np.zeros((0, 3)), whole, whole, whole, none, whole, ()
-            )
-        now = (system.mechanics, simulator.state, system.dt, simulator.memory)
-        return simulator.constrainer.rows(*now, friction="staggered")
-
-
-class _StepProblem(NamedTuple):
-    """A step: mechanics, contacts and all goals; what keeps the soles; the goals level by level."""
-
-    problem: ControlProblem
-    stance: tuple[FloatArray, FloatArray]
-    levels: list[list[Feature]]
-
-
-def _split_levels(features: list[Feature]) -> list[list[Feature]]:
-    """Goals of each level, first things first; fences count at all of them."""
-    ranks = sorted({feature.level for feature in features if not feature.is_fence})
-    return [[f for f in features if f.level == rank and not f.is_fence] for rank in ranks]
+        return solve_strictly(bare, relaxation, levels, is_open, rank=rank)

@@ -8,7 +8,7 @@ from math import isfinite
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import InputError
 from marey.control.controllers.internal_forces import actuator_strength
 from marey.control.problem import ROOT_SIZE
 from marey.control.task_laws import encode_poses
@@ -78,7 +78,13 @@ class PDController:
         system = simulator.system(dt, pushes)
         weight = np.diag(system.damped)[ROOT_SIZE:]
         kp, kd = self.stiffness * weight, self.damping * weight
-        error = self._error(self.keyframe_at(simulator.state.time_s))
+        # How far (k,) the figure is from the pose
+        state, target = simulator.state, self._targets[self.keyframe_at(simulator.state.time_s)]
+        if isinstance(target, Pose):
+            joints = simulator.mechanism.joints
+            error = (target.rotations[joints].inverse() @ state.rotations[joints]).log().ravel()
+        else:
+            error = state.coordinates - target
         stiff = np.array(system.damped)
         stiff[np.arange(ROOT_SIZE, stiff.shape[0]), np.arange(ROOT_SIZE, stiff.shape[0])] += dt * (kd + dt * kp)
         rhs = np.array(system.rhs)
@@ -87,11 +93,3 @@ class PDController:
         torque = np.clip(-kp * (error + dt * rates) - kd * rates, -self.strongest, self.strongest)
         inner = np.concatenate([np.zeros(ROOT_SIZE), torque])
         return simulator.step(dt, pushes, generalised_force=inner)
-
-    def _error(self, number: int) -> FloatArray:
-        """How far ``(k,)`` the figure is from a pose."""
-        state, target = self.simulator.state, self._targets[number]
-        if isinstance(target, Pose):
-            joints = self.simulator.mechanism.joints
-            return (target.rotations[joints].inverse() @ state.rotations[joints]).log().ravel()
-        return state.coordinates - target

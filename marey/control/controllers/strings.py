@@ -66,13 +66,8 @@ class Puppet(TaskController[PuppetReport]):
             raise InputError(f"alpha is {alpha}", "Give a number from 0, free, to 1, inverse kinematics")
         self._alpha = float(alpha)
 
-    @property
-    def _max_levels(self) -> int:
-        return MAX_HALVINGS
-
-    @property
-    def _max_turn(self) -> float:
-        return MAX_ROTATION_RAD if 0.0 < self.alpha < 1.0 else inf
+    def _step_limits(self) -> tuple[int, float]:
+        return MAX_HALVINGS, MAX_ROTATION_RAD if 0.0 < self.alpha < 1.0 else inf
 
     def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[PuppetReport]:
         features, errors = self._goals(system)
@@ -83,7 +78,7 @@ class Puppet(TaskController[PuppetReport]):
         free, pull = 1.0 - self.alpha, self.alpha * scale
         mass = free + self.alpha * RESIDUE
         inertia, rhs = mass * system.damped + pull * quadratic, free * system.rhs - pull * linear
-        velocity, outcome = solve_constrained(self.simulator, system, inertia, rhs)
+        velocity, outcome = solve_constrained(self.simulator, replace(system, damped=inertia, rhs=rhs))
         pulled = pull * (quadratic @ velocity + linear) + self.alpha * RESIDUE * system.rhs
 
         def report(_: State) -> PuppetReport:

@@ -1,4 +1,4 @@
-"""Steered: what a controller and a puppet have in common: tasks, a step that may be cut in two, a report."""
+"""What a controller and a puppet have in common: tasks, a step that may be cut in two, a report."""
 
 from __future__ import annotations
 
@@ -78,17 +78,11 @@ class TaskController(ABC, Generic[Report]):
         """
         if tasks is not None:
             self.tasks = tasks
-        return self._step_or_halve(dt, tuple(forces), self._max_levels)
+        return self._step_or_halve(dt, tuple(forces), self._step_limits()[0])
 
-    @property
     @abstractmethod
-    def _max_levels(self) -> int:
-        """How often a step may be halved."""
-
-    @property
-    @abstractmethod
-    def _max_turn(self) -> float:
-        """[rad] by which a segment may turn in one step; more is beyond explicit forces."""
+    def _step_limits(self) -> tuple[int, float]:
+        """How often a step may be halved, and by how much [rad] a segment may turn in one."""
 
     @abstractmethod
     def _plan_step(self, system: StepSystem, forces: tuple[PointForce, ...]) -> PlannedStep[Report]:
@@ -104,7 +98,7 @@ class TaskController(ABC, Generic[Report]):
         attempt = self._plan_step(system, forces)
         # Largest angular velocity [rad/s] of any segment at a velocity `(d,)`
         turns = system.mechanics.angular @ attempt.velocity
-        if dt * float(np.sqrt(np.einsum("ji,ji->j", turns, turns).max())) <= self._max_turn:
+        if dt * float(np.sqrt(np.einsum("ji,ji->j", turns, turns).max())) <= self._step_limits()[1]:
             state = self.simulator.advance(attempt.system, attempt.velocity, attempt.outcome)
             self._report = attempt.report(state)
             return state
@@ -122,12 +116,9 @@ class TaskController(ABC, Generic[Report]):
         return [feature for part, _ in made for feature in part], tuple(error for _, error in made)
 
 
-def solve_constrained(
-    simulator: Simulator, system: StepSystem, inertia: FloatArray, rhs: FloatArray
-) -> tuple[FloatArray, ConstraintSolution | None]:
+def solve_constrained(simulator: Simulator, system: StepSystem) -> tuple[FloatArray, ConstraintSolution | None]:
     r"""Velocity ``(d,)`` of least :math:`\frac12 v^T M v - f^T v` under all that holds a figure, and what held it."""
     if simulator.constrainer is None:
-        return frozen(np.linalg.solve(inertia, rhs), name="velocity"), None
-    step = (system.mechanics, simulator.state, system.dt, inertia, rhs)
-    outcome = simulator.constrainer.solve(*step, simulator.memory)
+        return frozen(np.linalg.solve(system.damped, system.rhs), name="velocity"), None
+    outcome = simulator.constrainer.solve(system, simulator.state, simulator.memory)
     return outcome.velocity, outcome

@@ -12,7 +12,7 @@ from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Motion, detect_contacts, feet_down, find_runs, lowpass, resample
 from marey.simulate import Mechanics, Simulator, contact_spheres
-from marey.simulate.mechanics import make_mechanics
+from marey.simulate.mechanism import make_mechanics
 from marey.skeleton import Skeleton, t_pose
 
 SIDES: Final = ("left", "right")
@@ -25,8 +25,7 @@ FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
 
 
-_STATES: Final = ("coordinates", "velocities", "com", "momenta", "rates")
-_ARRAYS: Final = (*_STATES, "corners", "soles", "sole_rates", "foot_turns", "foot_rates")
+_ARRAYS: Final = ("coordinates", "velocities", "com", "momenta", "rates", "corners", "soles", "sole_rates")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +67,7 @@ class Reference:
     bearing: BoolArray  # (F, 2, 5) corners low enough to be in contact
 
     def __post_init__(self) -> None:
-        for name in _ARRAYS:
+        for name in (*_ARRAYS, "foot_turns", "foot_rates"):
             object.__setattr__(self, name, frozen(getattr(self, name), name=name))
         object.__setattr__(self, "down", frozen_bools(self.down, None, 2, name="down"))
         object.__setattr__(self, "bearing", frozen_bools(self.bearing, None, 2, 5, name="bearing"))
@@ -128,7 +127,11 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         coordinates = model.encode(replace(clip, skeleton=model.skeleton, translations=None))
         wxyz[:, 1:] = model.rotations(coordinates).wxyz[:, 1:]
     posed = Motion(skeleton, clip.rate_hz, clip.root_positions, SO3(wxyz), name=clip.name)
-    here = [_frame_mechanics(simulator, posed, coordinates, i) for i in range(len(posed))]
+    # Mechanics of each frame, the pelvis where the clip has it
+    here: list[Mechanics] = []
+    for root, turned, at in zip(posed.root_positions, posed.rotations.wxyz, coordinates, strict=True):
+        first = make_mechanics(simulator.mechanism, root, turned, at)
+        here.append(make_mechanics(simulator.mechanism, root + (root - first.joints[0]), turned, at))
     com = np.array([m.com for m in here])
     rates = _turn_rates(posed.rotations, dt)
     # v_i from g_{i+1} = g_i exp(h v_i); the last frame repeats the one before
@@ -200,14 +203,15 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
     result = shift_to_floor(clip, soles, down)
     for _ in range(GROUNDING_ROUNDS):
         result = _feet_on_floor(result, soles, down)
-        high = _lowest_heights(result, soles)[down] if down.any() else np.zeros(1)
+        high = sole_positions(result, soles)[..., 1].min(axis=-1)[down] if down.any() else np.zeros(1)
         drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
         result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
     return replace(_feet_on_floor(result, soles, down), contacts=contacts)
 
 
 def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
-    lows, places, frames = _lowest_heights(motion, soles), motion.joint_positions(), np.arange(len(motion))
+    lows = sole_positions(motion, soles)[..., 1].min(axis=-1)
+    places, frames = motion.joint_positions(), np.arange(len(motion))
     result = motion
     for s, side in enumerate(SIDES):
         if not down[:, s].any():
@@ -244,28 +248,16 @@ def level_toes(motion: Motion) -> Motion:
 
 def shift_to_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
     """Clip moved up or down so that the lowest corner of standing soles is at height zero, in the median."""
-    lows = _lowest_heights(motion, soles)
+    lows = sole_positions(motion, soles)[..., 1].min(axis=-1)
     standing = lows[down] if down.any() else lows.min(axis=1)
     shift = np.array([0.0, float(np.percentile(standing, FLOOR_PERCENT)), 0.0])
     return replace(motion, root_positions=motion.root_positions - shift)
-
-
-def _lowest_heights(motion: Motion, soles: Soles) -> FloatArray:
-    """Heights ``(F, 2)`` [m] of the lowest points of both feet."""
-    return sole_positions(motion, soles)[..., 1].min(axis=-1)
 
 
 def sole_positions(motion: Motion, soles: Soles) -> FloatArray:
     """Corners and toes ``(F, 2, 5, 3)`` [m] in all frames of a clip."""
     origins, turns = motion.joint_frames()
     return np.array([soles.places(o, f) for o, f in zip(origins, turns.matrix(), strict=True)])
-
-
-def _frame_mechanics(simulator: Simulator, motion: Motion, coordinates: FloatArray, i: int) -> Mechanics:
-    """Mechanics of a frame, the pelvis where the clip has it."""
-    root, wxyz = motion.root_positions[i], motion.rotations[i].wxyz
-    here = make_mechanics(simulator.mechanism, root, wxyz, coordinates[i])
-    return make_mechanics(simulator.mechanism, root + (root - here.joints[0]), wxyz, coordinates[i])
 
 
 def _turn_rates(turns: SO3, dt: float) -> FloatArray:

@@ -35,8 +35,7 @@ def back_and_forth(motion: Motion, duration_s: float) -> Motion:
     if len(motion) < 2:
         raise InputError("a clip of one frame does not move", "Give two frames at least")
     way = np.concatenate([np.arange(len(motion)), np.arange(len(motion) - 2, 0, -1)])
-    frames = np.resize(way, int(np.ceil(duration_s * motion.rate_hz)) + 1)
-    return _num_frames(motion, frames)
+    return _repeat_frames(replace(motion, contacts=None), way, duration_s)
 
 
 def walk_in_place(motion: Motion, duration_s: float) -> Motion:
@@ -74,10 +73,9 @@ def walk_in_place(motion: Motion, duration_s: float) -> Motion:
         source=None,
     )
     stepping, flags = _step_in_place(shift_to_floor(closed, find_soles(motion.skeleton), down), down, cycle.heading_rad)
-    frames = np.resize(np.arange(len(stepping)), int(np.ceil(duration_s * motion.rate_hz)) + 1)
     names = tuple(f"{side}_{part}" for side in SIDES for part in ("heel", "toe"))
-    contacts = Contacts(names, np.repeat(flags, 2, axis=1)[frames])
-    return replace(_num_frames(stepping, frames), contacts=contacts, name=f"{motion.name} in place")
+    marked = replace(stepping, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
+    return replace(_repeat_frames(marked, np.arange(len(stepping)), duration_s), name=f"{motion.name} in place")
 
 
 def _check_duration(duration_s: float) -> None:
@@ -85,9 +83,12 @@ def _check_duration(duration_s: float) -> None:
         raise InputError(f"duration_s is {duration_s}", "Give a positive number of seconds")
 
 
-def _num_frames(motion: Motion, frames: IntArray) -> Motion:
-    wxyz = motion.rotations.wxyz[frames]
-    return Motion(motion.skeleton, motion.rate_hz, motion.root_positions[frames], SO3(wxyz), name=motion.name)
+def _repeat_frames(motion: Motion, way: IntArray, duration_s: float) -> Motion:
+    """Clip of frames in an order, over and over, for at least a duration [s]."""
+    frames = np.resize(way, int(np.ceil(duration_s * motion.rate_hz)) + 1)
+    contacts = None if motion.contacts is None else Contacts(motion.contacts.names, motion.contacts.active[frames])
+    places, turns = motion.root_positions[frames], SO3(motion.rotations.wxyz[frames])
+    return Motion(motion.skeleton, motion.rate_hz, places, turns, contacts=contacts, name=motion.name)
 
 
 def _step_in_place(motion: Motion, down: BoolArray, heading_rad: float) -> tuple[Motion, BoolArray]:
@@ -98,9 +99,14 @@ def _step_in_place(motion: Motion, down: BoolArray, heading_rad: float) -> tuple
     origins, turns = motion.joint_frames()
     ankles = [roles[f"{side}_ankle"] for side in SIDES]
     middle = float(np.mean(centre_of_mass(motion) @ ahead))
-    flags = np.stack([_keep_longest_swing(down[:, s]) for s in range(2)], axis=1)
-    targets, held = np.empty((2, len(motion), 3)), list[SO3]()
+    flags, count = np.ones_like(down), len(motion)
+    targets, held = np.empty((2, count, 3)), list[SO3]()
     for s, ankle in enumerate(ankles):
+        # One swing only, the longest
+        twice = ~np.concatenate([down[:, s], down[:, s]])
+        start, stop = max(find_runs(twice), key=lambda run: run[1] - run[0])
+        swing = np.arange(start, stop) % count
+        flags[swing, s] = False
         # Spot where the foot stood in the mean, brought level with the centre of mass
         flat, under = flatten_foot(skeleton, s, turns[down[:, s], ankle])
         spot = origins[down[:, s], ankle].mean(axis=0)
@@ -108,16 +114,12 @@ def _step_in_place(motion: Motion, down: BoolArray, heading_rad: float) -> tuple
         targets[s] = spot
         # Lift of the ankle: half as high as in the clip, smooth, and zero while the foot is down
         heights = origins[:, ankle, 1]
-        is_down = flags[:, s]
-        twice = ~np.concatenate([is_down, is_down])
-        start, stop = max(find_runs(twice), key=lambda run: run[1] - run[0])
         phase = (np.arange(start, stop) - start + 0.5) / (stop - start)
-        swing = np.arange(start, stop) % len(is_down)
-        top = max(MIN_SWING_LIFT_M, 0.5 * float(heights[swing].max() - heights[is_down].min()))
-        lifts = np.zeros(len(is_down))
+        top = max(MIN_SWING_LIFT_M, 0.5 * float(heights[swing].max() - heights[flags[:, s]].min()))
+        lifts = np.zeros(count)
         lifts[swing] = top * np.sin(np.pi * phase) ** 2
         targets[s, :, 1] = lifts - under[1]
-        held.append(SO3(np.broadcast_to(flat.wxyz, (len(motion), 4))))
+        held.append(SO3(np.broadcast_to(flat.wxyz, (count, 4))))
     result = replace(motion, root_positions=motion.root_positions + leg_rise(motion, targets, flags))
     for side, goals, turn in zip(SIDES, targets, held, strict=True):
         result = solve_two_bone(result, f"{side}_leg", goals, end_rotations=turn, stretch=MAX_LEG_EXTENSION).motion
@@ -135,15 +137,6 @@ def leg_rise(motion: Motion, targets: FloatArray, flags: BoolArray, upright: flo
         reach = np.sqrt(np.maximum((upright * length) ** 2 - away[:, 0] ** 2 - away[:, 2] ** 2, 0.0))
         rises.append(float((reach + away[:, 1])[flags[:, s]].min()))
     return np.array([0.0, min(rises), 0.0])
-
-
-def _keep_longest_swing(down: BoolArray) -> BoolArray:
-    """Flags of a cycle with one swing only, its longest."""
-    twice = ~np.concatenate([down, down])
-    start, stop = max(find_runs(twice), key=lambda run: run[1] - run[0])
-    flags = np.ones(len(down), dtype=np.bool_)
-    flags[np.arange(start, stop) % len(down)] = False
-    return flags
 
 
 def flatten_foot(skeleton: Skeleton, s: int, turns: SO3) -> tuple[SO3, FloatArray]:
@@ -195,26 +188,18 @@ def make_stand(
     if not (np.isfinite(seconds) and seconds > 0.0):
         raise InputError(f"seconds is {seconds}", "Give a positive number")
     pose = find_quiet_pose(source) if isinstance(source, Motion) else source
-    times = np.arange(int(np.ceil(seconds * RATE_HZ)) + 1) / RATE_HZ
-    if feet == "both":
-        shift, lift = np.zeros(len(times)), np.zeros(len(times))
-    else:
-        shift, lift = _ease(times / SHIFT_S), _ease(times / SHIFT_S - 1.0)
-    # Side to stand on, -1 for both; `shift` is the part of the weight that has moved there
-    side = FEET.index(feet) - 1
-    raised = lift_m * lift
-    count = len(shift)
-    still = _repeat_pose(pose, count)
+    count = int(np.ceil(seconds * RATE_HZ)) + 1
     ankles, turns, soles = _flatten_feet(pose)
-    targets = np.repeat(ankles[:, None], count, axis=1)
-    if side >= 0:
-        targets[1 - side, :, 1] += raised
-    middle = soles.mean(axis=0)
-    goals = middle + shift[:, None] * ((soles[side] if side >= 0 else middle) - middle)
+    targets, goals = np.repeat(ankles[:, None], count, axis=1), np.tile(soles.mean(axis=0), (count, 1))
     flags = np.ones((count, 2), dtype=np.bool_)
-    if side >= 0:
-        flags[:, 1 - side] = raised < 1e-6
-    clip = _solve_legs(still, targets, turns, goals, flags)
+    if feet != "both":
+        # The weight moves over the foot to stand on, then the other foot is raised, each by a smooth step
+        side, phase = FEET.index(feet) - 1, np.arange(count) / RATE_HZ / SHIFT_S
+        shift, lift = (x**3 * (10.0 - 15.0 * x + 6.0 * x**2) for x in np.clip((phase, phase - 1.0), 0.0, 1.0))
+        goals += shift[:, None] * (soles[side] - soles.mean(axis=0))
+        targets[1 - side, :, 1] += lift_m * lift
+        flags[:, 1 - side] = lift_m * lift < 1e-6
+    clip = _solve_legs(_repeat_pose(pose, count), targets, turns, goals, flags)
     names = tuple(f"{s}_{part}" for s in SIDES for part in ("heel", "toe"))
     return replace(clip, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
 
@@ -250,12 +235,6 @@ def find_quiet_pose(motion: Motion) -> Pose:
     heights = places[:, 0, 1]
     unrest = speeds + 5.0 * (heights.max() - heights) + np.where(down, 0.0, 10.0)
     return motion[int(np.argmin(unrest))]
-
-
-def _ease(phase: FloatArray) -> FloatArray:
-    """Smooth step from 0 to 1 over the phase."""
-    x = np.clip(phase, 0.0, 1.0)
-    return x**3 * (10.0 - 15.0 * x + 6.0 * x**2)
 
 
 def _repeat_pose(pose: Pose, count: int) -> Motion:

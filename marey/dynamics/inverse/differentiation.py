@@ -185,16 +185,8 @@ def compute_differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray,
 
 def _extrapolate_ends(values: FloatArray) -> FloatArray:
     """Two more rows at either end, on the parabola through the three outermost."""
-    ends = (
-        _extrapolate_before(values, 2),
-        _extrapolate_before(values, 1),
-        values,
-        _extrapolate_before(values[::-1], 1),
-        _extrapolate_before(values[::-1], 2),
+    first, last = (
+        np.stack([a + n * (a - b) + 0.5 * n * (n + 1) * (a - 2.0 * b + c) for n in (2, 1)])
+        for a, b, c in (values[:3], values[:-4:-1])
     )
-    return np.concatenate(ends)
-
-
-def _extrapolate_before(values: FloatArray, steps: int) -> FloatArray:
-    a, b, c = values[0], values[1], values[2]
-    return (a + steps * (a - b) + 0.5 * steps * (steps + 1) * (a - 2.0 * b + c))[None]
+    return np.concatenate([first, values, last[::-1]])

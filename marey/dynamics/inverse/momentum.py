@@ -26,16 +26,6 @@ def compute_momentum(body: Body, motion: Motion, *, cutoff_hz: float | None = CU
     return np.concatenate([result.linear_momentum, result.angular_momentum], axis=1)
 
 
-def compute_kinetic_energy(body: Body, motion: Motion, *, cutoff_hz: float | None = CUTOFF_HZ) -> FloatArray:
-    """Kinetic energy ``(F,)`` [J] of all pieces, moving and turning; see :func:`momentum`."""
-    return solve_inverse_dynamics(body, motion, cutoff_hz=cutoff_hz).kinetic_energy
-
-
-def compute_potential_energy(body: Body, motion: Motion, *, gravity: float = GRAVITY) -> FloatArray:
-    """Potential energy ``(F,)`` [J], zero with the centre of mass at height zero."""
-    return body.mass_kg * gravity * body.centre_of_mass(motion)[:, 1]
-
-
 MIN_FLIGHT_S: Final = 0.2  # shorter ones are too flat to fit a parabola to
 EDGE_FRAMES: Final = 1  # left out at either end, where the contact may still be going on
 MIN_FALL: Final = 0.4 * GRAVITY  # a body that falls more slowly is carried by something that was not seen
@@ -96,20 +86,18 @@ def fit_flight_gravity(
     check_length(found, motion)
     centres = body.centre_of_mass(motion)
     shortest = max(MIN_FIT_FRAMES + 2 * EDGE_FRAMES, int(np.ceil(min_flight_s * motion.rate_hz)))
-    flights = [
-        _fit_parabola(centres, start, stop, motion.rate_hz)
-        for start, stop in find_runs(~any_in_row(found.active))
-        if stop - start >= shortest and start > 0 and stop < motion.num_frames
-    ]
-    return [flight for flight in flights if -flight.vertical > MIN_FALL]
-
-
-def _fit_parabola(centres: FloatArray, start: int, stop: int, rate_hz: float) -> Flight:
-    path = centres[start + EDGE_FRAMES : stop - EDGE_FRAMES]
-    times = (np.arange(len(path)) - 0.5 * (len(path) - 1)) / rate_hz
-    basis = np.stack([np.ones_like(times), times, 0.5 * times**2], axis=1)
-    fit = np.linalg.solve(basis.T @ basis, basis.T @ path)
-    miss = path - basis @ fit
-    residual = float(np.linalg.norm(miss) / np.sqrt(len(path)))
-    duration = (stop - start) / rate_hz
-    return Flight(start, stop, duration, float(fit[2, 1]), float(np.hypot(fit[2, 0], fit[2, 2])), residual)
+    flights: list[Flight] = []
+    for start, stop in find_runs(~any_in_row(found.active)):
+        if stop - start < shortest or start == 0 or stop == motion.num_frames:
+            continue
+        # Least squares of a parabola
+        path = centres[start + EDGE_FRAMES : stop - EDGE_FRAMES]
+        times = (np.arange(len(path)) - 0.5 * (len(path) - 1)) / motion.rate_hz
+        basis = np.stack([np.ones_like(times), times, 0.5 * times**2], axis=1)
+        fit = np.linalg.solve(basis.T @ basis, basis.T @ path)
+        residual_m = float(np.linalg.norm(path - basis @ fit) / np.sqrt(len(path)))
+        vertical, horizontal = float(fit[2, 1]), float(np.hypot(fit[2, 0], fit[2, 2]))
+        if -vertical > MIN_FALL:
+            duration_s = (stop - start) / motion.rate_hz
+            flights.append(Flight(start, stop, duration_s, vertical, horizontal, residual_m))
+    return flights

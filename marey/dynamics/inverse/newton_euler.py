@@ -9,7 +9,7 @@ acceleration, angular velocity and angular acceleration in world.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from marey.dynamics.bodies import GRAVITY, Body
 from marey.dynamics.inverse.differentiation import MotionStates, compute_states
 from marey.dynamics.inverse.support_split import split_support
 from marey.dynamics.linear_time.passes import gravity_vector
-from marey.dynamics.spatial import Vector, add3, cross, dot, put3, rotate, rotate_back, row3, scale3, subtract3
+from marey.dynamics.spatial import put3, rotate, rotate_back
 from marey.dynamics.supports import find_supports
+from marey.lie.kernels import Vector, add3, cross, dot, row3, scale3, subtract3
 from marey.motion import Contacts, Motion
 from marey.skeleton import role_map
 
@@ -27,11 +28,23 @@ POSITION, VELOCITY, ACCELERATION, OMEGA, ALPHA, ROWS = 0, 1, 2, 3, 4, 5
 SUMS = 13  # mass times position, velocity, acceleration; angular momentum about the world origin; kinetic energy
 
 
-@kernel
-def _add_row(out: FloatArray, i: int, a: Vector) -> None:
-    out[i, 0] += a[0]
-    out[i, 1] += a[1]
-    out[i, 2] += a[2]
+class BodyArrays(NamedTuple):
+    """A body as the kernels take it."""
+
+    parents: IntArray  # (J,)
+    offsets: FloatArray  # (J, 3) [m]
+    masses: FloatArray  # (J,) [kg] of the pieces
+    centres: FloatArray  # (J, 3) [m] in the joints' frames
+    inertias: FloatArray  # (J, 3, 3) [kg m²] about the centres
+
+
+class ClipArrays(NamedTuple):
+    """States of F frames as the kernels take them; see ``MotionStates``."""
+
+    roots: FloatArray  # (F 3, 3) position, velocity, acceleration of the root in world
+    wxyz: FloatArray  # (F J, 4) R_parent_joint
+    rates: FloatArray  # (F J, 3) [rad/s] of each joint against its parent, in the joint's frame
+    changes: FloatArray  # (F J, 3) [rad/s²] their time derivatives, in the joint's frame
 
 
 @kernel
@@ -74,20 +87,13 @@ def _inertia_times(R: FloatArray, j: int, inertias: FloatArray, v: Vector) -> Ve
 
 @kernel
 def _add_joint_load(
-    R: FloatArray,
-    s: FloatArray,
-    j: int,
-    mass: float,
-    centre: Vector,
-    inertias: FloatArray,
-    gravity: float,
-    f: int,
-    sums: FloatArray,
+    body: BodyArrays, R: FloatArray, s: FloatArray, j: int, gravity: float, f: int, sums: FloatArray
 ) -> tuple[Vector, Vector]:
     """Add one piece to the sums of its frame; return the force and the moment about the joint that it needs."""
     # Newton and Euler for one piece: m a, and I alpha + omega x I omega
+    mass, inertias = body.masses[j], body.inertias
     omega = row3(s, ROWS * j + OMEGA)
-    r = rotate(R, j, centre)
+    r = rotate(R, j, row3(body.centres, j))
     position, velocity, acceleration = _point_motion(s, j, r)
     spin = _inertia_times(R, j, inertias, omega)
     rate = add3(_inertia_times(R, j, inertias, row3(s, ROWS * j + ALPHA)), cross(omega, spin))
@@ -107,30 +113,13 @@ def _add_joint_load(
 
 @kernel
 def newton_euler_clip(
-    parents: IntArray,
-    offsets: FloatArray,
-    masses: FloatArray,
-    centres: FloatArray,
-    inertias: FloatArray,
-    roots: FloatArray,
-    wxyz: FloatArray,
-    rates: FloatArray,
-    changes: FloatArray,
-    external: FloatArray,
-    gravity: float,
+    body: BodyArrays, clip: ClipArrays, external: FloatArray, gravity: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Inverse dynamics of F frames: forces and torques that the given motion needs.
 
     Args:
-        parents: ``(J,)``.
-        offsets: ``(J, 3)`` [m].
-        masses: ``(J,)`` [kg] of the pieces.
-        centres: ``(J, 3)`` [m] in the joints' frames.
-        inertias: ``(J, 3, 3)`` [kg m²] about the centres.
-        roots: ``(F 3, 3)`` position, velocity, acceleration of the root in world.
-        wxyz: ``(F J, 4)`` R_parent_joint.
-        rates: ``(F J, 3)`` [rad/s] of each joint against its parent, in the joint's frame.
-        changes: ``(F J, 3)`` [rad/s²] their time derivatives, in the joint's frame.
+        body: masses and bones.
+        clip: its motion.
         external: ``(F J, 6)`` force and moment about the world origin that act on each piece; or no rows.
         gravity: [m/s²] along -Y.
 
@@ -138,6 +127,7 @@ def newton_euler_clip(
         Torques ``(F J, 3)`` in the joints' frames; force and moment about the world origin that the root needs
         ``(F 2, 3)``; ``SUMS`` of each frame.
     """
+    parents, (roots, wxyz, rates, changes) = body.parents, clip
     joints = len(parents)
     frames = len(wxyz) // joints
     torques, wrench, sums = np.empty((frames * joints, 3)), np.empty((2 * frames, 3)), np.zeros((frames, SUMS))
@@ -158,7 +148,7 @@ def newton_euler_clip(
             else:
                 # B.1-B.4: rotation and motion of a joint from its parent's
                 above = parents[j]
-                offset = row3(offsets, j)
+                offset = row3(body.offsets, j)
                 right, up, front = _rotation_columns(wxyz, n)
                 _put_rotation_columns(R, j, rotate(R, above, right), rotate(R, above, up), rotate(R, above, front))
                 position, velocity, acceleration = _point_motion(s, above, rotate(R, above, offset))
@@ -172,8 +162,8 @@ def newton_euler_clip(
                 put3(s, ROWS * j + ALPHA, add3(add3(row3(s, ROWS * above + ALPHA), change), cross(omega, own)))
             # B.5: what the piece needs, less what the world gives
             force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-            if masses[j] > 0.0:
-                force, moment = _add_joint_load(R, s, j, masses[j], row3(centres, j), inertias, gravity, f, sums)
+            if body.masses[j] > 0.0:
+                force, moment = _add_joint_load(body, R, s, j, gravity, f, sums)
             if len(external):
                 push = (external[n, 0], external[n, 1], external[n, 2])
                 twist = (external[n, 3], external[n, 4], external[n, 5])
@@ -182,14 +172,14 @@ def newton_euler_clip(
             put3(forces, j, force)
             put3(moments, j, moment)
         # B.6: forces and moments from the leaves to the root; torques are the moments in the joints' frames
-        for j in range(len(parents) - 1, -1, -1):
+        for j in range(joints - 1, -1, -1):
             load, turning = row3(forces, j), row3(moments, j)
             put3(torques, first + j, rotate_back(R, j, turning))
             if j > 0:
                 p = parents[j]
                 lever = subtract3(row3(s, ROWS * j + POSITION), row3(s, ROWS * p + POSITION))
-                _add_row(forces, p, load)
-                _add_row(moments, p, add3(turning, cross(lever, load)))
+                put3(forces, p, add3(row3(forces, p), load))
+                put3(moments, p, add3(row3(moments, p), add3(turning, cross(lever, load))))
         # The root needs all of it, its moment taken about the world origin
         put3(wrench, 2 * f, row3(forces, 0))
         put3(wrench, 2 * f + 1, add3(row3(moments, 0), cross(row3(s, POSITION), row3(forces, 0))))
@@ -267,11 +257,6 @@ class InverseDynamics:
         """Potential energy ``(F,)`` [J], zero at height zero."""
         return self.body.mass_kg * self.gravity * self.com[:, 1]
 
-    @property
-    def vertical_force(self) -> FloatArray:
-        """Upward force over body weight ``(F,)``."""
-        return self.wrench[:, 1] / self.body.weight_n
-
     def motion(self) -> Motion:
         """Return the smoothed clip that these forces belong to, on the body's skeleton."""
         return Motion(self.body.skeleton, self.rate_hz, self.states.root_positions, self.states.rotations)
@@ -342,20 +327,15 @@ def solve_newton_euler(
     pushed = 0 if external is None else frames
     push = frozen(np.zeros((0, joints, 6)) if external is None else external, pushed, joints, 6, name="external")
     roots = np.stack([given.root_positions, given.root_velocities, given.root_accelerations], axis=1)
-    torques, wrench, sums = newton_euler_clip(
-        body.skeleton.parents,
-        body.skeleton.offsets,
-        body.masses,
-        body.centres,
-        body.inertias,
-        roots.reshape(-1, 3),
-        given.rotations.wxyz.reshape(-1, 4),
-        given.rates.reshape(-1, 3),
-        given.rate_changes.reshape(-1, 3),
-        push.reshape(-1, 6),
-        -float(gravity_vector(gravity)[1]),
-    )
-    _check_finite(torques.reshape(frames, -1), wrench.reshape(frames, -1), sums)
+    pieces = BodyArrays(body.skeleton.parents, body.skeleton.offsets, body.masses, body.centres, body.inertias)
+    turns = (given.rotations.wxyz.reshape(-1, 4), given.rates.reshape(-1, 3), given.rate_changes.reshape(-1, 3))
+    clip = ClipArrays(roots.reshape(-1, 3), *turns)
+    torques, wrench, sums = newton_euler_clip(pieces, clip, push.reshape(-1, 6), -float(gravity_vector(gravity)[1]))
+    # Coordinates in wrong units overflow
+    results = (torques.reshape(frames, -1), wrench.reshape(frames, -1), sums)
+    bad = np.any([~np.isfinite(values).all(axis=1) for values in results], axis=0)
+    if bad.any():
+        raise InputError(f"the forces overflow at frame {int(np.argmax(bad))}", "Check units, rate and coordinates")
     mass = body.mass_kg
     com, velocity, acceleration = (sums[:, k : k + 3] / mass for k in (0, 3, 6))
     return InverseDynamics(
@@ -379,13 +359,6 @@ def check_argument_types(function: str, **given: object) -> None:
     if not all(isinstance(value, wanted[name]) for name, value in given.items()):
         kinds = ", ".join(type(value).__name__ for value in given.values())
         raise InputError(f"{function} of {kinds}", f"Give a {', then a '.join(wanted[n].__name__ for n in given)}")
-
-
-def _check_finite(*results: FloatArray) -> None:
-    """Refuse forces ``(F, n)`` that are not finite, as from coordinates in wrong units."""
-    bad = np.any([~np.isfinite(values).all(axis=1) for values in results], axis=0)
-    if bad.any():
-        raise InputError(f"the forces overflow at frame {int(np.argmax(bad))}", "Check units, rate and coordinates")
 
 
 def compute_ground_reaction(result: InverseDynamics, contacts: Contacts) -> FloatArray:

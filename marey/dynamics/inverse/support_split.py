@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen
 from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.contact_cones import shift_wrench
 from marey.dynamics.supports import LIMBS, Supports
@@ -210,6 +210,7 @@ def split_least_torque(dynamics: InverseDynamics, supports: Supports, corner_for
     limbs = [np.flatnonzero(supports.limbs == limb) for limb in LIMB_JOINTS]
     busy = np.stack([supports.active[:, columns].any(axis=1) for columns in limbs], axis=1).sum(axis=1) > 1
     origins, turns = dynamics.motion().joint_frames()
+    roles = role_map(dynamics.body.skeleton)
     for f in np.flatnonzero(busy & ~supports.grips.any(axis=1)):
         frame, forces = int(f), corner_forces[f]
         weight = dynamics.body.mass_kg * GRAVITY
@@ -218,14 +219,14 @@ def split_least_torque(dynamics: InverseDynamics, supports: Supports, corner_for
         com = dynamics.com[frame]
         # Least squares in the weights of the friction edges: the wrench is kept, by a large weight
         kept = np.concatenate([np.tile(edges.T, (1, len(points))), _moment_map(points - com, edges)])
-        total = (
-            np.concatenate([forces.sum(axis=0), np.cross(supports.points[frame] - com, forces).sum(axis=0)]) / weight
-        )
+        moment = np.cross(supports.points[frame] - com, forces).sum(axis=0)
+        total = np.concatenate([forces.sum(axis=0), moment]) / weight
         rows, values = [WRENCH_WEIGHT * kept], [WRENCH_WEIGHT * total]
         # Torque of each joint of a limb in contact: tau_j less the moment of the corners beyond it
         for limb, names in LIMB_JOINTS.items():
             carried = supports.limbs[corners] == limb
-            for joint in _find_joints(dynamics, names) if carried.any() else ():
+            joints = [roles[name] for name in names if name in roles] if carried.any() else []
+            for joint in joints:
                 rows.append(_moment_map(points - origins[f][joint], edges) * np.repeat(carried, len(edges)))
                 values.append(turns[f][joint] @ dynamics.torques[frame, joint] / weight)
         A, b = np.concatenate(rows), np.concatenate(values)
@@ -235,11 +236,6 @@ def split_least_torque(dynamics: InverseDynamics, supports: Supports, corner_for
         split[corners] = weight * np.einsum("ce,ei->ci", found.x.reshape(len(corners), len(edges)), edges)
         shared[f] = split if found.is_solved else forces
     return sum_corners(supports, shared)
-
-
-def _find_joints(dynamics: InverseDynamics, names: tuple[str, ...]) -> IntArray:
-    roles = role_map(dynamics.body.skeleton)
-    return np.array([roles[name] for name in names if name in roles], dtype=np.int64)
 
 
 def _moment_map(arms: FloatArray, edges: FloatArray) -> FloatArray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,19 +13,15 @@ from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.linear_time.baselines import difference_blocks, direct_jacobians, pinocchio_aggregate_blocks
 from marey.dynamics.linear_time.passes import (
     AnyTree,
-    TreeStates,
     expand_states,
     full_tree,
     gravity_vector,
     linear_time_jacobians,
     newton_euler_aggregate,
 )
-from marey.dynamics.tree.joint_tree import JointTree, reduce_jacobian
+from marey.dynamics.tree.joint_tree import reduce_jacobian
 
 JacobianMethod = Literal["linear-time", "direct", "pinocchio", "forward", "central", "richardson"]
-AggregateBlocks = tuple[
-    FloatArray, FloatArray
-]  # momentum and force (2, F, 6); dp/dq, dp/dqd, df/dq, df/dqd (4, F, 6, D)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,28 +96,15 @@ def compute_aggregate_jacobians(
     """
     if method not in get_args(JacobianMethod):
         raise UnknownNameError("method", method, "aggregate_jacobians", get_args(JacobianMethod))
-    states = expand_states(tree, q, qd, qdd)
-    (p, f), blocks = _choose_method(method)(full_tree(tree), states, gravity_vector(gravity))
+    states, body, fall = expand_states(tree, q, qd, qdd), full_tree(tree), gravity_vector(gravity)
+    # Momentum and force (2, F, 6), and dp/dq, dp/dqd, df/dq, df/dqd (4, F, 6, D)
+    if method == "linear-time":
+        (p, f), blocks = linear_time_jacobians(body.arrays, states, fall)
+    elif method == "direct":
+        (p, f), blocks = direct_jacobians(body.arrays, states, fall)
+    elif method == "pinocchio":
+        (p, f), blocks = pinocchio_aggregate_blocks(body, states, fall)
+    else:
+        (p, f), blocks = difference_blocks(body, states, fall, method)
     dp_dq, dp_dqd, df_dq, df_dqd = reduce_jacobian(tree, blocks)
     return AggregateJacobians(p, f, dp_dq, dp_dqd, df_dq, df_dqd, dp_dqd)
-
-
-def _choose_method(method: str) -> Callable[[JointTree, TreeStates, FloatArray], AggregateBlocks]:
-    if method == "linear-time":
-        return _linear_time_blocks
-    if method == "direct":
-        return _direct_blocks
-    if method == "pinocchio":
-        return pinocchio_aggregate_blocks
-
-    return lambda tree, states, gravity: difference_blocks(tree, states, gravity, method)
-
-
-def _linear_time_blocks(tree: JointTree, states: TreeStates, gravity: FloatArray) -> AggregateBlocks:
-
-    return linear_time_jacobians(tree.arrays, states, gravity)
-
-
-def _direct_blocks(tree: JointTree, states: TreeStates, gravity: FloatArray) -> AggregateBlocks:
-
-    return direct_jacobians(tree.arrays, states, gravity)

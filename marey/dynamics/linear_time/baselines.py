@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, MissingExtraError, kernel
 from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.linear_time.passes import (
-    TreeArrays,
     TreeStates,
     fill_zero,
     gravity_vector,
@@ -30,30 +29,27 @@ from marey.dynamics.linear_time.passes import (
     newton_euler_aggregate,
     put_axis_rotation,
 )
-from marey.dynamics.spatial import (
-    Spatial,
-    Vector,
-    add3,
-    add6,
-    cross,
-    cross6,
-    inertia_times,
-    plus6,
-    put6,
-    rotate,
-    rotate_back,
-    row3,
-    row6,
-    scale3,
-    scale6,
-)
-from marey.dynamics.tree.coordinates import PRISMATIC, REVOLUTE, WORLD
+from marey.dynamics.spatial import Spatial, add6, cross6, inertia_times, plus6, put6, rotate, rotate_back, row6, scale6
+from marey.dynamics.tree.coordinates import PRISMATIC, REVOLUTE, WORLD, TreeArrays
 from marey.dynamics.tree.joint_tree import JointTree
 from marey.lie import SO3, hat
+from marey.lie.kernels import Vector, add3, cross, row3, scale3
 
-# one frame in the links' frames: rotation to the parent, arm from it, joint twist, velocity, acceleration, velocity and
-# acceleration of the parent seen in the link's frame, momentum and force of the sub-tree; a matrix; flags of links
-Frame = tuple[FloatArray, ...]
+
+class FrameScratch(NamedTuple):
+    """One frame in the links' own frames; the last row of each is the world's."""
+
+    R: FloatArray  # (D, 3, 3) rotation to the parent
+    r: FloatArray  # (D, 3) [m] arm from it
+    S: FloatArray  # (D + 1, 6) joint twist
+    V: FloatArray  # (D + 1, 6) velocity
+    A: FloatArray  # (D + 1, 6) acceleration
+    VB: FloatArray  # (D + 1, 6) velocity of the parent, seen in the link's frame
+    AB: FloatArray  # (D + 1, 6) acceleration of the parent, seen in the link's frame
+    p: FloatArray  # (D + 1, 6) momentum of the sub-tree
+    w: FloatArray  # (D + 1, 6) force of the sub-tree
+    own_turn: FloatArray  # (1, 3, 3) a matrix to work in
+    inside: FloatArray  # (D + 1,) flags of links
 
 
 @kernel
@@ -70,9 +66,9 @@ def wrench_to_parent(R: FloatArray, r: FloatArray, i: int, x: Spatial) -> Spatia
 
 
 @kernel
-def newton_euler_frame(tree: TreeArrays, states: TreeStates, f: int, frame: Frame) -> None:
+def newton_euler_frame(tree: TreeArrays, states: TreeStates, f: int, frame: FrameScratch) -> None:
     """Newton-Euler at frame ``f``, B.1-B.6: base to leaves, then leaves to base."""
-    parents, kinds, rests, geometry, inertias = tree[0], tree[1], tree[2], tree[3], tree[4]
+    parents, kinds, rests, geometry, inertias, _ = tree
     q, qd, qdd = states
     R, r, S, V, A, VB, AB, p, w, own_turn, _ = frame
     D = parents.shape[0]
@@ -126,12 +122,12 @@ def put_tangent(T: FloatArray, i: int, n: int, x: Spatial) -> None:
 
 
 @kernel
-def add_link_tangents(inertias: FloatArray, frame: Frame, i: int, T: FloatArray, U: FloatArray) -> None:
+def add_link_tangents(inertias: FloatArray, frame: FrameScratch, i: int, T: FloatArray, U: FloatArray) -> None:
     """Add link ``i``'s own share to ``U (D+1, 30)``: tangents of momentum by q, qd, of force by q, qd, qdd."""
     m, h, J = inertia_row(inertias, i)
     if m == 0.0:
         return
-    v = row6(frame[3], i)
+    v = row6(frame.V, i)
     p = inertia_times(m, h, J, v)
     for n in range(2):
         dv = tangent_row(T, i, n)
@@ -144,37 +140,33 @@ def add_link_tangents(inertias: FloatArray, frame: Frame, i: int, T: FloatArray,
 
 @kernel
 def differentiate_by_coordinate(
-    tree: TreeArrays, qd: FloatArray, f: int, frame: Frame, j: int, T: FloatArray, U: FloatArray
+    tree: TreeArrays, qd: FloatArray, f: int, frame: FrameScratch, j: int, T: FloatArray, U: FloatArray
 ) -> None:
     """Tangents by coordinate ``j`` of all links beyond it, summed down to the world's row of ``U``."""
-    parents, inertias, inside = tree[0], tree[4], frame[10]
-    R, r = frame[0], frame[1]
+    parents, inertias, inside = tree.parents, tree.inertias, frame.inside
+    R, r = frame.R, frame.r
     D = parents.shape[0]
     fill_zero(U)
     # Tangents at joint j: of its velocity by q, qd, of its acceleration by q, qd, qdd
     rate = qd[f, j]
-    s = row6(frame[2], j)
-    vq = cross6(row6(frame[5], j), s)
+    s = row6(frame.S, j)
+    vq = cross6(row6(frame.VB, j), s)
     put_tangent(T, j, 0, vq)
     put_tangent(T, j, 1, s)
-    put_tangent(T, j, 2, plus6(cross6(row6(frame[6], j), s), scale6(rate, cross6(vq, s))))
-    put_tangent(T, j, 3, cross6(row6(frame[3], j), s))
+    put_tangent(T, j, 2, plus6(cross6(row6(frame.AB, j), s), scale6(rate, cross6(vq, s))))
+    put_tangent(T, j, 3, cross6(row6(frame.V, j), s))
     put_tangent(T, j, 4, s)
     for i in range(D + 1):
         inside[i] = 1.0 if i == j or (j < i < D and inside[parents[i]] > 0.0) else 0.0
         if inside[i] > 0.0 and i > j:
             # Tangents at link `i` from those at its parent `k`
             k = parents[i]
-            moved = scale6(qd[f, i], row6(frame[2], i))
+            moved = scale6(qd[f, i], row6(frame.S, i))
             for n in range(2):
                 v = twist_to_child(R, r, i, tangent_row(T, k, n))
                 put_tangent(T, i, n, v)
-                put_tangent(
-                    T,
-                    i,
-                    2 + n,
-                    plus6(twist_to_child(R, r, i, tangent_row(T, k, 2 + n)), cross6(v, moved)),
-                )
+                a = plus6(twist_to_child(R, r, i, tangent_row(T, k, 2 + n)), cross6(v, moved))
+                put_tangent(T, i, 2 + n, a)
             put_tangent(T, i, 4, twist_to_child(R, r, i, tangent_row(T, k, 4)))
     # Backward loop: tangents of momentum and force of all links beyond j
     for i in range(D - 1, j - 1, -1):
@@ -185,8 +177,8 @@ def differentiate_by_coordinate(
                     up = wrench_to_parent(R, r, i, tangent_row(U, i, n))
                     put_tangent(U, parents[i], n, plus6(tangent_row(U, parents[i], n), up))
     # The sub-tree turns as a whole: s x p* and s x f*, then on to the world
-    put_tangent(U, j, 0, plus6(tangent_row(U, j, 0), cross6(s, row6(frame[7], j))))
-    put_tangent(U, j, 2, plus6(tangent_row(U, j, 2), cross6(s, row6(frame[8], j))))
+    put_tangent(U, j, 0, plus6(tangent_row(U, j, 0), cross6(s, row6(frame.p, j))))
+    put_tangent(U, j, 2, plus6(tangent_row(U, j, 2), cross6(s, row6(frame.w, j))))
     i = j
     while i < D:
         for n in range(5):
@@ -200,14 +192,14 @@ def direct_jacobians(tree: TreeArrays, states: TreeStates, gravity: FloatArray) 
     frames, D = states[0].shape
     z = np.zeros((7, D + 1, 6))
     R, r, own, inside = np.empty((D, 3, 3)), np.empty((D, 3)), np.empty((1, 3, 3)), np.zeros(D + 1)
-    frame = R, r, z[0], z[1], z[2], z[3], z[4], z[5], z[6], own, inside
+    frame = FrameScratch(R, r, z[0], z[1], z[2], z[3], z[4], z[5], z[6], own, inside)
     T, U = np.zeros((D + 1, 30)), np.zeros((D + 1, 30))
     totals, blocks = np.empty((2, frames, 6)), np.empty((4, frames, 6, D))
-    put6(frame[4], D, ((0.0, 0.0, 0.0), (-gravity[0], -gravity[1], -gravity[2])))
+    put6(frame.A, D, ((0.0, 0.0, 0.0), (-gravity[0], -gravity[1], -gravity[2])))
     for f in range(frames):
         newton_euler_frame(tree, states, f, frame)
-        put6(totals[0], f, row6(frame[7], D))
-        put6(totals[1], f, row6(frame[8], D))
+        put6(totals[0], f, row6(frame.p, D))
+        put6(totals[1], f, row6(frame.w, D))
         for j in range(D):
             differentiate_by_coordinate(tree, states[1], f, frame, j, T, U)
             for n in range(4):

@@ -1,11 +1,12 @@
 """Compiled passes over a tree: motion of its links, aggregate momentum and force, and their linear-time Jacobians.
 
 The tree comes as the arrays of ``JointTree.arrays``. Every array over links has one row more, the last, for the world:
-it is the parent of the roots, so no loop has a special case. Loops that run at every frame take their arrays one by
-one: unpacking a tuple of arrays counts references, which costs as much as a few joints.
+it is the parent of the roots, so no loop has a special case.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,24 +15,19 @@ from marey.base import FloatArray, InputError, IntArray, frozen, kernel
 from marey.dynamics.spatial import (
     Spatial,
     SymmetricMatrix,
-    Vector,
-    add3,
     add6,
-    cross,
     cross6,
-    dot,
     inertia_rate,
     inertia_times,
     plus6,
     put6,
     rotate,
-    row3,
     row6,
-    scale3,
     scale6,
 )
-from marey.dynamics.tree.coordinates import PRISMATIC
+from marey.dynamics.tree.coordinates import PRISMATIC, TreeArrays
 from marey.dynamics.tree.joint_tree import JointTree, SimplifiedTree
+from marey.lie.kernels import Vector, add3, cross, dot, row3, scale3
 
 AnyTree = JointTree | SimplifiedTree
 TreeStates = tuple[FloatArray, FloatArray, FloatArray]  # q, qd, qdd, each (F, D)
@@ -60,9 +56,18 @@ def gravity_vector(gravity: float) -> FloatArray:
     return np.array([0.0, -float(gravity), 0.0])
 
 
-# parents (D,) with D for the world; kinds (D,); rests (D, 3, 3) rotation before the joint turns; geometry (D, 6) axis
-# and offset; inertias (D, 10) mass, first and second moment about the link's origin, in its axes; first revolute link
-TreeArrays = tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, int]
+class Scratch(NamedTuple):
+    """Room for one frame of a tree of D joints; the last row of each is the world's."""
+
+    R: FloatArray  # (D + 3, 3, 3) rotations in world, and two matrices to work in
+    P: FloatArray  # (D + 1, 3) [m] origins in world
+    S: FloatArray  # (D + 1, 6) joint twists
+    V: FloatArray  # (D + 1, 6) velocities
+    A: FloatArray  # (D + 1, 6) accelerations
+    weights: FloatArray  # (D + 1, 10) inertias of the links, later I* of the sub-trees
+    rates: FloatArray  # (D + 1, 9) their rates
+    p: FloatArray  # (D + 1, 6) momenta p* of the sub-trees
+    w: FloatArray  # (D + 1, 6) forces f* of the sub-trees
 
 
 @kernel
@@ -130,50 +135,6 @@ def compute_link_frames(
 
 
 @kernel
-def compute_link_twists(
-    parents: IntArray,
-    kinds: IntArray,
-    geometry: FloatArray,
-    o: Vector,
-    qd: FloatArray,
-    qdd: FloatArray,
-    f: int,
-    gravity: FloatArray,
-    R: FloatArray,
-    P: FloatArray,
-    S: FloatArray,
-    V: FloatArray,
-    A: FloatArray,
-) -> None:
-    r"""Joint twists, velocities and accelerations of the links, each ``(D+1, 6)``, in world axes.
-
-    .. math:: v_i = v_\lambda + s_i\dot q_i,\qquad a_i = a_\lambda + s_i\ddot q_i + v_i \times s_i\dot q_i,
-        \qquad a_0 = -G
-
-    [Fang2003]_ B.1-B.4. They are taken about ``o``, a point of the body, and not about the origin of the world: far
-    from it the moments would lose their digits.
-    """
-    D = parents.shape[0]
-    # The world is at rest; its acceleration -G makes every link feel gravity
-    put6(V, D, ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
-    put6(A, D, ((0.0, 0.0, 0.0), (-gravity[0], -gravity[1], -gravity[2])))
-    for i in range(D):
-        k = parents[i]
-        # Joint twist s_i about `o`: (0, axis) slides, (axis, r x axis) turns
-        axis = rotate(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))
-        s: Spatial = ((0.0, 0.0, 0.0), axis)
-        if kinds[i] != PRISMATIC:
-            s = (axis, cross((P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2]), axis))
-        # v_i = v_parent + s_i qd_i
-        moved = scale6(qd[f, i], s)
-        v = plus6(row6(V, k), moved)
-        put6(S, i, s)
-        put6(V, i, v)
-        # a_i = a_parent + s_i qdd_i + v_i x s_i qd_i
-        put6(A, i, plus6(plus6(row6(A, k), scale6(qdd[f, i], s)), cross6(v, moved)))
-
-
-@kernel
 def compute_link_inertias(inertias: FloatArray, R: FloatArray, P: FloatArray, o: Vector, weights: FloatArray) -> None:
     r"""Inertias ``weights (D+1, 10)`` of all links in world axes about the point ``o``; the world's is zero.
 
@@ -205,8 +166,40 @@ def compute_link_inertias(inertias: FloatArray, R: FloatArray, P: FloatArray, o:
                 weights[i, 4 + a if a == b else 6 + a + b] = e + spread if a == b else e
 
 
-# scratch of one frame: rotations, origins | twists, velocities, accelerations | inertias, their rates | p*, f*
-Scratch = tuple[FloatArray, ...]
+@kernel
+def compute_forward_pass(tree: TreeArrays, states: TreeStates, f: int, gravity: FloatArray, at: Scratch) -> Vector:
+    r"""Frames, joint twists, velocities, accelerations and inertias of all links in world axes, at frame ``f``.
+
+    .. math:: v_i = v_\lambda + s_i\dot q_i,\qquad a_i = a_\lambda + s_i\ddot q_i + v_i \times s_i\dot q_i,
+        \qquad a_0 = -G
+
+    [Fang2003]_ B.1-B.4. They are taken about a point ``o`` of the body, which is returned, and not about the origin of
+    the world: far from it the moments would lose their digits.
+    """
+    parents, kinds, geometry, qd, qdd = tree.parents, tree.kinds, tree.geometry, states[1], states[2]
+    R, P, S, V, A = at.R, at.P, at.S, at.V, at.A
+    compute_link_frames(parents, kinds, tree.rests, geometry, states[0], f, R, P)
+    o = row3(P, tree.first)
+    D = parents.shape[0]
+    # The world is at rest; its acceleration -G makes every link feel gravity
+    put6(V, D, ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+    put6(A, D, ((0.0, 0.0, 0.0), (-gravity[0], -gravity[1], -gravity[2])))
+    for i in range(D):
+        k = parents[i]
+        # Joint twist s_i about `o`: (0, axis) slides, (axis, r x axis) turns
+        axis = rotate(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))
+        s: Spatial = ((0.0, 0.0, 0.0), axis)
+        if kinds[i] != PRISMATIC:
+            s = (axis, cross((P[i, 0] - o[0], P[i, 1] - o[1], P[i, 2] - o[2]), axis))
+        # v_i = v_parent + s_i qd_i
+        moved = scale6(qd[f, i], s)
+        v = plus6(row6(V, k), moved)
+        put6(S, i, s)
+        put6(V, i, v)
+        # a_i = a_parent + s_i qdd_i + v_i x s_i qd_i
+        put6(A, i, plus6(plus6(row6(A, k), scale6(qdd[f, i], s)), cross6(v, moved)))
+    compute_link_inertias(tree.inertias, R, P, o, at.weights)
+    return o
 
 
 @kernel
@@ -227,7 +220,8 @@ def allocate_scratch(D: int) -> Scratch:
     """Room for one frame of a tree of ``D`` joints."""
     R, P = np.empty((D + 3, 3, 3)), np.empty((D + 1, 3))
     S, V, A = np.empty((D + 1, 6)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
-    return R, P, S, V, A, np.empty((D + 1, 10)), np.empty((D + 1, 9)), np.empty((D + 1, 6)), np.empty((D + 1, 6))
+    p, w = np.empty((D + 1, 6)), np.empty((D + 1, 6))
+    return Scratch(R, P, S, V, A, np.empty((D + 1, 10)), np.empty((D + 1, 9)), p, w)
 
 
 @kernel
@@ -238,17 +232,12 @@ def newton_euler_aggregate(tree: TreeArrays, states: TreeStates, gravity: FloatA
 
     In world axes a wrench is passed to the parent by leaving it as it is, so the backward loop is a sum.
     """
-    parents, kinds, rests, geometry, inertias, first = tree
-    q, qd, qdd = states
-    frames, D = q.shape
-    R, P, S, V, A, weights, _, _, _ = allocate_scratch(D)
+    frames, D = states[0].shape
+    at = allocate_scratch(D)
+    V, A, weights = at.V, at.A, at.weights
     totals, com = np.empty((2, frames, 6)), np.empty((frames, 3))
     for f in range(frames):
-        # Forward passes: frames, then twists, velocities and accelerations (B.1-B.4), then inertias about `o`
-        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
-        o = row3(P, first)
-        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
-        compute_link_inertias(inertias, R, P, o, weights)
+        o = compute_forward_pass(tree, states, f, gravity, at)
         # p_0 and f_0 are the sums of I_i v_i and of I_i a_i + v_i x I_i v_i over all links with mass
         p: Spatial = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
         w, h = p, (0.0, 0.0, 0.0)
@@ -270,20 +259,7 @@ def newton_euler_aggregate(tree: TreeArrays, states: TreeStates, gravity: FloatA
 
 
 @kernel
-def leaf_to_base_recursion(
-    parents: IntArray,
-    qd: FloatArray,
-    qdd: FloatArray,
-    f: int,
-    S: FloatArray,
-    V: FloatArray,
-    A: FloatArray,
-    weights: FloatArray,
-    rates: FloatArray,
-    p: FloatArray,
-    w: FloatArray,
-    columns: FloatArray,
-) -> None:
+def leaf_to_base_recursion(parents: IntArray, states: TreeStates, f: int, at: Scratch, columns: FloatArray) -> None:
     r"""Sums of all sub-trees, and the columns ``(4, D, 6)`` of the Jacobians, in one loop ([Fang2003]_ B.7-B.16).
 
     .. math:: b = I^*s,\quad e = D\bar v + s\times p^*,\quad
@@ -295,7 +271,8 @@ def leaf_to_base_recursion(
     inertias are those of the links, on return those of the sub-trees; rates are returned inclusive. Gravity is in the
     accelerations, and in the force of the whole.
     """
-    D = parents.shape[0]
+    qd, qdd, D = states[1], states[2], parents.shape[0]
+    S, V, A, weights, rates, p, w = at.S, at.V, at.A, at.weights, at.rates, at.p, at.w
     fill_zero(rates)
     fill_zero(p)
     fill_zero(w)
@@ -355,22 +332,16 @@ def leaf_to_base_recursion(
 @kernel
 def linear_time_jacobians(tree: TreeArrays, states: TreeStates, gravity: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Momentum and force ``(2, F, 6)``, Jacobians ``(4, F, 6, D)`` (dp/dq, dp/dqd = df/dqdd, df/dq, df/dqd)."""
-    parents, kinds, rests, geometry, inertias, first = tree
-    q, qd, qdd = states
-    frames, D = q.shape
-    R, P, S, V, A, weights, rates, p, w = allocate_scratch(D)
-    columns = np.empty((4, D, 6))
+    frames, D = states[0].shape
+    at, columns = allocate_scratch(D), np.empty((4, D, 6))
     totals, blocks = np.empty((2, frames, 6)), np.empty((4, frames, 6, D))
     for f in range(frames):
-        # Forward passes B.1-B.4, inertias about `o`, then the backward recursion B.7-B.16
-        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
-        o = row3(P, first)
-        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
-        compute_link_inertias(inertias, R, P, o, weights)
-        leaf_to_base_recursion(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
+        # Forward pass B.1-B.4, then the backward recursion B.7-B.16
+        o = compute_forward_pass(tree, states, f, gravity, at)
+        leaf_to_base_recursion(tree.parents, states, f, at, columns)
         # The last row holds the sums of the whole body
-        put6(totals[0], f, shift_wrench_to_origin(row6(p, D), o))
-        put6(totals[1], f, shift_wrench_to_origin(row6(w, D), o))
+        put6(totals[0], f, shift_wrench_to_origin(row6(at.p, D), o))
+        put6(totals[1], f, shift_wrench_to_origin(row6(at.w, D), o))
         # Columns about the point `o` as Jacobians `(4, F, 6, D)` about the origin of the world
         for n in range(4):
             for i in range(columns.shape[1]):

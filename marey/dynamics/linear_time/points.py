@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,27 +11,37 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
 from marey.dynamics.linear_time.passes import (
     AnyTree,
-    TreeArrays,
     TreeStates,
     compute_link_frames,
     expand_states,
     fill_zero,
     full_tree,
 )
-from marey.dynamics.spatial import Vector, add3, cross, put3, rotate, row3, scale3, subtract3
-from marey.dynamics.tree.coordinates import PRISMATIC
+from marey.dynamics.spatial import put3, rotate
+from marey.dynamics.tree.coordinates import PRISMATIC, TreeArrays
 from marey.dynamics.tree.joint_tree import reduce_jacobian
+from marey.lie.kernels import Vector, add3, cross, row3, scale3, subtract3
 
-# of one frame: R (D+3, 3, 3); P, its velocity and acceleration, angular velocity and acceleration, axis and its first
-# and second derivative, each (D+1, 3)
-Links = tuple[FloatArray, ...]
+
+class LinkMotion(NamedTuple):
+    """Room for the motion of all links of D joints at one frame, in world axes; all of the world's row is at rest."""
+
+    R: FloatArray  # (D + 3, 3, 3) rotations, and two matrices to work in
+    P: FloatArray  # (D + 1, 3) [m] origins
+    Pd: FloatArray  # (D + 1, 3) their velocities
+    Pdd: FloatArray  # (D + 1, 3) and accelerations
+    w: FloatArray  # (D + 1, 3) angular velocities
+    wd: FloatArray  # (D + 1, 3) and accelerations
+    s: FloatArray  # (D + 1, 3) joint axes
+    sd: FloatArray  # (D + 1, 3) their first
+    sdd: FloatArray  # (D + 1, 3) and second derivatives
 
 
 @kernel
-def allocate_links(D: int) -> Links:
-    """Room for one frame of a tree of ``D`` joints; all of the world's row is at rest."""
-    z = np.zeros((9, D + 1, 3))
-    return np.empty((D + 3, 3, 3)), z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7]
+def allocate_links(D: int) -> LinkMotion:
+    """Room for a tree of ``D`` joints."""
+    z = np.zeros((8, D + 1, 3))
+    return LinkMotion(np.empty((D + 3, 3, 3)), z[0], z[1], z[2], z[3], z[4], z[5], z[6], z[7])
 
 
 @kernel
@@ -41,12 +52,12 @@ def vector_derivatives(w: Vector, wd: Vector, r: Vector) -> tuple[Vector, Vector
 
 
 @kernel
-def compute_frame_motion(tree: TreeArrays, states: TreeStates, f: int, links: Links) -> None:
+def compute_frame_motion(tree: TreeArrays, states: TreeStates, f: int, links: LinkMotion) -> None:
     """Velocities and accelerations of all links and joint axes at frame ``f``, in world axes, without gravity."""
-    parents, kinds, geometry = tree[0], tree[1], tree[3]
+    parents, kinds, geometry = tree.parents, tree.kinds, tree.geometry
     q, qd, qdd = states
     R, P, Pd, Pdd, w, wd, s, sd, sdd = links
-    compute_link_frames(parents, kinds, tree[2], geometry, q, f, R, P)
+    compute_link_frames(parents, kinds, tree.rests, geometry, q, f, R, P)
     for i in range(parents.shape[0]):
         k = parents[i]
         axis = rotate(R, i, (geometry[i, 0], geometry[i, 1], geometry[i, 2]))
@@ -72,7 +83,7 @@ def compute_frame_motion(tree: TreeArrays, states: TreeStates, f: int, links: Li
 
 @kernel
 def put_point_jacobian_column(
-    links: Links, kinds: IntArray, i: int, share: float, o: tuple[Vector, Vector, Vector], J: FloatArray
+    links: LinkMotion, kinds: IntArray, i: int, share: float, o: tuple[Vector, Vector, Vector], J: FloatArray
 ) -> None:
     r"""Column ``i`` of the Jacobian and of its first two derivatives ``J (3, 3, D)``, in constant time.
 
@@ -80,10 +91,10 @@ def put_point_jacobian_column(
 
     [Fang2003]_ §5.2. A column is multiplied by ``share``: the centre of mass takes the sub-tree's share of the mass.
     """
-    _, P, Pd, Pdd, _, _, s, sd, sdd = links
-    a, ad, add = row3(s, i), row3(sd, i), row3(sdd, i)
+    a, ad, add = row3(links.s, i), row3(links.sd, i), row3(links.sdd, i)
     if kinds[i] != PRISMATIC:
-        r, rd, rdd = subtract3(o[0], row3(P, i)), subtract3(o[1], row3(Pd, i)), subtract3(o[2], row3(Pdd, i))
+        r, rd = subtract3(o[0], row3(links.P, i)), subtract3(o[1], row3(links.Pd, i))
+        rdd = subtract3(o[2], row3(links.Pdd, i))
         add = add3(add3(cross(add, r), scale3(2.0, cross(ad, rd))), cross(a, rdd))
         ad = add3(cross(ad, r), cross(a, rd))
         a = cross(a, r)
@@ -98,13 +109,13 @@ def compute_point_jacobians(
     tree: TreeArrays, states: TreeStates, dofs: IntArray, points: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Position, velocity, acceleration ``(F, P, 3, 3)`` and their Jacobians J, Jd, Jdd ``(F, P, 3, 3, D)``."""
-    parents = tree[0]
+    parents = tree.parents
     frames, D = states[0].shape
     moved, J = np.empty((frames, dofs.shape[0], 3, 3)), np.zeros((frames, dofs.shape[0], 3, 3, D))
     links = allocate_links(D)
     for f in range(frames):
         compute_frame_motion(tree, states, f, links)
-        R, P, Pd, Pdd, w, wd = links[0], links[1], links[2], links[3], links[4], links[5]
+        R, P, Pd, Pdd, w, wd = links.R, links.P, links.Pd, links.Pdd, links.w, links.wd
         for n in range(dofs.shape[0]):
             i = int(dofs[n])
             # Position, velocity and acceleration of the point on its link
@@ -115,7 +126,7 @@ def compute_point_jacobians(
                 put3(moved[f, n], c, o[c])
             # One column for every joint between the point and the root
             while i < D:
-                put_point_jacobian_column(links, tree[1], i, 1.0, o, J[f, n])
+                put_point_jacobian_column(links, tree.kinds, i, 1.0, o, J[f, n])
                 i = int(parents[i])
     return moved, J
 
@@ -123,14 +134,14 @@ def compute_point_jacobians(
 @kernel
 def compute_com_jacobians(tree: TreeArrays, states: TreeStates) -> tuple[FloatArray, FloatArray]:
     """Centre of mass: position, velocity, acceleration ``(F, 3, 3)`` and Jacobians ``(F, 3, 3, D)``."""
-    parents, inertias = tree[0], tree[4]
+    parents, inertias = tree.parents, tree.inertias
     frames, D = states[0].shape
     moved, J = np.empty((frames, 3, 3)), np.zeros((frames, 3, 3, D))
     links = allocate_links(D)
     masses, sums = np.empty(D + 1), np.empty((D + 1, 9))
     for f in range(frames):
         compute_frame_motion(tree, states, f, links)
-        R, P, Pd, Pdd, w, wd = links[0], links[1], links[2], links[3], links[4], links[5]
+        R, P, Pd, Pdd, w, wd = links.R, links.P, links.Pd, links.Pdd, links.w, links.wd
         fill_zero(sums)
         for i in range(D + 1):
             masses[i] = 0.0
@@ -157,7 +168,7 @@ def compute_com_jacobians(tree: TreeArrays, states: TreeStates) -> tuple[FloatAr
                     (per * x[3], per * x[4], per * x[5]),
                     (per * x[6], per * x[7], per * x[8]),
                 )
-                put_point_jacobian_column(links, tree[1], i, masses[i] / masses[D], o, J[f])
+                put_point_jacobian_column(links, tree.kinds, i, masses[i] / masses[D], o, J[f])
         for c in range(9):
             moved[f, c // 3, c % 3] = sums[D, c] / masses[D]
     return moved, J

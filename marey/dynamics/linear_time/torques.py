@@ -12,12 +12,10 @@ from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.linear_time.baselines import import_pinocchio, pinocchio_model
 from marey.dynamics.linear_time.passes import (
     AnyTree,
-    TreeArrays,
+    Scratch,
     TreeStates,
     allocate_scratch,
-    compute_link_frames,
-    compute_link_inertias,
-    compute_link_twists,
+    compute_forward_pass,
     expand_states,
     fill_zero,
     full_tree,
@@ -25,21 +23,10 @@ from marey.dynamics.linear_time.passes import (
     inertia_row,
     leaf_to_base_recursion,
 )
-from marey.dynamics.spatial import (
-    Spatial,
-    add3,
-    add6,
-    cross,
-    cross6,
-    inertia_times,
-    plus6,
-    put6,
-    row3,
-    row6,
-    scale6,
-    twist_power,
-)
+from marey.dynamics.spatial import Spatial, add6, cross6, inertia_times, plus6, put6, row6, scale6, twist_power
+from marey.dynamics.tree.coordinates import TreeArrays
 from marey.dynamics.tree.joint_tree import reduce_jacobian
+from marey.lie.kernels import add3, cross
 
 
 @kernel
@@ -48,17 +35,13 @@ def newton_euler_torques(tree: TreeArrays, states: TreeStates, gravity: FloatArr
 
     ``external (F, D, 6)`` are wrenches of the world on the links, at the origin of the world; it may have no frames.
     """
-    parents, kinds, rests, geometry, inertias, first = tree
-    q, qd, qdd = states
-    frames, D = q.shape
-    R, P, S, V, A, weights, _, _, w = allocate_scratch(D)
+    frames, D = states[0].shape
+    at = allocate_scratch(D)
+    parents, S, V, A, weights, w = tree.parents, at.S, at.V, at.A, at.weights, at.w
     out = np.empty((frames, D))
     for f in range(frames):
-        # Forward passes B.1-B.4
-        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
-        o = row3(P, first)
-        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
-        compute_link_inertias(inertias, R, P, o, weights)
+        # Forward pass B.1-B.4
+        o = compute_forward_pass(tree, states, f, gravity, at)
         fill_zero(w)
         for i in range(D - 1, -1, -1):
             # f_i = I_i a_i + v_i x I_i v_i, less what the world gives
@@ -76,16 +59,7 @@ def newton_euler_torques(tree: TreeArrays, states: TreeStates, gravity: FloatArr
 
 
 @kernel
-def put_lever_rows(
-    parents: IntArray,
-    S: FloatArray,
-    V: FloatArray,
-    A: FloatArray,
-    weights: FloatArray,
-    p: FloatArray,
-    columns: FloatArray,
-    levers: FloatArray,
-) -> None:
+def put_lever_rows(parents: IntArray, at: Scratch, columns: FloatArray, levers: FloatArray) -> None:
     r"""Effect of parent links on the torque of a joint: three twists and one wrench of each, ``levers (3, D, 6)``.
 
     .. math:: \partial_{q_k}\tau_i = \langle A_k, b_i\rangle + \langle N_k, z_i\rangle,\qquad
@@ -96,6 +70,7 @@ def put_lever_rows(
     z_i = \dot I^\circ_i s_i - I^*_i(v_i\times s_i) - s_i\times p_i + v_i\times b_i`: the table of the sub-tree
     extension with the pairing moved onto the joint's own axis.
     """
+    S, V, A, weights, p = at.S, at.V, at.A, at.weights, at.p
     for i in range(parents.shape[0]):
         k = parents[i]
         s, v, vb = row6(S, i), row6(V, i), row6(V, k)
@@ -118,20 +93,16 @@ def linear_time_torque_jacobians(
 
     Below a joint, :math:`\partial_{q_j}\tau_i = \langle s_i, \partial_{q_j} f_0\rangle`: the aggregate's own columns.
     """
-    parents, kinds, rests, geometry, inertias, first = tree
-    q, qd, qdd = states
-    frames, D = q.shape
-    R, P, S, V, A, weights, rates, p, w = allocate_scratch(D)
+    frames, D = states[0].shape
+    at, parents = allocate_scratch(D), tree.parents
+    S = at.S
     columns, levers = np.empty((4, D, 6)), np.empty((3, D, 6))
     out = np.zeros((3, frames, count, D))
     for f in range(frames):
         # Sub-tree sums and columns of the aggregate, B.7-B.16
-        compute_link_frames(parents, kinds, rests, geometry, q, f, R, P)
-        o = row3(P, first)
-        compute_link_twists(parents, kinds, geometry, o, qd, qdd, f, gravity, R, P, S, V, A)
-        compute_link_inertias(inertias, R, P, o, weights)
-        leaf_to_base_recursion(parents, qd, qdd, f, S, V, A, weights, rates, p, w, columns)
-        put_lever_rows(parents, S, V, A, weights, p, columns, levers)
+        compute_forward_pass(tree, states, f, gravity, at)
+        leaf_to_base_recursion(parents, states, f, at, columns)
+        put_lever_rows(parents, at, columns, levers)
         for j in range(D):
             # Walk from joint j to the root: torques of joints above j by j, then the torque of j by those above
             b, z, row = row6(columns[1], j), row6(levers[2], j), rows[j]

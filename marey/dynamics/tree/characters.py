@@ -12,35 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import FloatArray, InputError
 from marey.dynamics.tree.coordinates import PRISMATIC, REVOLUTE, WORLD, Point, TreeSkeleton
 from marey.skeleton import NO_PARENT, Skeleton
 
+_ARRAYS: Final = ("parents", "kinds", "axes", "offsets", "masses", "centres", "inertias", "orientations")
 AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-
-
-class TreeParts(NamedTuple):
-    """Fields of a ``JointTree``, in its order, before they are checked."""
-
-    names: tuple[str, ...]
-    parents: IntArray
-    kinds: IntArray
-    axes: FloatArray
-    offsets: FloatArray
-    masses: FloatArray
-    centres: FloatArray
-    inertias: FloatArray
-    orientations: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    groups: tuple[str, ...]
-    points: dict[str, Point]
-    figure: TreeSkeleton | None
-    report: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -91,37 +72,21 @@ class TreeDraft:
         if total <= 0.0:
             return
         joint = (self.masses[link] * self.centres[link] + mass * centre) / total
-        moved = _point_mass_inertia(self.masses[link], self.centres[link] - joint) + _point_mass_inertia(
-            mass, centre - joint
-        )
+        # Both about the common centre: m (r^2 E - r r^T) of each
+        old, new = self.centres[link] - joint, centre - joint
+        moved = self.masses[link] * (old @ old * np.eye(3) - np.outer(old, old))
+        moved = moved + mass * (new @ new * np.eye(3) - np.outer(new, new))
         self.inertias[link] = self.inertias[link] + inertia + moved
         self.masses[link], self.centres[link] = total, joint
 
-    def build(self, figure: TreeSkeleton | None, points: dict[str, Point], report: tuple[str, ...] = ()) -> TreeParts:
-        """Arrays of the tree, in the order of the fields of ``JointTree``."""
-        bounds = np.array(self.bounds)
-        return TreeParts(
-            tuple(self.names),
-            np.array(self.parents, dtype=np.int64),
-            np.array(self.kinds, dtype=np.int64),
-            np.array(self.axes),
-            np.array(self.offsets),
-            np.array(self.masses),
-            np.array(self.centres),
-            np.array(self.inertias),
-            orientations=np.array(self.orientations),
-            lower=bounds[:, 0],
-            upper=bounds[:, 1],
-            groups=tuple(self.groups),
-            points=points,
-            figure=figure,
-            report=report,
-        )
-
-
-def _point_mass_inertia(mass: float, r: FloatArray) -> FloatArray:
-    """Inertia of a point mass at ``r``."""
-    return mass * (r @ r * np.eye(3) - np.outer(r, r))
+    def build(
+        self, figure: TreeSkeleton | None, points: dict[str, Point], report: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """Fields of a ``JointTree``, before they are checked."""
+        lower, upper = np.array(self.bounds).T
+        parts: dict[str, Any] = {name: np.array(getattr(self, name)) for name in _ARRAYS}
+        parts |= {"names": tuple(self.names), "groups": tuple(self.groups), "lower": lower, "upper": upper}
+        return parts | {"points": points, "figure": figure, "report": report}
 
 
 def add_root(draft: TreeDraft, slides: str, turns: str, group: str) -> int:
@@ -172,7 +137,7 @@ THIGH: Final = CharacterSegment(0.100, 0.245, 0.433, 0.323, 0.08)
 SHANK: Final = CharacterSegment(0.061, 0.246, 0.606, 0.416, 0.05)
 
 
-def plan_fang22(height_m: float, mass_kg: float) -> TreeParts:
+def plan_fang22(height_m: float, mass_kg: float) -> dict[str, Any]:
     """The character in space: 22 degrees of freedom, nine links with mass."""
     _check_size(height_m, mass_kg)
     draft, dofs = TreeDraft(), {"pelvis": tuple(range(6))}
@@ -192,7 +157,7 @@ def plan_fang22(height_m: float, mass_kg: float) -> TreeParts:
     return draft.build(_build_skeleton(height_m, dofs), points)
 
 
-def plan_fang7(height_m: float, mass_kg: float) -> TreeParts:
+def plan_fang7(height_m: float, mass_kg: float) -> dict[str, Any]:
     """The character in the plane X = 0: left and right limbs are one link of doubled mass each."""
     _check_size(height_m, mass_kg)
     draft = TreeDraft()
@@ -211,7 +176,7 @@ def plan_fang7(height_m: float, mass_kg: float) -> TreeParts:
     return draft.build(_build_skeleton(height_m, {"pelvis": (0, 1, 2), **both}), points)
 
 
-def plan_chain(num_links: int, length_m: float, mass_kg: float) -> TreeParts:
+def plan_chain(num_links: int, length_m: float, mass_kg: float) -> dict[str, Any]:
     """Serial chain: rods of equal length, hinges about X, Z, X, Z, ..."""
     if num_links < 1:
         raise InputError(f"a chain of {num_links} links", "It needs at least one")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, IntArray
 from marey.dynamics.bodies import restore_bones
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
@@ -22,6 +22,18 @@ SAME_BONES_M = 1e-6  # [m] offsets this near belong to the same skeleton
 REVOLUTE: Final = 0
 PRISMATIC: Final = 1
 WORLD: Final = -1
+
+
+class TreeArrays(NamedTuple):
+    """A tree as the compiled loops take it; D coordinates, and the world as link ``D``."""
+
+    parents: IntArray  # (D,) with D for the world
+    kinds: IntArray  # (D,) REVOLUTE or PRISMATIC
+    rests: FloatArray  # (D, 3, 3) rotation before the joint turns
+    geometry: FloatArray  # (D, 6) axis and offset
+    inertias: FloatArray  # (D, 10) mass, first and second moment about the link's origin, in its axes
+    first: int  # first revolute link
+
 
 Point = tuple[int, FloatArray]  # the link that carries it, and where it is in the link's frame [m]
 
@@ -38,26 +50,28 @@ def motion_from_coordinates(
     tree: JointTree, figure: TreeSkeleton, q: FloatArray, rate_hz: float, contacts: Contacts | None
 ) -> Motion:
     """Clip that coordinates ``q (F, D)`` describe."""
-    rotations = SO3.stack([compose_joint_rotation(tree, dofs, q) for dofs in figure.joint_dofs], axis=1)
+    turned: list[SO3] = []
+    for dofs in figure.joint_dofs:
+        # R_parent_joint: orientation, then the turn about the axis, of each coordinate
+        total = SO3.identity(len(q))
+        for i in _select_kind(tree, dofs, REVOLUTE):
+            total = total @ SO3(tree.orientations[i]) @ SO3.from_axis_angle(tree.axes[i], q[:, i])
+        turned.append(total)
     roots = np.zeros((len(q), 3))
     for i in _select_kind(tree, figure.joint_dofs[0], PRISMATIC):
         roots += tree.offsets[i] + q[:, i, None] * tree.axes[i]
-    return Motion(figure.skeleton, rate_hz, roots, rotations, contacts=contacts)
-
-
-def compose_joint_rotation(tree: JointTree, dofs: Sequence[int], q: FloatArray) -> SO3:
-    """Rotation R_parent_joint, batch ``(F,)``, of a joint with these coordinates."""
-    total = SO3.identity(len(q))
-    for i in _select_kind(tree, dofs, REVOLUTE):
-        total = total @ SO3(tree.orientations[i]) @ SO3.from_axis_angle(tree.axes[i], q[:, i])
-    return total
+    return Motion(figure.skeleton, rate_hz, roots, SO3.stack(turned, axis=1), contacts=contacts)
 
 
 def coordinates_from_motion(tree: JointTree, figure: TreeSkeleton, motion: Motion) -> FloatArray:
     """Coordinates ``(F, D)`` of a clip, each curve continuous in time."""
     # Refuse a clip of other bones; bones that a body got back may be missing in the clip
     ours, theirs = figure.skeleton, motion.skeleton
-    if not (_has_same_bones(ours, theirs) or _has_same_bones(ours, restore_bones(theirs))):
+    is_same = ours is theirs
+    for skeleton in (theirs, restore_bones(theirs)):
+        if not is_same and ours.names == skeleton.names:
+            is_same = np.abs(ours.offsets[1:] - skeleton.offsets[1:]).max(initial=0.0) < SAME_BONES_M
+    if not is_same:
         raise InputError(f"the clip is of skeleton {theirs!r}, the tree moves {ours!r}", "Retarget the clip first")
     q = np.zeros((motion.num_frames, tree.num_dofs))
     for j, dofs in enumerate(figure.joint_dofs):
@@ -67,10 +81,6 @@ def coordinates_from_motion(tree: JointTree, figure: TreeSkeleton, motion: Motio
     for i in _select_kind(tree, figure.joint_dofs[0], PRISMATIC):
         q[:, i] = (motion.root_positions - tree.offsets[i]) @ tree.axes[i]
     return q
-
-
-def _has_same_bones(a: Skeleton, b: Skeleton) -> bool:
-    return a is b or (a.names == b.names and np.abs(a.offsets[1:] - b.offsets[1:]).max(initial=0.0) < SAME_BONES_M)
 
 
 def solve_joint_angles(tree: JointTree, turns: Sequence[int], rotations: SO3) -> FloatArray:
@@ -104,18 +114,12 @@ def continuous_euler_angles(rotations: SO3, frame: FloatArray) -> FloatArray:
         axis=1,
     )
     far = np.stack([near[:, 0] + np.pi, np.pi - near[:, 1], near[:, 2] + np.pi], axis=1)
-    swaps = _squared_angle_distance(near[1:], far[:-1]) < _squared_angle_distance(
-        near[1:], near[:-1]
-    )  # the two triples are equally far from themselves
+    # Squared distances, each difference taken the short way; the two triples are equally far from themselves
+    across, along = ((near[1:] - last + np.pi) % (2.0 * np.pi) - np.pi for last in (far[:-1], near[:-1]))
+    swaps = np.einsum("fi,fi->f", across, across) < np.einsum("fi,fi->f", along, along)
     on_far = np.concatenate([[False], np.cumsum(swaps) % 2 == 1])
     return np.unwrap(np.where(on_far[:, None], far, near), axis=0)
 
 
 def _select_kind(tree: JointTree, dofs: Sequence[int], kind: int) -> list[int]:
     return [i for i in dofs if tree.kinds[i] == kind]
-
-
-def _squared_angle_distance(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Squared distance between triples of angles, each difference taken the short way."""
-    turn = (a - b + np.pi) % (2.0 * np.pi) - np.pi
-    return np.einsum("fi,fi->f", turn, turn)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.dynamics.tree.characters import AXES, TreeDraft, TreeParts, add_root
+from marey.dynamics.bodies import Body
+from marey.dynamics.tree.characters import AXES, TreeDraft, add_root
 from marey.dynamics.tree.coordinates import Point, TreeSkeleton, continuous_euler_angles
 from marey.lie import SO3
 from marey.motion import Motion
@@ -41,30 +42,6 @@ _CMU_STIFF: Final = ("lhipjoint", "rhipjoint", "leftshoulder", "rightshoulder")
 _CMU_FINGERS: Final = ("lefthandindex1", "righthandindex1", "lthumb", "rthumb")
 
 
-class BodyProtocol(Protocol):
-    """Interface of a body that a joint tree uses."""
-
-    @property
-    def skeleton(self) -> Skeleton:
-        """Its joints."""
-        ...
-
-    @property
-    def masses(self) -> FloatArray:
-        """Mass of each joint's piece ``(J,)`` [kg]."""
-        ...
-
-    @property
-    def centres(self) -> FloatArray:
-        """Centre of each piece ``(J, 3)`` [m] in the joint's frame."""
-        ...
-
-    @property
-    def inertias(self) -> FloatArray:
-        """Inertia of each piece ``(J, 3, 3)`` [kg m^2] about its centre."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class JointAxes:
     """Rotation axes of one joint."""
@@ -76,9 +53,9 @@ class JointAxes:
 
 
 def plan_body_tree(
-    body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
-) -> TreeParts:
-    """Arrays of the tree; see :func:`marey.dynamics.tree_from_body`."""
+    body: Body, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+) -> dict[str, Any]:
+    """Fields of the tree; see :meth:`JointTree.from_body`."""
     if root_order == "auto" and motion is not None:
         root_order = _choose_rotation_order(ROOT_ORDERS[0], motion.rotations[:, 0], np.eye(3))
     if root_order not in ROOT_ORDERS:
@@ -97,15 +74,8 @@ def plan_body_tree(
         orientation = plan.orientation.wxyz
         for n, axis in enumerate(plan.axes):
             name = f"{skeleton.names[j]}_r{plan.letters[n]}" if plan.letters else skeleton.names[j]
-            carrier = draft.add(
-                name,
-                carrier,
-                axis,
-                group=skeleton.names[j],
-                offset=offset,
-                orientation=orientation,
-                bounds=plan.bounds,
-            )
+            group, bounds = skeleton.names[j], plan.bounds
+            carrier = draft.add(name, carrier, axis, group=group, offset=offset, orientation=orientation, bounds=bounds)
             offset, orientation = np.zeros(3), SO3.identity().wxyz
             own.append(carrier)
         links.append((carrier, offset))
@@ -114,21 +84,11 @@ def plan_body_tree(
     for j in np.flatnonzero(body.masses):
         link, shift = links[int(j)]
         draft.weigh(link, float(body.masses[j]), body.centres[j] + shift, body.inertias[j])
-    return draft.build(
-        TreeSkeleton(skeleton, tuple(dofs)),
-        _contact_points_on_links(skeleton, links),
-        _describe_joints(skeleton, plans),
-    )
-
-
-def _describe_joints(skeleton: Skeleton, plans: list[JointAxes]) -> tuple[str, ...]:
-    """Description of hinges and fixed joints, in sentences."""
-    found = {1: list[str](), 0: list[str]()}
-    for name, plan in zip(skeleton.names[1:], plans[1:], strict=True):
-        if len(plan.axes) in found:
-            found[len(plan.axes)].append(name)
-    words = {1: "hinges", 0: "stiff joints"}
-    return tuple(f"{words[count]}: {', '.join(names)}" for count, names in found.items() if names)
+    # Hinges and fixed joints, in sentences
+    kinds = {1: "hinges", 0: "stiff joints"}
+    found = {n: [skeleton.names[j] for j in range(1, len(plans)) if len(plans[j].axes) == n] for n in kinds}
+    report = tuple(f"{kinds[count]}: {', '.join(names)}" for count, names in found.items() if names)
+    return draft.build(TreeSkeleton(skeleton, tuple(dofs)), _contact_points_on_links(skeleton, links), report)
 
 
 def choose_joint_axes(skeleton: Skeleton, roles: RoleMap, motion: Motion | None, *, fingers: bool) -> list[JointAxes]:
@@ -182,11 +142,18 @@ def _find_hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | Non
     if motion is None:
         return known
     vectors = motion.rotations[:, j].log()
-    return known if known is not None and _max_deviation_from_axis(vectors, known) < HINGE_TOL else _fit_hinge(vectors)
+    if known is not None and _max_deviation_from_axis(vectors, known) < HINGE_TOL:
+        return known
+    # From the rotation vectors (F, 3) of the clip; the mean angle is positive
+    if np.abs(vectors).max() < STIFF_TOL:
+        return np.zeros((0, 3))
+    axis = np.linalg.svd(vectors, full_matrices=False)[2][:1]
+    axis = axis if (vectors @ axis[0]).sum() >= 0.0 else -axis
+    return axis if _max_deviation_from_axis(vectors, axis) < HINGE_TOL else None
 
 
 def _known_hinge(skeleton: Skeleton, roles: RoleMap, j: int) -> FloatArray | None:
-    """As :func:`_hinge`, from the habits of CMU's BVH files and from the limits of ASF files."""
+    """As :func:`_find_hinge`, from the habits of CMU's BVH files and from the limits of ASF files."""
     name = skeleton.names[j]
     if roles.profile == "cmu-bvh":
         if name.lower() in _CMU_STIFF:
@@ -197,15 +164,6 @@ def _known_hinge(skeleton: Skeleton, roles: RoleMap, j: int) -> FloatArray | Non
         return np.zeros((0, 3)) if limits and roles.profile == "cmu-asf" else None
     limit = limits[name]
     return (limit.axis @ np.array(AXES[limit.order]))[None] if len(limit.order) == 1 else None
-
-
-def _fit_hinge(vectors: FloatArray) -> FloatArray | None:
-    """As :func:`_hinge`, from the rotation vectors ``(F, 3)`` of a clip; the mean angle is positive."""
-    if np.abs(vectors).max() < STIFF_TOL:
-        return np.zeros((0, 3))
-    axis = np.linalg.svd(vectors, full_matrices=False)[2][:1]
-    axis = axis if (vectors @ axis[0]).sum() >= 0.0 else -axis
-    return axis if _max_deviation_from_axis(vectors, axis) < HINGE_TOL else None
 
 
 def _max_deviation_from_axis(vectors: FloatArray, axis: FloatArray) -> float:

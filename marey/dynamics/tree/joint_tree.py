@@ -6,27 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, frozen_ints
-from marey.dynamics.bodies import check_axes, check_inertias, check_parents, normalise_orientations
-from marey.dynamics.tree.characters import TreeDraft, plan_chain, plan_fang7, plan_fang22
+from marey.dynamics.bodies import Body, check_inertias
+from marey.dynamics.tree.characters import plan_chain, plan_fang7, plan_fang22
 from marey.dynamics.tree.coordinates import (
     PRISMATIC,
     REVOLUTE,
     WORLD,
     Point,
+    TreeArrays,
     TreeSkeleton,
     coordinates_from_motion,
     motion_from_coordinates,
 )
-from marey.dynamics.tree.from_body import BodyProtocol, plan_body_tree
+from marey.dynamics.tree.from_body import plan_body_tree
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton
+
+AXIS_TOL: Final = 1e-6  # [-] an axis this near to unit length is taken as one
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -65,10 +68,6 @@ class SimplifiedTree:
         """Coordinates ``(F, D)`` of the whole body, from ``(F, d)``."""
         return frozen(q, None, self.num_dofs, name="q") @ self.S.T
 
-    def reduce(self, jacobian: FloatArray) -> FloatArray:
-        """Jacobian ``(..., d)`` in the fewer coordinates, from ``(..., D)``."""
-        return jacobian @ self.S
-
     def to_motion(self, q: ArrayLike, rate_hz: float, contacts: Contacts | None = None) -> Motion:
         """Clip of the whole body's skeleton."""
         return self.tree.to_motion(self.expand(q), rate_hz, contacts)
@@ -82,8 +81,8 @@ class SimplifiedTree:
 
 
 def reduce_jacobian(tree: JointTree | SimplifiedTree, jacobian: FloatArray) -> FloatArray:
-    """Jacobian in the tree's own coordinates."""
-    return tree.reduce(jacobian) if isinstance(tree, SimplifiedTree) else jacobian
+    """Jacobian ``(..., d)`` in the tree's own coordinates, from ``(..., D)``."""
+    return jacobian @ tree.S if isinstance(tree, SimplifiedTree) else jacobian
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,31 +120,38 @@ class JointTree:
         kinds = frozen_ints(self.kinds, count, name="kinds")
         if not np.isin(kinds, (REVOLUTE, PRISMATIC)).all():
             raise InputError("kinds must be REVOLUTE (0) or PRISMATIC (1)")
+        parents = frozen_ints(self.parents, count, name="parents")
+        for i, parent in enumerate(parents):
+            if not -1 <= parent < i:
+                what = f"the parent of '{self.names[i]}' (joint {i}) is {parent}"
+                raise InputError(what, "Parents come before their children; the world is -1")
+        axes = frozen(self.axes, count, 3, name="axes")
+        lengths = np.linalg.norm(axes, axis=1)
+        for name, length in zip(self.names, lengths, strict=True):
+            if abs(length - 1.0) > AXIS_TOL:
+                raise InputError(f"the axis of '{name}' has length {length:.6g}", "Give a unit vector")
         masses, inertias = check_inertias(self.names, self.masses, self.inertias)
-        self._set(
+        turns = self.orientations if len(self.orientations) else SO3.identity(count).wxyz
+        groups = tuple(self.groups) or tuple(self.names)
+        if len(groups) != count:
+            raise InputError(f"{len(groups)} groups for {count} coordinates", "Give one for each, or none")
+        points = {n: (int(d), frozen(p, 3, name=n)) for n, (d, p) in self.points.items()}
+        checked = dict[str, Any](
             names=tuple(self.names),
-            parents=check_parents(self.names, self.parents),
+            parents=parents,
             kinds=kinds,
-            axes=check_axes(self.names, self.axes),
+            axes=frozen(axes / lengths[:, None], name="axes"),
             offsets=frozen(self.offsets, count, 3, name="offsets"),
             masses=masses,
             centres=frozen(self.centres, count, 3, name="centres"),
             inertias=inertias,
-            orientations=normalise_orientations(self.orientations, count),
+            orientations=SO3(frozen(turns, count, 4, name="orientations")).wxyz,
             lower=_check_bounds(self.lower, count, -np.inf),
             upper=_check_bounds(self.upper, count, np.inf),
-            groups=self._check_groups(),
-            points=MappingProxyType({n: (int(d), frozen(p, 3, name=n)) for n, (d, p) in self.points.items()}),
+            groups=groups,
+            points=MappingProxyType(points),
         )
-
-    def _check_groups(self) -> tuple[str, ...]:
-        groups = tuple(self.groups) or tuple(self.names)
-        if len(groups) != len(self.names):
-            raise InputError(f"{len(groups)} groups for {len(self.names)} coordinates", "Give one for each, or none")
-        return groups
-
-    def _set(self, **values: Any) -> None:
-        for name, value in values.items():
+        for name, value in checked.items():
             object.__setattr__(self, name, value)  # the one place we may
 
     # Making
@@ -153,45 +159,38 @@ class JointTree:
     @classmethod
     def fang22(cls, height_m: float = 1.65, mass_kg: float = 65.0) -> JointTree:
         """Fang's character: root 6, hips and shoulders 3, knees and elbows 1 degree of freedom ([Fang2003]_ §7)."""
-        return cls(*plan_fang22(height_m, mass_kg))
+        return cls(**plan_fang22(height_m, mass_kg))
 
     @classmethod
     def fang7(cls, height_m: float = 1.65, mass_kg: float = 65.0) -> JointTree:
         """Fang's planar character: the same seen from the side, left and right limbs merged into one link each."""
-        return cls(*plan_fang7(height_m, mass_kg))
+        return cls(**plan_fang7(height_m, mass_kg))
 
     @classmethod
     def chain(cls, num_links: int, *, length_m: float = 0.3, mass_kg: float = 1.0) -> JointTree:
         """Serial chain of equal rods that hangs from the world; axes take turns, so that it moves in space."""
-        return cls(*plan_chain(num_links, length_m, mass_kg))
-
-    @classmethod
-    def random(cls, rng: np.random.Generator, num_dofs: int, *, massless: float = 0.25) -> JointTree:
-        """Tree with joints of both kinds, some links ``massless``, for checks; it has no skeleton."""
-        # Tree in which each joint hangs on the one before it or on a near ancestor of that; the last link has mass
-        if num_dofs < 1:
-            raise InputError(f"a tree of {num_dofs} joints", "It needs at least one")
-        draft = TreeDraft()
-        for i in range(num_dofs):
-            axis, parent = rng.normal(size=3), i - 1
-            for _ in range(int(rng.integers(0, 4)) if i > 1 else 0):
-                parent = max(draft.parents[parent], 0)
-            kind = PRISMATIC if rng.random() < 0.3 else REVOLUTE
-            offset, turn = 0.4 * rng.normal(size=3), SO3.random(rng).wxyz
-            unit = axis / np.linalg.norm(axis)
-            draft.add(f"q{i}", parent, unit, group=f"q{i}", kind=kind, offset=offset, orientation=turn)
-            if i == num_dofs - 1 or rng.random() >= massless:
-                corners = 0.2 * rng.normal(size=(8, 3))  # a solid: eight points, so that its moments are possible
-                for corner in corners:
-                    draft.weigh(i, float(rng.uniform(0.1, 0.5)), corner, np.zeros((3, 3)))
-        return cls(*draft.build(None, {}))
+        return cls(**plan_chain(num_links, length_m, mass_kg))
 
     @classmethod
     def from_body(
-        cls, body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
+        cls, body: Body, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
     ) -> JointTree:
-        """Tree of any skeleton with masses; see :func:`marey.dynamics.tree_from_body`."""
-        return tree_from_body(body, motion=motion, root_order=root_order, fingers=fingers)
+        """Tree of one-turn joints that moves a body's skeleton.
+
+        The root slides along X, Y, Z and turns in ``root_order`` (yaw first, so that spins about the vertical stay
+        regular; ``"yzx"`` keeps somersaults regular). Hips turn Z-Y-X, shoulders X-Z-Y, both counted from a limb that
+        hangs straight down: a T-pose arm would reach its lock in every forward swing. A joint that the capture turns
+        about one axis is a hinge, others have three turns, so a clip goes to coordinates and back without loss.
+
+        Args:
+            body: skeleton, masses, centres and inertias of its pieces.
+            motion: a clip that shows which joints are hinges or stiff, and which orders of turns stay away from gimbal
+                lock. Without it, CMU's BVH hinges are known, ASF files name theirs, and all other joints turn freely.
+            root_order: order of the root's turns, outermost first; ``"auto"`` takes the usual one unless the motion
+                comes near its gimbal lock.
+            fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
+        """
+        return cls(**plan_body_tree(body, motion=motion, root_order=root_order, fingers=fingers))
 
     def simplify(self, S: ArrayLike, names: tuple[str, ...] = ()) -> SimplifiedTree:
         """The same body moved by fewer coordinates, ``q = S q_s`` ([Fang2003]_ §8.3)."""
@@ -251,16 +250,20 @@ class JointTree:
         return self.mass - inner if support is not None and support in beyond else inner
 
     @cached_property
-    def arrays(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray, int]:
+    def arrays(self) -> TreeArrays:
         """What the compiled loops take; the world is link ``D``."""
         parents = np.where(self.parents == WORLD, self.num_dofs, self.parents)
         revolute = np.flatnonzero(self.kinds == REVOLUTE)
-        return (
+        # Second moments about the origins of the links, (A.16), repaired
+        m, c = self.masses[:, None], self.centres
+        squares, outer = np.einsum("ic,ic->i", c, c), np.einsum("ia,ib->iab", c, c)
+        J = self.inertias + m[:, None] * (squares[:, None, None] * np.eye(3) - outer)
+        return TreeArrays(
             parents,
             self.kinds.copy(),  # writable like the rest, so that no loop is compiled twice
             SO3(self.orientations).matrix().copy(),
             np.hstack([self.axes, self.offsets]),
-            pack_inertias(self.masses, self.centres, self.inertias),
+            np.hstack([m, m * c, J[:, (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]]),
             int(revolute[0]) if len(revolute) else 0,
         )
 
@@ -280,18 +283,6 @@ class JointTree:
         """
         return coordinates_from_motion(self, self._require_skeleton(), motion)
 
-    def gimbal_margins(self, q: ArrayLike) -> dict[str, float]:
-        """Least angle [rad] between each joint of three turns and its gimbal lock, over frames ``q (F, D)``."""
-        # Gimbal lock is where the middle turn is a right angle
-        angles = frozen(q, None, self.num_dofs, name="q")
-        margins: dict[str, float] = {}
-        for group in dict.fromkeys(self.groups):
-            turns = [i for i in range(self.num_dofs) if self.groups[i] == group and self.kinds[i] == REVOLUTE]
-            if len(turns) == 3:
-                sine = np.abs(np.sin(angles[:, turns[1]])).max()
-                margins[group] = float(0.5 * np.pi - np.arcsin(sine))
-        return margins
-
     def _require_skeleton(self) -> TreeSkeleton:
         if self.figure is None:
             raise InputError("this tree has no skeleton", "Build it with fang22, fang7, chain or from_body")
@@ -305,39 +296,9 @@ class JointTree:
         return f"JointTree({self.num_dofs} coordinates, {self.mass:.4g} kg)"
 
 
-def pack_inertias(masses: FloatArray, centres: FloatArray, inertias: FloatArray) -> FloatArray:
-    """Mass, first and second moment about the frame's origin, ``(D, 10)``: (A.16), repaired."""
-    squares = np.einsum("ic,ic->i", centres, centres)
-    outer = np.einsum("ia,ib->iab", centres, centres)
-    J = inertias + masses[:, None, None] * (squares[:, None, None] * np.eye(3) - outer)
-    upper = J[:, (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)]
-    return np.hstack([masses[:, None], masses[:, None] * centres, upper])
-
-
 def _check_bounds(values: FloatArray, count: int, default: float) -> FloatArray:
     array = np.full(count, default) if len(values) == 0 else np.array(values, dtype=np.float64)
     if array.shape != (count,) or np.isnan(array).any():
         raise InputError(f"bounds of shape {array.shape}", f"Give ({count},) numbers, none of them NaN")
     array.setflags(write=False)
     return cast(FloatArray, array)
-
-
-def tree_from_body(
-    body: BodyProtocol, *, motion: Motion | None = None, root_order: str = "yxz", fingers: bool = True
-) -> JointTree:
-    """Tree of one-turn joints that moves a body's skeleton.
-
-    The root slides along X, Y, Z and turns in ``root_order`` (yaw first, so that spins about the vertical stay
-    regular; ``"yzx"`` keeps somersaults regular). Hips turn Z-Y-X, shoulders X-Z-Y, both counted from a limb that
-    hangs straight down: a T-pose arm would reach its lock in every forward swing. A joint that the capture turns about
-    one axis is a hinge, others have three turns, so a clip goes to coordinates and back without loss.
-
-    Args:
-        body: skeleton, masses, centres and inertias of its pieces.
-        motion: a clip that shows which joints are hinges or stiff, and which orders of turns stay away from gimbal
-            lock. Without it, CMU's BVH hinges are known, ASF files name theirs, and all other joints turn freely.
-        root_order: order of the root's turns, outermost first; ``"auto"`` takes the usual one unless the motion comes
-            near its gimbal lock.
-        fingers: keep the finger and thumb joints of CMU's skeletons, which carry no mass of their own.
-    """
-    return JointTree(*plan_body_tree(body, motion=motion, root_order=root_order, fingers=fingers))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import BoolArray, FloatArray, InputError
 from marey.dynamics.bodies import GRAVITY, Body
 from marey.dynamics.contact_cones import LEVER_M, shift_wrench
 from marey.dynamics.inverse.newton_euler import InverseDynamics, check_argument_types, solve_inverse_dynamics
@@ -20,14 +20,13 @@ from marey.dynamics.validation.measures import (
     LOW_NORMAL,
     MOMENT_WEIGHT,
     SLIP_MARGIN,
-    ContactSupply,
     average_gaussian,
     compute_momentum_drift,
     compute_tipping_ratio,
     find_frames_near_flight,
     fit_contact_supply,
 )
-from marey.dynamics.validation.report import CAUSES, Status, ValidityReport, find_spans
+from marey.dynamics.validation.report import CAUSES, ValidityReport, find_spans
 from marey.motion import Contacts, Motion
 from marey.skeleton import Skeleton, leg_length, role_map
 
@@ -47,9 +46,7 @@ STENCIL_FRAMES: Final = 2.0  # a force that begins suddenly is felt this many fr
 SLIDE_MM: Final = (30.0, 60.0)  # [mm in 0.1 s] amber and red: planted feet of clean walks reach 30
 PENETRATION_MM: Final = (50.0, 100.0)  # [mm] amber and red: heels of clean walks reach 45, as soles are guessed
 LIMIT_RAD: Final = (0.1, 0.5)  # [rad] amber and red
-WALKING_TIPPING_RATIO: Final = (
-    1.0  # [-] beyond it the pressure runs backwards under the foot; captured walks have 0.5 to 0.9
-)
+WALKING_TIPPING_RATIO: Final = 1.0  # [-] beyond it pressure runs backwards under the foot; walks have 0.5 to 0.9
 RUNNING_TIPPING_RATIO: Final = 1.15  # [-] captured runs have 0.8 to 1.1
 SIZE_TOL: Final = 0.02  # [-] of the leg length; a body and a clip that differ by more are treated as different people
 TIPPING_LIMITS: Final = (1.0, 1.1)  # [-] amber and red, over the two above
@@ -77,8 +74,7 @@ def check_validity(
     second, or half of the frame's own where that is more: green up to the tolerance (2 % of the body weight lasting
     on the ground, 10 % for a moment and in flight), amber to 1.5 times that, then red. Sliding, penetration, joint
     limits and a body that moves harder than gravity tips it over its foot (``compute_tipping_ratio``: a clip played
-    too fast) colour a
-    frame too.
+    too fast) colour a frame too.
 
     Args:
         motion: any clip of at least three frames, +Y up.
@@ -110,17 +106,15 @@ def check_validity(
     if not 0.0 <= window <= 1.0:
         raise InputError(f"window_s is {window}", "Give 0 to 1 s")
     check_argument_types("validity", motion=motion)
-    body = (
-        (Body.from_motion(motion) if motion.translations is not None else _cached_body(motion.skeleton))
-        if body is None
-        else body
-    )
+    if body is None:
+        body = _cached_body(motion.skeleton) if motion.translations is None else Body.from_motion(motion)
     check_argument_types("validity", motion=motion, body=body)
     # Wrench that the motion needs, averaged, and what the contacts can give of it
     dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=cutoff_hz, gravity=gravity)
     dynamics = replace(dynamics, wrench=average_gaussian(dynamics.wrench, motion.rate_hz, window))
     is_detected = contacts is None and motion.contacts is None
-    slack = _timing_slack(window, motion.rate_hz, is_detected=is_detected) if slack_s is None else slack_s
+    slack = DETECTED_SLACK_S * is_detected + max(window, STENCIL_FRAMES / motion.rate_hz)
+    slack = slack if slack_s is None else slack_s
     supports = find_supports(motion, contacts, floor=floor, friction=friction, slack_s=slack)
     supply = fit_contact_supply(dynamics, supports)
     # Of the missing wrench counts what lasts on the ground, or the frame alone where that is more
@@ -139,33 +133,47 @@ def check_validity(
     margins = compute_polygon_margins(flat, points, supports.active & ~supports.grips)
     balance = margins * np.clip(normal / LOW_NORMAL, 0.0, 1.0)
     hurry = compute_tipping_ratio(dynamics, supports, places)
-    # Measures against their limits; near flights a body may hurry more
-    checks = _FrameMeasures(
-        np.linalg.norm(weighed, axis=-1),
-        average_gaussian(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
-        average_gaussian(np.maximum(-1e3 * supports.heights, 0.0), motion.rate_hz, LASTING_S),
-        _limit_excess(motion, limits),
-        hurry
-        / np.where(find_frames_near_flight(supports, motion.rate_hz), RUNNING_TIPPING_RATIO, WALKING_TIPPING_RATIO),
-        tolerance,
+    measures = _measure_frames(motion, supports, weighed, hurry, limits)
+    # Ratios (F, 5): up to 1 is green, up to 2 amber
+    bounds = ((tolerance, RED_FACTOR * tolerance), SLIDE_MM, PENETRATION_MM, LIMIT_RAD, TIPPING_LIMITS)
+    pairs = zip(measures, bounds, strict=True)
+    ratios = np.stack([np.interp(v, (0.0, a, r), (0.0, 1.0, 2.0)) + (v > r) for v, (a, r) in pairs], axis=1)
+    worst = ratios.max(axis=1)
+    levels = np.where(worst <= 1.0, 0, np.where(worst <= 2.0, 1, 2)).astype(np.int8)
+    # Friction left, and the causes of frames that are not green
+    force = supply.needed[:, :3]
+    friction = float(np.hypot(supports.edges[0, 0], supports.edges[0, 2]))
+    margin = friction * force[:, 1] - np.hypot(force[:, 0], force[:, 2])
+    flags = _find_causes(ratios, weighed, supports.carried, margin, balance) & (levels > 0)[:, None]
+    lack = np.linalg.norm(supply.missing, axis=-1)
+    # What the contacts give, in newtons and about the world origin
+    scaled = weight * supply.given
+    given = np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1)
+    available = np.concatenate(shift_wrench(given, -dynamics.com), axis=1)
+    return ValidityReport(
+        name=motion.name,
+        times=motion.times(),
+        levels=levels,
+        violation=measures.violation,
+        lack=lack,
+        missing=dynamics.wrench - available,
+        cause_flags=flags,
+        available=available,
+        friction_margin=margin,
+        balance_margin=balance,
+        momentum_drift=compute_momentum_drift(dynamics, supports),
+        slide_mm=measures.slide_mm,
+        penetration_mm=measures.penetration_mm,
+        limit_rad=measures.limit_rad,
+        haste=hurry,
+        centre_of_pressure=places,
+        split=split_limbs(available, supports, weight * supply.corner_forces),
+        dynamics=dynamics,
+        supports=supports,
+        tolerance=tolerance,
+        warnings=tuple(_collect_warnings(motion, dynamics, supports)),
+        spans=find_spans(levels, flags, measures.violation, lack, motion.rate_hz),
     )
-    return _build_report(motion, dynamics, supports, supply, weighed, checks, (places, balance, hurry))
-
-
-def _limit_excess(motion: Motion, limits: JointLimits | None) -> FloatArray:
-    """How far ``(F,)`` [rad] the joint farthest outside its limits is; zero without limits."""
-    if limits is None:
-        return np.zeros(motion.num_frames)
-    if limits.skeleton.names != motion.skeleton.names:
-        raise InputError(
-            f"the limits are those of {limits.skeleton!r}, the motion is of {motion.skeleton!r}",
-            "Fit limits to clips of the same skeleton, or retarget the motion",
-        )
-    return limits.violations(motion.rotations).max(axis=1)
-
-
-def _timing_slack(window_s: float, rate_hz: float, *, is_detected: bool) -> float:
-    return DETECTED_SLACK_S * is_detected + max(window_s, STENCIL_FRAMES / rate_hz)
 
 
 @lru_cache(maxsize=64)  # a skeleton cannot be changed, and clips share theirs
@@ -173,8 +181,7 @@ def _cached_body(skeleton: Skeleton) -> Body:
     return Body.from_skeleton(skeleton)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _FrameMeasures:
+class _FrameMeasures(NamedTuple):
     """The five measures that colour a frame."""
 
     violation: FloatArray  # (F,) [body weights]
@@ -182,42 +189,39 @@ class _FrameMeasures:
     penetration_mm: FloatArray  # (F,) [mm]
     limit_rad: FloatArray  # (F,) [rad]
     haste: FloatArray  # (F,) [-] over what a walker or a runner may have
-    tolerance: float
-
-    def ratios(self) -> FloatArray:
-        """Each measure ``(F, 5)``: up to 1 is green, up to 2 amber."""
-        bounds = ((self.tolerance, RED_FACTOR * self.tolerance), SLIDE_MM, PENETRATION_MM, LIMIT_RAD, TIPPING_LIMITS)
-        values = (self.violation, self.slide_mm, self.penetration_mm, self.limit_rad, self.haste)
-        pairs = zip(values, bounds, strict=True)
-        return np.stack([np.interp(v, (0.0, a, r), (0.0, 1.0, 2.0)) + (v > r) for v, (a, r) in pairs], axis=1)
-
-    def levels(self) -> Status:
-        """Level ``(F,)`` of each frame: 0 green, 1 amber, 2 red."""
-        worst = self.ratios().max(axis=1)
-        return np.where(worst <= 1.0, 0, np.where(worst <= 2.0, 1, 2)).astype(np.int8)
 
 
-def _build_report(
-    motion: Motion,
-    dynamics: InverseDynamics,
-    supports: Supports,
-    supply: ContactSupply,
-    weighed: FloatArray,
-    checks: _FrameMeasures,
-    pressures: tuple[FloatArray, FloatArray, FloatArray],
-) -> ValidityReport:
-    weight = dynamics.body.mass_kg * GRAVITY
-    levels = checks.levels()
-    places, balance, hurry = pressures
-    force = supply.needed[:, :3]
-    friction = float(np.hypot(supports.edges[0, 0], supports.edges[0, 2]))
-    margin = friction * force[:, 1] - np.hypot(force[:, 0], force[:, 2])
-    # Causes of frames that are not green, from the direction of the missing wrench
-    ratios = checks.ratios()
+def _measure_frames(
+    motion: Motion, supports: Supports, weighed: FloatArray, hurry: FloatArray, limits: JointLimits | None
+) -> _FrameMeasures:
+    """Missing wrench, slide, penetration, excess of limits and haste of every frame."""
+    # How far [rad] the joint farthest outside its limits is
+    limit_rad = np.zeros(motion.num_frames)
+    if limits is not None:
+        if limits.skeleton.names != motion.skeleton.names:
+            raise InputError(
+                f"the limits are those of {limits.skeleton!r}, the motion is of {motion.skeleton!r}",
+                "Fit limits to clips of the same skeleton, or retarget the motion",
+            )
+        limit_rad = limits.violations(motion.rotations).max(axis=1)
+    # Near flights a body may hurry more
+    is_running = find_frames_near_flight(supports, motion.rate_hz)
+    return _FrameMeasures(
+        np.linalg.norm(weighed, axis=-1),
+        average_gaussian(1e3 * supports.slide_m, motion.rate_hz, LASTING_S),
+        average_gaussian(np.maximum(-1e3 * supports.heights, 0.0), motion.rate_hz, LASTING_S),
+        limit_rad,
+        hurry / np.where(is_running, RUNNING_TIPPING_RATIO, WALKING_TIPPING_RATIO),
+    )
+
+
+def _find_causes(
+    ratios: FloatArray, weighed: FloatArray, carried: BoolArray, margin: FloatArray, balance: FloatArray
+) -> BoolArray:
+    """Causes ``(F, C)``: of a missing wrench by its direction, others by their measures above 1."""
     flags = np.zeros((len(weighed), len(CAUSES)), dtype=np.bool_)
     column = {name: k for k, name in enumerate(CAUSES)}
     lacks = ratios[:, 0] > 1.0
-    carried = supports.carried
     up, level = weighed[:, 1], np.hypot(weighed[:, 0], weighed[:, 2])
     twist, tip = np.abs(weighed[:, 4]), np.hypot(weighed[:, 3], weighed[:, 5])
     total = np.linalg.norm(weighed, axis=-1)
@@ -232,38 +236,7 @@ def _build_report(
     flags[:, column["momentum"]] = lacks & ~carried & ~pulls & turns
     for k, name in enumerate(("slide", "penetration", "limits", "haste"), start=1):
         flags[:, column[name]] = ratios[:, k] > 1.0
-    flags = flags & (levels > 0)[:, None]
-    lack = np.linalg.norm(supply.missing, axis=-1)
-    # What the contacts give, in newtons and about the world origin
-    scaled = weight * supply.given
-    available_force, moment = shift_wrench(
-        np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1), -dynamics.com
-    )
-    available = np.concatenate([available_force, moment], axis=1)
-    return ValidityReport(
-        name=motion.name,
-        times=motion.times(),
-        levels=levels,
-        violation=checks.violation,
-        lack=lack,
-        missing=dynamics.wrench - available,
-        cause_flags=flags,
-        available=available,
-        friction_margin=margin,
-        balance_margin=balance,
-        momentum_drift=compute_momentum_drift(dynamics, supports),
-        slide_mm=checks.slide_mm,
-        penetration_mm=checks.penetration_mm,
-        limit_rad=checks.limit_rad,
-        haste=hurry,
-        centre_of_pressure=places,
-        split=split_limbs(available, supports, weight * supply.corner_forces),
-        dynamics=dynamics,
-        supports=supports,
-        tolerance=checks.tolerance,
-        warnings=tuple(_collect_warnings(motion, dynamics, supports)),
-        spans=find_spans(levels, flags, checks.violation, lack, motion.rate_hz),
-    )
+    return flags
 
 
 def _collect_warnings(motion: Motion, dynamics: InverseDynamics, supports: Supports) -> list[str]:

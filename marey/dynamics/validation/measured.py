@@ -52,18 +52,9 @@ class ReactionComparison:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "num_frames": int(self.used.sum()),
-            "vertical_rms": self.vertical_rms,
-            "force_rms": list(self.force_rms),
-            "bias": self.bias,
-            "implied_mass_kg": self.implied_mass_kg,
-            "scaled_vertical_rms": self.scaled_rms,
-            "pressure_rms_m": self.pressure_rms_m,
-            "moment_rms": self.moment_rms,
-            "foot_rms": self.foot_rms,
-            "sentence": self.sentence,
-        }
+        kept = ("vertical_rms", "bias", "implied_mass_kg", "pressure_rms_m", "moment_rms", "foot_rms", "sentence")
+        facts = {"num_frames": int(self.used.sum()), "force_rms": list(self.force_rms)}
+        return facts | {name: getattr(self, name) for name in kept} | {"scaled_vertical_rms": self.scaled_rms}
 
     def __repr__(self) -> str:
         return f"ReactionComparison({self.sentence})"
@@ -106,6 +97,13 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
     places, _ = compute_centre_of_pressure(wanted, report.supports.floor_m)
     truth, _ = compute_centre_of_pressure(given, report.supports.floor_m)
     away = np.linalg.norm((places - truth)[used], axis=-1)
+    # Vertical error of each foot, the computed force shared by the alpha rule
+    foot_rms: dict[str, float] = {}
+    if set(SIDES) <= set(measured.names):
+        split = split_support(wanted, report.supports, rule="alpha")
+        for k, side in enumerate(SIDES):
+            felt = measured.forces[:, measured.names.index(side), 1]
+            foot_rms[side] = _root_mean_square((split.forces[:, k, 1] - felt)[used] / weight)
     # Moments about the vertical through the measured centre of pressure
     twists = [(values[:, 3:] - np.cross(truth, values[:, :3]))[:, 1][used] for values in (wanted, given)]
     return ReactionComparison(
@@ -121,21 +119,8 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
         scaled_rms=_root_mean_square((scale * wanted[used, 1] - given[used, 1]) / (scale * weight)),
         pressure_rms_m=_root_mean_square(away),
         moment_rms=_root_mean_square((twists[0] - twists[1]) / weight),
-        foot_rms=_foot_errors(report, measured, used, weight),
+        foot_rms=foot_rms,
     )
-
-
-def _foot_errors(report: ValidityReport, measured: GroundReaction, used: BoolArray, weight: float) -> dict[str, float]:
-    """Vertical error of each foot [body weights], the computed force shared by the alpha rule."""
-    if not set(SIDES) <= set(measured.names):
-        return {}
-    split = split_support(report.wrench, report.supports, rule="alpha")
-    return {
-        side: _root_mean_square(
-            (split.forces[:, k, 1] - measured.forces[:, measured.names.index(side), 1])[used] / weight
-        )
-        for k, side in enumerate(SIDES)
-    }
 
 
 def _root_mean_square(values: FloatArray) -> float:

@@ -17,9 +17,7 @@ from marey.dynamics.inverse.newton_euler import InverseDynamics
 from marey.dynamics.supports import Supports, any_in_row, widen_flags
 from marey.motion import find_runs
 
-TIPPING_WINDOW_S: Final = (
-    1.2  # [s] standard deviation: a stride or two on both sides; a single stop or start is hasty too
-)
+TIPPING_WINDOW_S: Final = 1.2  # [s] standard deviation: a stride or two on both sides; a single stop is hasty too
 MIN_ARM_M: Final = 0.08  # [m] below this mean offset from its foot a body gives no information
 MIN_SHARE: Final = 0.2  # of the window on one foot
 MIN_COSINE: Final = 0.4  # [-] between tipping by gravity and acceleration; below it, not a pendulum
@@ -40,7 +38,12 @@ def compute_tipping_ratio(dynamics: InverseDynamics, supports: Supports, places:
         supports: of the clip.
         places: centre of pressure ``(F, 3)`` [m].
     """
-    total, alone = np.zeros((3, dynamics.num_frames)), _find_single_support(dynamics, supports)
+    # Frames on the left foot only and on the right foot only, with some weight on it
+    left, right, *hands = (supports.limb_active(limb, slack=False) for limb in range(4))
+    free = ~np.any(hands, axis=0) & (dynamics.forces[:, 1] > MIN_NORMAL * dynamics.body.mass_kg * GRAVITY)
+    alone = left & ~right & free, right & ~left & free
+    # Sums of u.u, u.w and w.w
+    total = np.zeros((3, dynamics.num_frames))
     for limb, used in enumerate(alone):
         corners = supports.points[:, supports.limbs == limb]
         if not (used.any() and corners.shape[1]):
@@ -59,20 +62,10 @@ def compute_tipping_ratio(dynamics: InverseDynamics, supports: Supports, places:
     spectrum = np.fft.rfft(window, length)
     inside = np.fft.irfft(np.fft.rfft(np.ones(rows.shape[1]), length) * spectrum, length)[half : half + rows.shape[1]]
     means = np.fft.irfft(np.fft.rfft(rows, length, axis=1) * spectrum, length, axis=1)
-    return _pendulum_ratios(*np.maximum(means[:, half : half + rows.shape[1]] / np.maximum(inside, 1e-9), 0.0))
-
-
-def _find_single_support(dynamics: InverseDynamics, supports: Supports) -> tuple[BoolArray, BoolArray]:
-    """Frames on the left foot only and on the right foot only, with some weight on it."""
-    left, right, *hands = (supports.limb_active(limb, slack=False) for limb in range(4))
-    weight = dynamics.body.mass_kg * GRAVITY
-    free = ~np.any(hands, axis=0) & (dynamics.forces[:, 1] > MIN_NORMAL * weight)
-    return left & ~right & free, right & ~left & free
-
-
-def _pendulum_ratios(arms: FloatArray, products: FloatArray, needs: FloatArray, share: FloatArray) -> FloatArray:
-    """The ratio where the window has enough frames on one foot, far enough from it, that behave like a pendulum."""
-    tells = (share > MIN_SHARE) & (arms > MIN_ARM_M**2 * share)
+    means = np.maximum(means[:, half : half + rows.shape[1]] / np.maximum(inside, 1e-9), 0.0)
+    # The ratio where the window has enough frames on one foot, far enough from it, that behave like a pendulum
+    arms, products, needs, part = means
+    tells = (part > MIN_SHARE) & (arms > MIN_ARM_M**2 * part)
     tells &= products > MIN_COSINE * np.sqrt(arms * needs)
     return np.where(tells, products / np.where(tells, arms, 1.0), 0.0)
 

@@ -35,6 +35,8 @@ WORDS: Final = {
     "limits": "a joint is outside its limits",
     "haste": "on one foot the body moves harder than gravity tips it: the clip seems to play too fast",
 }
+MEASURES: Final = ("violation", "lack", "friction_margin", "balance_margin", "momentum_drift", "slide_mm")
+CURVES: Final = (*MEASURES, "penetration_mm", "limit_rad", "haste", "wrench", "available", "centre_of_pressure")
 KINEMATIC: Final = ("slide", "penetration", "limits", "haste")
 VALID_CLIP: Final = 0.8  # of the frames are green in a clip that is called valid
 RED_CLIP: Final = 0.7  # fewer green frames make a clip red
@@ -61,16 +63,7 @@ class ValiditySpan:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "start": self.start,
-            "stop": self.stop,
-            "start_s": self.start_s,
-            "stop_s": self.stop_s,
-            "status": self.status,
-            "causes": list(self.causes),
-            "violation": self.violation,
-            "words": self.words,
-        }
+        return {name: getattr(self, name) for name in self.__slots__} | {"causes": list(self.causes)}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -165,18 +158,12 @@ class ValidityReport:
 
     def to_json(self, *, frames: bool = True) -> dict[str, Any]:
         """Plain values; ``frames`` adds the numbers of each frame."""
-        facts: dict[str, Any] = {
-            "name": self.name,
-            "num_frames": self.num_frames,
+        kept = ("name", "num_frames", "tolerance", "colour", "valid_fraction", "red_fraction", "verdict")
+        facts: dict[str, Any] = {name: getattr(self, name) for name in kept} | {
             "rate_hz": self.dynamics.rate_hz,
             "mass_kg": self.dynamics.body.mass_kg,
             "height_m": self.dynamics.body.height_m,
             "floor_m": self.supports.floor_m,
-            "tolerance": self.tolerance,
-            "colour": self.colour,
-            "valid_fraction": self.valid_fraction,
-            "red_fraction": self.red_fraction,
-            "verdict": self.verdict,
             "causes": self.cause_counts,
             "max_violation": float(self.violation.max()),
             "max_lack": float(self.lack.max()),
@@ -190,26 +177,11 @@ class ValidityReport:
             "warnings": list(self.warnings),
             "spans": [span.to_json() for span in self.spans],
         }
-        return facts | {"frames": self._frame_values()} if frames else facts
-
-    def _frame_values(self) -> dict[str, Any]:
-        arrays = {
-            "violation": self.violation,
-            "lack": self.lack,
-            "friction_margin": self.friction_margin,
-            "balance_margin": self.balance_margin,
-            "momentum_drift": self.momentum_drift,
-            "slide_mm": self.slide_mm,
-            "penetration_mm": self.penetration_mm,
-            "limit_rad": self.limit_rad,
-            "haste": self.haste,
-            "wrench": self.wrench,
-            "available": self.available,
-            "centre_of_pressure": self.centre_of_pressure,
-            "limb_forces": self.split.forces,
-        }
+        if not frames:
+            return facts
+        arrays = {name: getattr(self, name) for name in CURVES} | {"limb_forces": self.split.forces}
         values: dict[str, Any] = {"times": self.times.tolist(), "status": list(self.status), "limbs": list(LIMBS)}
-        return values | {name: np.round(array, 5).tolist() for name, array in arrays.items()}
+        return facts | {"frames": values | {name: np.round(array, 5).tolist() for name, array in arrays.items()}}
 
     def __repr__(self) -> str:
         return f"ValidityReport('{self.name}', {self.verdict})"
@@ -221,10 +193,20 @@ def find_spans(
     """Stretches of one colour; gaps of fewer than ``MERGE_FRAMES`` frames take the colour around them."""
     merged = merge_gaps(levels)
     edges = [0, *(np.flatnonzero(np.diff(merged)) + 1).tolist(), len(merged)]
-    return tuple(
-        _build_span(a, b, int(merged[a]), cause_flags[a:b], (violation[a:b], lack[a:b]), rate_hz)
-        for a, b in pairwise(edges)
-    )
+    spans: list[ValiditySpan] = []
+    for start, stop in pairwise(edges):
+        level, words = int(merged[start]), "valid"
+        # Causes, the commonest first
+        counts = cause_flags[start:stop].sum(axis=0)
+        order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k] > 0] if level > 0 else []
+        causes = tuple(CAUSES[k] for k in order)
+        if level > 0:
+            words = WORDS[causes[0]] if causes else "too little force"
+            if not causes or causes[0] not in KINEMATIC:
+                words += f" (up to {float(lack[start:stop].max()):.2f} body weights missing)"
+        times, worst = (start / rate_hz, stop / rate_hz), float(violation[start:stop].max())
+        spans.append(ValiditySpan(start, stop, *times, COLOURS[level], causes, worst, words))
+    return tuple(spans)
 
 
 def merge_gaps(levels: Status) -> Status:
@@ -236,26 +218,6 @@ def merge_gaps(levels: Status) -> Status:
         if b - a < MERGE_FRAMES and around > levels[a]:
             merged[a:b] = around
     return merged
-
-
-def _build_span(
-    start: int,
-    stop: int,
-    level: int,
-    flags: BoolArray,
-    sizes: tuple[FloatArray, FloatArray],
-    rate_hz: float,
-) -> ValiditySpan:
-    counts = flags.sum(axis=0)
-    order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k] > 0] if level > 0 else []
-    causes = tuple(CAUSES[k] for k in order)
-    worst, lack = (float(values.max()) for values in sizes)
-    words = "valid"
-    if level > 0:
-        words = WORDS[causes[0]] if causes else "too little force"
-        if not causes or causes[0] not in KINEMATIC:
-            words += f" (up to {lack:.2f} body weights missing)"
-    return ValiditySpan(start, stop, start / rate_hz, stop / rate_hz, COLOURS[level], causes, worst, words)
 
 
 def plot_report(

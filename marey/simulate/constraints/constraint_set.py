@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from marey.base import FloatArray, InputError, IntArray, UnknownNameError
 from marey.dynamics import Body
 from marey.kinematics import JointLimits
 from marey.simulate.constraints.contact_rows import (
+    SLOTS,
+    NearContacts,
     contact_impulses,
     find_near_contacts,
     update_contact_memory,
@@ -27,24 +29,24 @@ from marey.simulate.constraints.ground import (
     pack_planes,
 )
 from marey.simulate.constraints.joint_limits import LimitRows
-from marey.simulate.constraints.kinds import CONTACT_PRIORITY, Ball, Constraint, append_balls, ball_rows
-from marey.simulate.mechanics import Mechanics, State
-from marey.simulate.mechanism import Mechanism, as_kernel_array
+from marey.simulate.constraints.kinds import CONTACT_PRIORITY, Ball, Constraint, ball_rows
+from marey.simulate.mechanics import State
+from marey.simulate.mechanism import Mechanics, Mechanism, as_kernel_array
 from marey.simulate.solver.cholesky import cholesky, solve_cholesky
 from marey.simulate.solver.constrained_step import (
     ConstraintRows,
     ContactMemory,
-    RowNames,
-    StepSolution,
     make_rows,
     solve_factored,
     stack_rows,
 )
 from marey.skeleton import capsules
 
+if TYPE_CHECKING:
+    from marey.simulate.integrators.step import StepSystem
+
 LIMIT_PRIORITY: Final = 1
 LIMIT_PASSES: Final = 4  # further solves with rows for limits that the last one violated
-SLOTS: Final = 9  # rows that a contact can have, as in the kernels
 
 Grounds = Ground | Iterable[Ground] | None
 
@@ -83,40 +85,6 @@ class _StepStart(NamedTuple):
     planes: PlaneArrays
 
 
-class _NearContacts(NamedTuple):
-    """Contacts of a step before it is solved."""
-
-    which: IntArray
-    gaps: FloatArray
-    arms: FloatArray
-    speeds: FloatArray
-    places: FloatArray
-
-
-class _StepRows(NamedTuple):
-    """Rows of a step, contacts first, and where they come from."""
-
-    rows: ConstraintRows
-    near: _NearContacts
-    logs: FloatArray
-
-
-def make_constraint_set(
-    body: Body,
-    mechanism: Mechanism,
-    *,
-    ground: Grounds = None,
-    limits: JointLimits | None = None,
-    constraints: Iterable[Constraint | Ball] = (),
-) -> ConstraintSet | None:
-    """Everything that holds a figure, or ``None`` where nothing does."""
-    grounds = () if ground is None else (ground,) if isinstance(ground, Ground) else tuple(ground)
-    things = tuple(constraints)
-    if not grounds and limits is None and not things:
-        return None
-    return ConstraintSet(body, mechanism, grounds, limits, things)
-
-
 class ConstraintSet:
     """Grounds, limits, constraints and balls of one figure."""
 
@@ -142,18 +110,16 @@ class ConstraintSet:
         self._balls = tuple(t for t in things if isinstance(t, Ball))
         self._solid = capsules(body.skeleton)
         self._size = 6 + mechanism.basis.shape[2]
-        self._slot_names = self._named_slots()
+        # Names of all possible rows: contacts plane by plane, then the limits of the joints
+        contacts = [f"contact of {name}" for _ in grounds for name in self.sphere_names for _ in range(SLOTS)]
+        self._slot_names = (*contacts, *(f"limit of {name}" for name in self.skeleton.names))
 
     def initial_state(self) -> SolverState:
         """What is known before the first step."""
-        planes, spheres, joints = len(self.grounds), len(self.sphere_names), self.skeleton.num_joints
-        shape = (planes, spheres)
-        return SolverState(
-            np.zeros(len(self._slot_names)),
-            ContactMemory(np.zeros((*shape, 3)), np.zeros(shape, dtype=np.bool_), np.zeros(shape)),
-            np.zeros((joints, 3)),
-            self._balls,
-        )
+        shape = (len(self.grounds), len(self.sphere_names))
+        contacts = ContactMemory(np.zeros((*shape, 3)), np.zeros(shape, dtype=np.bool_), np.zeros(shape))
+        logs = np.zeros((self.skeleton.num_joints, 3))
+        return SolverState(np.zeros(len(self._slot_names)), contacts, logs, self._balls)
 
     def add_ball(self, memory: SolverState | None, ball: Ball) -> SolverState:
         """Memory with one more ball in flight."""
@@ -180,68 +146,65 @@ class ConstraintSet:
                 "staggered" a normal and two tangential rows (bounded by their ``partners`` and ``grips``),
                 "stick" or "frictionless".
         """
-        at = self._step_start(here, state, dt, memory)
+        at = _StepStart(here, state, dt, self.initial_state() if memory is None else memory, self._planes)
         if friction is not None:
             if friction not in FRICTIONS:
                 raise UnknownNameError("friction", str(friction), "the ground", FRICTIONS)
             modes = np.full(len(self.grounds), FRICTIONS.index(friction))
             at = at._replace(planes=at.planes._replace(modes=modes))
-        return self._assemble_rows(at, state.velocity).rows
+        return self._assemble_rows(at, state.velocity)[0]
 
-    def solve(
-        self,
-        here: Mechanics,
-        state: State,
-        dt: float,
-        inertia: FloatArray,
-        rhs: FloatArray,
-        memory: SolverState | None = None,
-    ) -> ConstraintSolution:
-        r"""Velocity that minimises :math:`\frac12 v^T M v - f^T v` under all rows; see ``rows``.
+    def solve(self, system: StepSystem, state: State, memory: SolverState | None = None) -> ConstraintSolution:
+        r"""Velocity that minimises :math:`\frac12 v^T M v - f^T v` of a step under all rows; see ``rows``.
 
         Args:
-            here: mechanics of the state.
+            system: of the step; its M has any damping in it.
             state: at the beginning of the step.
-            dt: length of the step [s].
-            inertia: M with any damping ``(d, d)``.
-            rhs: f ``(d,)``.
             memory: of the last step.
         """
-        at = self._step_start(here, state, dt, memory)
+        memory = self.initial_state() if memory is None else memory
+        at = _StepStart(system.mechanics, state, system.dt, memory, self._planes)
         # Velocity without rows, and the rows that are near at that velocity
-        factor, _ = cholesky(inertia)
-        free = solve_cholesky(factor, rhs)
-        gathered = self._assemble_rows(at, free)
+        factor, _ = cholesky(system.damped)
+        free = solve_cholesky(factor, system.rhs)
+        rows, near, logs = self._assemble_rows(at, free)
         if at.memory.balls:
             # Balls add three velocities each, and rows against the figure and the grounds
-            balls, rows = at.memory.balls, gathered.rows
+            balls = at.memory.balls
             hits = ball_rows(balls, self._solid, self.grounds, at.here, at.state.velocity, at.dt)
             wider = np.concatenate([rows.J, np.zeros((len(rows), 3 * len(balls)))], axis=1)
-            factor, free = append_balls(factor, free, balls, at.dt)
-            gathered = gathered._replace(rows=stack_rows([replace(rows, J=wider), hits]))
+            d, size = len(free), len(free) + 3 * len(balls)
+            of_figure, factor = factor, np.zeros((size, size))
+            factor[:d, :d], free = of_figure, np.concatenate([free, np.empty(3 * len(balls))])
+            for n, ball in enumerate(balls):
+                own = slice(d + 3 * n, d + 3 * n + 3)
+                factor[own, own] = np.sqrt(ball.mass_kg) * np.eye(3)
+                free[own] = ball.velocity + at.dt * ball.gravity
+            rows = stack_rows([replace(rows, J=wider), hits])
         # Warm start from the multipliers of the last step
-        slots, warm = gathered.rows.slots, at.memory.warm
-        found = solve_factored(factor, free, gathered.rows, start=np.where(slots >= 0, warm[slots], 0.0))
-        if self._limit_rows is not None:
-            gathered, found = self._enforce_limits(at, factor, free, gathered, found)
+        warm = at.memory.warm
+        found = solve_factored(factor, free, rows, start=np.where(rows.slots >= 0, warm[rows.slots], 0.0))
+        # The same step with rows for limits that it would break, if there are any
+        for _ in range(LIMIT_PASSES if self._limit_rows is not None else 0):
+            assert self._limit_rows is not None
+            wxyz, turns = at.state.rotations.wxyz, at.here.turns
+            J, b, who = self._limit_rows.broken_rows(wxyz, turns, as_kernel_array(found.velocity), at.dt)
+            if not len(b):
+                break
+            wider = np.zeros((len(b), len(free)))
+            wider[:, : J.shape[1]] = J
+            rows = stack_rows([rows, self._make_limit_rows(wider, b, who, is_new=False)])
+            start = np.concatenate([found.multipliers, np.zeros(len(b))])
+            found = solve_factored(factor, free, rows, start=start)
         # Contacts with their impulses, and what the next step has to know
-        near, rows = gathered.near, gathered.rows
         which = near.which
         impulses = contact_impulses(rows.directions, rows.owners, found.multipliers, len(which))
         velocity = np.ascontiguousarray(found.velocity[: self._size])
-        kept = update_contact_memory(
-            *(at.here.angular, at.here.linear, self.spheres, self._planes, which, near.arms, near.places),
-            *(impulses, velocity, at.memory.contacts),
-        )
-        contacts = StepContacts(
-            tuple(self.sphere_names[int(s)] for s in which[:, 1]),
-            self.spheres.joints[which[:, 1]],
-            near.places,
-            self._planes.normals[which[:, 0]],
-            near.gaps,
-            impulses,
-            at.dt,
-        )
+        columns, solids = (at.here.angular, at.here.linear), (self.spheres, self._planes)
+        kept = update_contact_memory(*columns, *solids, near, impulses, velocity, at.memory.contacts)
+        names, joints = tuple(self.sphere_names[int(s)] for s in which[:, 1]), self.spheres.joints[which[:, 1]]
+        normals = self._planes.normals[which[:, 0]]
+        contacts = StepContacts(names, joints, near.places, normals, near.gaps, impulses, at.dt)
         multipliers, is_slot = np.zeros(len(warm)), rows.slots >= 0
         multipliers[rows.slots[is_slot]] = found.multipliers[is_slot]
         # Balls fly on with the velocities that the step gave them
@@ -250,67 +213,28 @@ class ConstraintSet:
             replace(ball, place=ball.place + at.dt * u, velocity=u)
             for ball, u in zip(at.memory.balls, speeds, strict=True)
         )
-        remembered = SolverState(multipliers, kept, gathered.logs, moved)
-        return ConstraintSolution(
-            found.velocity[: self._size],
-            (found.multipliers @ gathered.rows.J)[: self._size],
-            contacts,
-            remembered,
-            found.relaxed,
-            remembered.balls,
-            found.changes,
-            found.is_converged,
-        )
+        impulse, remembered = (found.multipliers @ rows.J)[: self._size], SolverState(multipliers, kept, logs, moved)
+        work = (found.changes, found.is_converged)
+        return ConstraintSolution(velocity, impulse, contacts, remembered, found.relaxed, moved, *work)
 
-    def _step_start(self, here: Mechanics, state: State, dt: float, memory: SolverState | None) -> _StepStart:
-        return _StepStart(here, state, dt, self.initial_state() if memory is None else memory, self._planes)
-
-    def _assemble_rows(self, at: _StepStart, expected: FloatArray) -> _StepRows:
-        """All rows of a step that is expected to come to about a velocity."""
+    def _assemble_rows(self, at: _StepStart, expected: FloatArray) -> tuple[ConstraintRows, NearContacts, FloatArray]:
+        """All rows of a step that is expected to come to about a velocity, contacts first; contacts; logarithms."""
         expected = as_kernel_array(expected)
-        here, planes, spheres = at.here, at.planes, self.spheres
+        here, solids = at.here, (self.spheres, at.planes)
         columns = (here.angular, here.linear)
-        which, gaps, arms, speeds = find_near_contacts(
-            here.frames, here.joints, *columns, spheres, planes, expected, at.dt
-        )
-        near = _NearContacts(which, gaps, arms, speeds, here.joints[spheres.joints[which[:, 1]]] + arms)
-        found = (which, gaps, arms, speeds, at.memory.contacts, at.state.velocity, at.dt)
-        table = write_contact_rows(*columns, near.places, spheres, planes, *found)
+        near = find_near_contacts(here.frames, here.joints, *columns, *solids, expected, at.dt)
+        table = write_contact_rows(*columns, *solids, near, at.memory.contacts, at.state.velocity, at.dt)
         priorities = np.full(len(table.b), CONTACT_PRIORITY)
-        contact_part = ConstraintRows(*table, priorities, RowNames(self._slot_names, table.slots))
+        contact_part = ConstraintRows(*table, priorities, [self._slot_names[slot] for slot in table.slots.tolist()])
         parts, logs = [contact_part], at.memory.logs
         if self._limit_rows is not None:
             J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
             parts.append(self._make_limit_rows(J, b, who))
         parts += [constraint.rows(at.here, self.skeleton, at.dt) for constraint in self._constraints]
-        return _StepRows(stack_rows(parts), near, logs)
+        return stack_rows(parts), near, logs
 
     def _make_limit_rows(self, J: FloatArray, b: FloatArray, who: IntArray, *, is_new: bool = True) -> ConstraintRows:
         slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
-        names = RowNames(self._slot_names, slots)
+        names = [self._slot_names[slot] for slot in slots.tolist()]
         kept = slots if is_new else None  # a second row of the same limit leaves no guess behind
-        ends = (J, b)
-        return make_rows(*ends, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)
-
-    def _named_slots(self) -> tuple[str, ...]:
-        """Names of all possible rows: contacts plane by plane, then the limits of the joints."""
-        contacts = [name for _ in self.grounds for name in self.sphere_names for _ in range(SLOTS)]
-        return (*(f"contact of {c}" for c in contacts), *(f"limit of {name}" for name in self.skeleton.names))
-
-    def _enforce_limits(
-        self, at: _StepStart, factor: FloatArray, free: FloatArray, gathered: _StepRows, found: StepSolution
-    ) -> tuple[_StepRows, StepSolution]:
-        """The same step with rows for limits that it would break, if there are any."""
-        assert self._limit_rows is not None
-        wxyz, turns = at.state.rotations.wxyz, at.here.turns
-        for _ in range(LIMIT_PASSES):
-            J, b, who = self._limit_rows.broken_rows(wxyz, turns, as_kernel_array(found.velocity), at.dt)
-            if not len(b):
-                break
-            wider = np.zeros((len(b), len(free)))
-            wider[:, : J.shape[1]] = J
-            more = self._make_limit_rows(wider, b, who, is_new=False)
-            gathered = gathered._replace(rows=stack_rows([gathered.rows, more]))
-            start = np.concatenate([found.multipliers, np.zeros(len(b))])
-            found = solve_factored(factor, free, gathered.rows, start=start)
-        return gathered, found
+        return make_rows(J, b, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)

@@ -7,6 +7,7 @@ the joint to the point. [Tournier2011]_ §10.3.
 from __future__ import annotations
 
 from math import cos, pi, sin, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,16 @@ RECOVERY = 0.5  # [m/s] a penetration is left at this speed at most
 SLIP_PART = 2.0  # [-] friction takes about mu times the normal speed that a contact stops; so much is surely enough
 SLIDING = 0.02  # [m/s] a contact that slides faster has no anchor
 FAR_M = 0.02  # [m] an anchor that is farther away is lost
+
+
+class NearContacts(NamedTuple):
+    """Contacts of a step before it is solved."""
+
+    which: IntArray  # (C, 2) plane and sphere
+    gaps: FloatArray  # (C,) [m]
+    arms: FloatArray  # (C, 3) [m] from the joint to the point
+    speeds: FloatArray  # (C, 3) [m/s] of the point at the expected velocity
+    places: FloatArray  # (C, 3) [m] of the point in world
 
 
 @kernel
@@ -50,16 +61,11 @@ def find_near_contacts(
     planes: PlaneArrays,
     velocity: FloatArray,
     dt: float,
-) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """Contacts ``(C, 2)`` (plane, sphere) that a step of this velocity might make, gaps, arms and velocities."""
-    most = planes.points.shape[0] * spheres.joints.shape[0]
-    which, gaps, arms, speeds = (
-        np.empty((most, 2), dtype=np.int64),
-        np.empty(most),
-        np.empty((most, 3)),
-        np.empty((most, 3)),
-    )
-    count = 0
+) -> NearContacts:
+    """Contacts that a step of this velocity might make."""
+    most, count = planes.points.shape[0] * spheres.joints.shape[0], 0
+    which, gaps, arms = np.empty((most, 2), dtype=np.int64), np.empty(most), np.empty((most, 3))
+    speeds, places = np.empty((most, 3)), np.empty((most, 3))
     arm, centre = np.empty(3), np.empty(3)
     for s in range(spheres.joints.shape[0]):
         j, o = spheres.joints[s], spheres.offsets[s]
@@ -78,10 +84,11 @@ def find_near_contacts(
             fall = max(0.0, -(x * n[0] + y * n[1] + z * n[2]))
             if gap < NEAR_M + 2.0 * dt * fall:
                 which[count, 0], which[count, 1], gaps[count] = p, s, gap
-                arms[count] = arm
+                for r in range(3):
+                    arms[count, r], places[count, r] = arm[r], joints[j, r] + arm[r]
                 speeds[count, 0], speeds[count, 1], speeds[count, 2] = x, y, z
                 count += 1
-    return which[:count], gaps[:count], arms[:count], speeds[:count]
+    return NearContacts(which[:count], gaps[:count], arms[:count], speeds[:count], places[:count])
 
 
 @kernel
@@ -113,31 +120,6 @@ def _begin_row(out: RowTable, i: int, owner: int, slot: int, bound: float, mu: f
 
 
 @kernel
-def _cone_rows(
-    out: RowTable,
-    i: int,
-    owner: int,
-    slot: int,
-    bound: float,
-    n: FloatArray,
-    axes: FloatArray,
-    pull: FloatArray,
-    mu: float,
-    sides: int,
-) -> int:
-    """Write the facets of a cone of friction; return the number of the next row."""
-    for f in range(sides):
-        u, w = mu * cos(2.0 * pi * f / sides), mu * sin(2.0 * pi * f / sides)
-        _begin_row(out, i, owner, slot + 1 + f, bound, mu)
-        for r in range(3):
-            side = u * axes[0, r] + w * axes[1, r]
-            out.directions[i, r] = n[r] + side
-            out.b[i] += side * pull[r]
-        i += 1
-    return i
-
-
-@kernel
 def slip_speed(
     angular: FloatArray, linear: FloatArray, j: int | IntArray, arm: FloatArray, n: FloatArray, velocity: FloatArray
 ) -> float:
@@ -151,13 +133,9 @@ def slip_speed(
 def write_contact_rows(
     angular: FloatArray,
     linear: FloatArray,
-    places: FloatArray,
     spheres: ContactSpheres,
     planes: PlaneArrays,
-    which: IntArray,
-    gaps: FloatArray,
-    arms: FloatArray,
-    speeds: FloatArray,
+    near: NearContacts,
     memory: ContactMemory,
     velocity: FloatArray,
     dt: float,
@@ -167,6 +145,7 @@ def write_contact_rows(
     The rows of a cone alone would lift what slides by mu times its speed. A contact that slid before the step, at
     ``velocity``, and would slide on without friction keeps most of that slip for sure: that much is allowed for.
     """
+    which, arms, speeds = near.which, near.arms, near.speeds
     most, d = which.shape[0] * SLOTS, angular.shape[2]
     whole, b, lower, upper = np.empty((3, most), dtype=np.int64), np.empty(most), np.empty(most), np.empty(most)
     J, directions = np.empty((most, d)), np.empty((most, 3))
@@ -174,7 +153,7 @@ def write_contact_rows(
     axes, pull, i = np.empty((2, 3)), np.empty(3), 0
     for c in range(which.shape[0]):
         p, s = which[c, 0], which[c, 1]
-        n, mode, mu, gap, first = planes.normals[p], planes.modes[p], float(planes.frictions[p]), gaps[c], i
+        n, mode, mu, gap, first = planes.normals[p], planes.modes[p], float(planes.frictions[p]), near.gaps[c], i
         # Normal row J v >= b: a gap may close, a penetration is repaired by a share, no faster than RECOVERY
         slot = (p * spheres.joints.shape[0] + s) * SLOTS
         fall = speeds[c, 0] * n[0] + speeds[c, 1] * n[1] + speeds[c, 2] * n[2]
@@ -184,7 +163,7 @@ def write_contact_rows(
         slip, kept = write_tangents(n, speeds[c, 0], speeds[c, 1], speeds[c, 2], axes), 0.0
         for r in range(3):
             held = memory.anchored[p, s]
-            pull[r] = planes.gammas[p] * (memory.anchors[p, s, r] - places[c, r]) / dt if held else 0.0
+            pull[r] = planes.gammas[p] * (memory.anchors[p, s, r] - near.places[c, r]) / dt if held else 0.0
         if touches and mode == COULOMB:
             # Slip that no friction of this step can stop
             before = slip_speed(angular, linear, spheres.joints[s], arms[c], n, velocity)
@@ -195,7 +174,16 @@ def write_contact_rows(
             out.directions[i] = n
             i += 1
         if touches and mode == COULOMB:
-            i = _cone_rows(out, i, c, slot, bound - mu * kept, n, axes, pull, mu, int(planes.facets[p]))
+            # Facets of the cone of friction: directions n + mu (cos, sin) in the tangents
+            sides = int(planes.facets[p])
+            for f in range(sides):
+                u, w = mu * cos(2.0 * pi * f / sides), mu * sin(2.0 * pi * f / sides)
+                _begin_row(out, i, c, slot + 1 + f, bound - mu * kept, mu)
+                for r in range(3):
+                    side = u * axes[0, r] + w * axes[1, r]
+                    out.directions[i, r] = n[r] + side
+                    out.b[i] += side * pull[r]
+                i += 1
         elif touches:
             # Two tangential rows with impulses up to `strongest`
             strongest = np.inf if mode == STICK else mu * float(memory.pushes[p, s])
@@ -209,8 +197,8 @@ def write_contact_rows(
                 out.partners[first + 1 : i] = first
         for k in range(first, i):
             # Row of direction u at the point: u^T (J_linear + J_angular x arm)
-            j, arm, u, row = spheres.joints[s], arms[c], out.directions[k], out.J[k]
-            x, y, z = u[0], u[1], u[2]
+            j, arm, row = spheres.joints[s], arms[c], out.J[k]
+            x, y, z = out.directions[k, 0], out.directions[k, 1], out.directions[k, 2]
             about_x, about_y, about_z = arm[1] * z - arm[2] * y, arm[2] * x - arm[0] * z, arm[0] * y - arm[1] * x
             for m in range(row.shape[0]):
                 row[m] = x * linear[j, 0, m] + y * linear[j, 1, m] + z * linear[j, 2, m]
@@ -237,14 +225,13 @@ def update_contact_memory(
     linear: FloatArray,
     spheres: ContactSpheres,
     planes: PlaneArrays,
-    which: IntArray,
-    arms: FloatArray,
-    places: FloatArray,
+    near: NearContacts,
     impulses: FloatArray,
     velocity: FloatArray,
     memory: ContactMemory,
 ) -> ContactMemory:
     """Anchors of the corners that stand, and normal impulses of all contacts, for the next step."""
+    which, arms, places = near.which, near.arms, near.places
     anchors, held = memory.anchors.copy(), np.zeros(memory.anchored.shape, dtype=np.bool_)
     pushes = np.zeros(memory.anchored.shape)
     for c in range(which.shape[0]):

@@ -22,6 +22,12 @@ UP: Final = (0.0, 1.0, 0.0)
 GAMMA: Final = 0.2  # [-] part of a penetration or drift that a step repairs
 
 
+def check_gamma(gamma: float) -> None:
+    """Refuse a part of the drift that would not settle."""
+    if not 0.0 < gamma <= 1.0:
+        raise InputError(f"gamma is {gamma}", "Take a part above 0 and up to 1")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
     r"""A plane; everything on the side of its normal is free.
@@ -55,8 +61,7 @@ class Ground:
             raise InputError(f"mu is {self.mu}", "Give a coefficient of friction that is not negative")
         if self.facets not in FACETS:
             raise InputError(f"a cone with {self.facets} facets", "Take 4, 6 or 8")
-        if not 0.0 < self.gamma <= 1.0:
-            raise InputError(f"gamma is {self.gamma}", "Take a part above 0 and up to 1")
+        check_gamma(self.gamma)
         object.__setattr__(self, "point", frozen(self.point, 3, name="point"))
         object.__setattr__(self, "normal", frozen(normal / length, 3, name="normal"))
 

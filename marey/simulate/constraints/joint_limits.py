@@ -163,7 +163,7 @@ class LimitRows:
     """
 
     def __init__(self, limits: JointLimits, skeleton: Skeleton) -> None:
-        from marey.kinematics.limits.tables import compile_bounds
+        from marey.kinematics.limits import baseline_field, box, cones, ellipsoids, tables
 
         if not isinstance(limits, JointLimits):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise InputError(
@@ -175,11 +175,19 @@ class LimitRows:
                 "Fit the limits on clips of this skeleton",
             )
         self.limits = limits
-        bounds = compile_bounds(limits)
-        self._bounds = bounds
+        bounds = self._bounds = tables.compile_bounds(limits)
         self._tables: tuple[FloatArray, ...] = () if bounds is None else cast(Any, bounds)[bounds.kind]
         self._is_ellipsoid = isinstance(limits, EllipsoidLimits)
-        self._kernel = None if bounds is None else _limit_kernel(bounds.kind)
+        # Compiled checks that take the tables of their kind as they are; the way over all kinds costs more
+        kernels: dict[int, Callable[..., tuple[FloatArray, FloatArray, FloatArray]]] = {
+            tables.BOX: box.check_box,
+            tables.EULER: box.check_euler_box,
+            tables.CONES: cones.check_cones,
+            tables.REACH: cones.check_reach_cones,
+            tables.ELLIPSOIDS: ellipsoids.check_ellipsoids,
+            tables.QUATERNION_FIELDS: baseline_field.check_quaternion_field,
+        }
+        self._kernel = None if bounds is None else kernels.get(bounds.kind)
 
     def rows(
         self, wxyz: FloatArray, turns: FloatArray, logs: FloatArray, velocity: FloatArray, dt: float
@@ -216,21 +224,3 @@ class LimitRows:
             return violation, gradient
         check = self.limits.check(SO3(wxyz))  # a kind of the user's own
         return np.ascontiguousarray(check.violation), np.ascontiguousarray(check.gradient)
-
-
-def _limit_kernel(kind: int) -> Callable[..., tuple[FloatArray, FloatArray, FloatArray]] | None:
-    """Compiled check of a kind that takes its tables as they are; the way over all kinds costs more than the check."""
-    from marey.kinematics.limits import baseline_field as _limits_field_kernels
-    from marey.kinematics.limits import box as _limits_kernels
-    from marey.kinematics.limits import cones as _cones_kernels
-    from marey.kinematics.limits import ellipsoids as _ellipsoids_kernels
-    from marey.kinematics.limits.tables import BOX, CONES, ELLIPSOIDS, EULER, QUATERNION_FIELDS, REACH
-
-    return {
-        BOX: _limits_kernels.check_box,
-        EULER: _limits_kernels.check_euler_box,
-        CONES: _cones_kernels.check_cones,
-        REACH: _cones_kernels.check_reach_cones,
-        ELLIPSOIDS: _ellipsoids_kernels.check_ellipsoids,
-        QUATERNION_FIELDS: _limits_field_kernels.check_quaternion_field,
-    }.get(kind)

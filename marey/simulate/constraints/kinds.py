@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol, final, runtime_checkable
+from typing import Final, Protocol, final, runtime_checkable
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.dynamics import GRAVITY
-from marey.simulate.constraints.ground import GAMMA, Ground
-from marey.simulate.mechanics import Mechanics
+from marey.simulate.constraints.ground import GAMMA, Ground, check_gamma
+from marey.simulate.mechanism import Mechanics
 from marey.simulate.solver.constrained_step import ConstraintRows, make_rows
 from marey.skeleton import Capsules, Skeleton
 
@@ -116,14 +116,7 @@ class VelocityConstraint:
         size = mechanics.inertia.shape[0]
         if self.matrix.shape[1] != size:
             raise InputError(f"{self.name} has {self.matrix.shape[1]} columns, the figure {size} velocities")
-        ends, how = (self.matrix, self.values), self.is_equality
-        return make_rows(*ends, is_equality=how, name=self.name, priority=self.priority)
-
-
-def check_gamma(gamma: float) -> None:
-    """Refuse a part of the drift that would not settle."""
-    if not 0.0 < gamma <= 1.0:
-        raise InputError(f"gamma is {gamma}", "Take a part above 0 and up to 1")
+        return make_rows(self.matrix, self.values, is_equality=self.is_equality, name=self.name, priority=self.priority)
 
 
 NEAR_M: Final = 0.05  # [m]
@@ -154,28 +147,19 @@ class Ball:
             raise InputError(f"bounce of a ball is {self.bounce}", "Take a part from 0 to 1")
 
 
-class _BallContact(NamedTuple):
-    gap: float
-    normal: FloatArray  # (3,) from the ball to the other
-    row: FloatArray  # (d,) of the other's velocity along the normal
-    speed: float  # of the other along the normal, before the step
-
-
 def ball_rows(
     balls: Sequence[Ball], solid: Capsules, grounds: Sequence[Ground], here: Mechanics, velocity: FloatArray, dt: float
 ) -> ConstraintRows:
     """Rows ``(m, d + 3 B)`` of balls against the figure and against the grounds."""
     d, found = len(velocity), list[tuple[FloatArray, float, str]]()
+    # Capsules of the figure in world
+    frames, origins = here.frames[solid.joints], here.joints[solid.joints]
+    starts = origins + np.einsum("sij,sj->si", frames, solid.starts)
+    along = origins + np.einsum("sij,sj->si", frames, solid.ends) - starts
+    squares = np.maximum(np.einsum("si,si->s", along, along), 1e-12)
     for n, ball in enumerate(balls):
-        # The nearest capsule of the figure
-        frames, origins = here.frames[solid.joints], here.joints[solid.joints]
-        starts = origins + np.einsum("sij,sj->si", frames, solid.starts)
-        ends = origins + np.einsum("sij,sj->si", frames, solid.ends)
-        along = ends - starts
-        part = np.einsum("si,si->s", ball.place - starts, along) / np.maximum(
-            np.einsum("si,si->s", along, along), 1e-12
-        )
-        part = np.clip(part, 0.0, 1.0)
+        # The nearest capsule: its gap, the normal from the ball to it, and the row of its velocity along the normal
+        part = np.clip(np.einsum("si,si->s", ball.place - starts, along) / squares, 0.0, 1.0)
         away = starts + part[:, None] * along - ball.place
         lengths = np.linalg.norm(away, axis=1)
         radii = solid.start_radii + part * (solid.end_radii - solid.start_radii)
@@ -184,44 +168,21 @@ def ball_rows(
         normal = away[s] / lengths[s] if lengths[s] > 1e-9 else np.array([0.0, 1.0, 0.0])
         j = int(solid.joints[s])
         offset = here.frames[j].T @ (ball.place + away[s] - radii[s] * normal - here.joints[j])
-        row_contact = normal @ here.point_jacobian(j, offset)
-        touches = [
-            (t, "figure") for t in [_BallContact(float(gaps[s]), normal, row_contact, float(row_contact @ velocity))]
-        ]
-        still = np.zeros(d)
-        touches += [
-            (t, "ground")
-            for t in [_BallContact(float(g.gaps(ball.place)) - ball.radius_m, -g.normal, still, 0.0) for g in grounds]
-        ]
-        for touch, other in touches:
-            approach = float(ball.velocity @ touch.normal) - touch.speed
-            if touch.gap > NEAR_M + 2.0 * dt * max(0.0, approach):
+        touches = [("figure", float(gaps[s]), normal, normal @ here.point_jacobian(j, offset))]
+        # Grounds stand still
+        touches += [("ground", float(g.gaps(ball.place)) - ball.radius_m, -g.normal, np.zeros(d)) for g in grounds]
+        for other, gap, normal, other_row in touches:
+            approach = float(ball.velocity @ normal) - float(other_row @ velocity)
+            if gap > NEAR_M + 2.0 * dt * max(0.0, approach):
                 continue
             row = np.zeros(d + 3 * len(balls))
-            row[:d] = touch.row
-            row[d + 3 * n : d + 3 * n + 3] = -touch.normal
-            found.append((row, _separation_speed(ball, touch.gap, approach, dt), f"ball {n} on the {other}"))
+            row[:d] = other_row
+            row[d + 3 * n : d + 3 * n + 3] = -normal
+            # Least speed at which the two part: a bounce, else as for any contact
+            speed = -gap / dt if gap >= 0.0 else min(-GAMMA * gap / dt, RECOVERY_M_S)
+            if gap <= dt * approach and approach > SLOW_M_S:
+                speed = ball.bounce * approach
+            found.append((row, speed, f"ball {n} on the {other}"))
     J = np.array([row for row, _, _ in found]).reshape(len(found), d + 3 * len(balls))
     b, names = np.array([bound for _, bound, _ in found]), [name for _, _, name in found]
     return make_rows(J, b, is_equality=False, name="ball", priority=CONTACT_PRIORITY, names=names)
-
-
-def _separation_speed(ball: Ball, gap: float, approach: float, dt: float) -> float:
-    """Least speed at which the two part."""
-    if gap <= dt * approach and approach > SLOW_M_S:
-        return ball.bounce * approach
-    return -gap / dt if gap >= 0.0 else min(-GAMMA * gap / dt, RECOVERY_M_S)
-
-
-def append_balls(
-    U: FloatArray, free_velocity: FloatArray, balls: Sequence[Ball], dt: float
-) -> tuple[FloatArray, FloatArray]:
-    """Factor of the inertia and free velocity, with those of balls behind them."""
-    d, size = len(free_velocity), len(free_velocity) + 3 * len(balls)
-    factor, velocity = np.zeros((size, size)), np.empty(size)
-    factor[:d, :d], velocity[:d] = U, free_velocity
-    for n, ball in enumerate(balls):
-        at = slice(d + 3 * n, d + 3 * n + 3)
-        factor[at, at] = np.sqrt(ball.mass_kg) * np.eye(3)
-        velocity[at] = ball.velocity + dt * ball.gravity
-    return factor, velocity

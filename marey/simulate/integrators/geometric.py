@@ -9,7 +9,14 @@ from __future__ import annotations
 from math import exp, isfinite, sqrt, tan
 
 from marey.base import FloatArray, kernel
-from marey.lie.kernels import exponential, product, right_jacobian_times, rotate_xyz, write_rotation
+from marey.lie.kernels import (
+    exponential,
+    multiply,
+    quaternion_at,
+    right_jacobian_times,
+    rotate_xyz,
+    write_rotation,
+)
 from marey.simulate.mechanism import Mechanism, forward_kinematics, write_model_rotations
 
 NAIVE, IDENTITY, CONSTANT = 0, 1, 2
@@ -76,19 +83,13 @@ def integrate_configuration(
     r"""Place, local rotations and coordinates after :math:`g_{k+1} = g_k \exp(h v_{k+1})`."""
     turned = wxyz.copy()
     # Root, then ball joints of the full space: R exp(h w)
-    _rotate_in_place(turned[0], h * v[0], h * v[1], h * v[2])
-    for n in range(mech.joints.shape[0]):
-        i = 6 + 3 * n
-        _rotate_in_place(turned[mech.joints[n]], h * v[i], h * v[i + 1], h * v[i + 2])
+    for n in range(1 + mech.joints.shape[0]):
+        i, j = (0, 0) if n == 0 else (6 + 3 * (n - 1), mech.joints[n - 1])
+        step = exponential(h * v[i], h * v[i + 1], h * v[i + 2])
+        write_rotation(turned[j], multiply(quaternion_at(turned, j), step))
     # A model's coordinates are a vector space; the full space has none besides its rotations
     shape = coordinates + h * v[6:] if mech.joints.shape[0] == 0 else coordinates.copy()
     return place + h * v[3:6], turned, shape
-
-
-@kernel
-def _rotate_in_place(q: FloatArray, x: float, y: float, z: float) -> None:
-    e0, e1, e2, e3 = exponential(x, y, z)
-    write_rotation(q, product(q[0], q[1], q[2], q[3], e0, e1, e2, e3))
 
 
 @kernel

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from marey.base import ConvergenceError, FloatArray, InputError, IntArray, UnknownNameError, kernel
+from marey.base import ConvergenceError, FloatArray, InputError, UnknownNameError, kernel
 from marey.simulate.forces import ForceArrays
 from marey.simulate.integrators.geometric import IDENTITY, energy_surplus, momentum_right_hand_side
 from marey.simulate.integrators.variational import solve_variational_step
-from marey.simulate.mechanics import Mechanics, State, compute_quadratic_forces
-from marey.simulate.mechanism import Mechanism, compute_mechanics
+from marey.simulate.mechanics import State, compute_quadratic_forces
+from marey.simulate.mechanism import Mechanics, Mechanism, compute_mechanics
 from marey.simulate.solver.cholesky import cholesky, solve_cholesky, solve_symmetric
 
 if TYPE_CHECKING:
@@ -31,21 +31,14 @@ NONE, UNIFORM, KINEMATIC, ENERGETIC = 0, 1, 2, 3
 
 
 @kernel
-def add_damping(
-    mech: Mechanism,
-    damping: int,
-    amount: float,
-    inertia: FloatArray,
-    frames: FloatArray,
-    angular: FloatArray,
-    linear: FloatArray,
-) -> FloatArray:
+def add_damping(here: Mechanics, damping: int, amount: float) -> FloatArray:
     r"""Inertia ``(d, d)`` with damping, :math:`M + D`; ``amount`` is the rate times the step, :math:`\alpha\,dt`.
 
     ``UNIFORM`` :math:`D = \alpha\,dt\,I`, which brakes the root too; ``KINEMATIC``
     :math:`D = \alpha\,dt\,\mathrm{diag}(J^T J)` with J of the ends of the figure; ``ENERGETIC``
     :math:`D = \alpha\,dt\,\mathrm{diag}(M)`. The last two leave the six entries of the root, hence every momentum.
     """
+    mech, frames, angular, linear, inertia = here.mechanism, here.frames, here.angular, here.linear, here.inertia
     out = inertia.copy()
     size = inertia.shape[0]
     if damping == NONE or amount == 0.0:
@@ -79,83 +72,70 @@ Damping = Literal["none", "uniform", "kinematic", "energetic"]
 DAMPINGS: Final[tuple[Damping, ...]] = ("none", "uniform", "kinematic", "energetic")  # order of the kernels' numbers
 
 
-def damping_number(damping: str) -> int:
-    """Number of a scheme for the kernels.
+class StepMethod(NamedTuple):
+    """How a step is made, as the kernels take it."""
 
-    Raises:
-        UnknownNameError: no such damping.
-    """
-    if damping not in DAMPINGS:
-        raise UnknownNameError("damping", str(damping), "the simulator", DAMPINGS)
-    return DAMPINGS.index(damping)
+    scheme: int  # number of the integrator
+    passes: int  # times that the own forces are taken anew with the velocity that they lead to
+    damping: int  # number of the damping
+    rate: float  # of the damping
+    h: float  # [s] length of the step
 
 
-def check_rate(rate: float) -> float:
-    """Damping rate, which must be finite and not negative.
+class StepStart(NamedTuple):
+    """State at the start of a step, as the kernels take it; see ``State``."""
 
-    Raises:
-        InputError: it is not.
-    """
-    if not isinstance(rate, int | float) or not isfinite(rate) or rate < 0.0:  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
-        raise InputError(f"the damping rate is {rate!r}", "Give a finite number, zero or more")
-    return float(rate)
+    last: float  # [s] length of the step before
+    place: FloatArray  # (3,)
+    wxyz: FloatArray  # (J, 4)
+    coordinates: FloatArray  # (k,)
+    velocity: FloatArray  # (d,)
+    momentum: FloatArray  # (d,)
+
+
+class StepLoad(NamedTuple):
+    """What acts on a figure while it steps."""
+
+    weight: FloatArray  # (3,) [N]
+    pushes: ForceArrays
+    inner: FloatArray  # (d,) generalised force
 
 
 @kernel
 def assemble_step(
-    mech: Mechanism,
-    scheme: int,
-    passes: int,
-    damping: int,
-    rate: float,
-    h: float,
-    last: float,
-    place: FloatArray,
-    wxyz: FloatArray,
-    coordinates: FloatArray,
-    velocity: FloatArray,
-    momentum: FloatArray,
-    weight: FloatArray,
-    pushed: IntArray,
-    offsets: FloatArray,
-    pushes: FloatArray,
-    inner: FloatArray,
-) -> tuple[tuple[FloatArray, ...], FloatArray, FloatArray, FloatArray, bool]:
-    r"""Mechanics, M + D, right-hand side, forces from outside, and whether all went well: one step but for its solve.
-
-    ``passes`` times, the own forces are taken anew with the velocity that they lead to.
-    """
-    v, p = velocity.copy(), momentum.copy()  # so that what is called is compiled for one kind of array
-    here = compute_mechanics(mech, place, wxyz, coordinates)
-    frames, joints, centres, _, turns, angular, linear, com_columns, inertia = here
+    mech: Mechanism, method: StepMethod, start: StepStart, load: StepLoad
+) -> tuple[Mechanics, FloatArray, FloatArray, FloatArray, bool]:
+    """Mechanics, M + D, right-hand side, forces from outside, and whether all went well: one step but for its solve."""
+    v, p = start.velocity.copy(), start.momentum.copy()  # so that what is called is compiled for one kind of array
+    here = compute_mechanics(mech, start.place, start.wxyz, start.coordinates)
+    frames, angular, linear, columns, weight = here.frames, here.angular, here.linear, here.com_jacobian, load.weight
     # Generalised force of the weight, at the centre of mass: J_com^T F
-    generalised = np.zeros(com_columns.shape[1])
+    generalised = np.zeros(columns.shape[1])
     for i in range(generalised.shape[0]):
-        generalised[i] = weight[0] * com_columns[0, i] + weight[1] * com_columns[1, i] + weight[2] * com_columns[2, i]
+        generalised[i] = weight[0] * columns[0, i] + weight[1] * columns[1, i] + weight[2] * columns[2, i]
     # Generalised force of pushes at points, sum of J_P^T F_P; the arm of a point turns with its joint
-    for n in range(pushed.shape[0]):
-        j = pushed[n]
+    for n in range(load.pushes.joints.shape[0]):
+        j, offset, push = load.pushes.joints[n], load.pushes.offsets[n], load.pushes.forces[n]
         x = y = z = 0.0
         for m in range(3):
-            x += frames[j, 0, m] * offsets[n, m]
-            y += frames[j, 1, m] * offsets[n, m]
-            z += frames[j, 2, m] * offsets[n, m]
-        push_x, push_y, push_z = pushes[n, 0], pushes[n, 1], pushes[n, 2]
+            x += frames[j, 0, m] * offset[m]
+            y += frames[j, 1, m] * offset[m]
+            z += frames[j, 2, m] * offset[m]
         # J_P^T F_P = J_linear^T F + J_angular^T (arm x F)
         for i in range(generalised.shape[0]):
-            generalised[i] += push_x * linear[j, 0, i] + push_y * linear[j, 1, i] + push_z * linear[j, 2, i]
-            generalised[i] += (y * push_z - z * push_y) * angular[j, 0, i]
-            generalised[i] += (z * push_x - x * push_z) * angular[j, 1, i]
-            generalised[i] += (x * push_y - y * push_x) * angular[j, 2, i]
+            generalised[i] += push[0] * linear[j, 0, i] + push[1] * linear[j, 1, i] + push[2] * linear[j, 2, i]
+            generalised[i] += (y * push[2] - z * push[1]) * angular[j, 0, i]
+            generalised[i] += (z * push[0] - x * push[2]) * angular[j, 1, i]
+            generalised[i] += (x * push[1] - y * push[0]) * angular[j, 2, i]
     # M + D, and the right-hand side (11.12)-(11.14) from the own forces at the velocity of the last pass
-    outer = inner + generalised
-    damped = add_damping(mech, damping, rate * h, inertia, frames, angular, linear)
+    outer = load.inner + generalised
+    damped = add_damping(here, method.damping, method.rate * method.h)
     rhs, is_definite, upper, new = p, True, damped, v
-    for n in range(passes + 1):
-        own = compute_quadratic_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, new)
-        rhs = momentum_right_hand_side(mech, scheme, h, last, v, p, own + outer)
+    for n in range(method.passes + 1):
+        own = compute_quadratic_forces(here, start.coordinates, new)
+        rhs = momentum_right_hand_side(mech, method.scheme, method.h, start.last, v, p, own + outer)
         # A pass solves for the new velocity, at which the own forces are evaluated next
-        if n < passes:
+        if n < method.passes:
             if n == 0:
                 upper, is_definite = cholesky(damped)
             if not is_definite:
@@ -166,31 +146,21 @@ def assemble_step(
 
 @kernel
 def assemble_variational_step(
-    mech: Mechanism,
-    h: float,
-    last: float,
-    coordinates: FloatArray,
-    velocity: FloatArray,
-    momentum: FloatArray,
-    here: tuple[FloatArray, ...],
-    damped: FloatArray,
-    rhs: FloatArray,
-    outer: FloatArray,
+    here: Mechanics, h: float, start: StepStart, damped: FloatArray, rhs: FloatArray, outer: FloatArray
 ) -> tuple[FloatArray, bool]:
     r"""Right-hand side ``(d,)`` whose solution is the velocity of the implicit step; and whether that was found.
 
     The search starts from the explicit right-hand side ``rhs``. Under constraints, the velocity that is nearest to the
     implicit one in the metric of M + D is taken.
     """
-    v, p = velocity.copy(), momentum.copy()
     upper, is_definite = cholesky(damped)
     if not is_definite:
         return rhs, False
     # J_r^{-T}(h v_k) p_k of (11.11): the scheme IDENTITY without forces
-    carried = momentum_right_hand_side(mech, IDENTITY, 0.0, last, v, p, outer)
-    found, has_converged = solve_variational_step(
-        mech, h, solve_cholesky(upper, rhs), damped, carried, outer, coordinates, here
-    )
+    v, p = start.velocity.copy(), start.momentum.copy()
+    carried = momentum_right_hand_side(here.mechanism, IDENTITY, 0.0, start.last, v, p, outer)
+    first = solve_cholesky(upper, rhs)
+    found, has_converged = solve_variational_step(here, h, first, damped, carried, outer, start.coordinates)
     # The system (M + D) v = f then has the implicit velocity as its solution
     return damped @ found, has_converged
 
@@ -198,7 +168,6 @@ def assemble_variational_step(
 Integrator = Literal["naive", "identity", "constant", "variational"]
 INTEGRATORS: Final[tuple[Integrator, ...]] = ("naive", "identity", "constant", "variational")  # kernels' numbers
 MAX_IMPLICIT_PASSES: Final = 10
-ENERGETIC_NUMBER: Final = DAMPINGS.index("energetic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +186,12 @@ class IntegratorSettings:
             raise InputError(
                 f"implicit_passes is {self.implicit_passes!r}", f"Give a whole number, 0 to {MAX_IMPLICIT_PASSES}"
             )
-        damping_number(self.damping)
-        object.__setattr__(self, "damping_rate", check_rate(self.damping_rate))
+        if self.damping not in DAMPINGS:
+            raise UnknownNameError("damping", str(self.damping), "the simulator", DAMPINGS)
+        rate = self.damping_rate
+        if not isinstance(rate, int | float) or not isfinite(rate) or rate < 0.0:  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
+            raise InputError(f"the damping rate is {rate!r}", "Give a finite number, zero or more")
+        object.__setattr__(self, "damping_rate", float(rate))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -237,15 +210,6 @@ class StepSystem:
         return solve_symmetric(self.damped, self.rhs)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StepLoad:
-    """What acts on a figure while it steps."""
-
-    weight: FloatArray  # (3,) [N]
-    pushes: ForceArrays
-    inner: FloatArray  # (d,) generalised force
-
-
 def make_step_system(
     mechanism: Mechanism,
     method: IntegratorSettings,
@@ -255,30 +219,20 @@ def make_step_system(
     extra_damping: float = 0.0,
 ) -> StepSystem:
     r"""System of one step of ``dt`` [s]; ``extra_damping`` is an energetic :math:`\alpha\,dt` in place of its own."""
-    damping, rate = damping_number(method.damping), method.damping_rate
+    damping, rate = DAMPINGS.index(method.damping), method.damping_rate
     if extra_damping > 0.0:
-        damping, rate = ENERGETIC_NUMBER, extra_damping / dt
+        damping, rate = ENERGETIC, extra_damping / dt
     is_implicit = method.integrator == "variational"
     # The variational step starts from the explicit one of scheme CONSTANT
-    here, damped, rhs, outer, is_solvable = assemble_step(
-        mechanism,
-        INTEGRATORS.index("constant" if is_implicit else method.integrator),
-        method.implicit_passes,
-        damping,
-        rate,
-        dt,
-        state.step_s,
-        *(state.place, state.rotations.wxyz, state.coordinates, state.velocity, state.momentum),
-        load.weight,
-        *load.pushes,
-        load.inner,
-    )
+    scheme = INTEGRATORS.index("constant" if is_implicit else method.integrator)
+    configuration = (state.place, state.rotations.wxyz, state.coordinates)
+    start = StepStart(state.step_s, *configuration, state.velocity, state.momentum)
+    steps = StepMethod(scheme, method.implicit_passes, damping, rate, dt)
+    here, damped, rhs, outer, is_solvable = assemble_step(mechanism, steps, start, load)
     # Newton steps of (11.11)
     if is_implicit and is_solvable:
-        before = (state.step_s, state.coordinates, state.velocity, state.momentum)
-        parts = (*here[:3], *here[4:7])
-        rhs, is_solvable = assemble_variational_step(mechanism, dt, *before, parts, damped, rhs, outer)
-    return StepSystem(Mechanics(mechanism, *here), damped, rhs, outer, dt, is_solvable)
+        rhs, is_solvable = assemble_variational_step(here, dt, start, damped, rhs, outer)
+    return StepSystem(here, damped, rhs, outer, dt, is_solvable)
 
 
 MAX_HALVINGS: Final = 4  # times that a step is halved
@@ -314,7 +268,15 @@ def step_with_halving(attempt: TryStep, start: StepRecord, dt: float, level: int
     if done is not None:
         return [done]
     if level == MAX_HALVINGS:
-        return [step_with_damping(attempt, start, dt)]
+        for extra in EXTRA_DAMPINGS:
+            done = attempt(start, dt, extra)
+            if done is not None:
+                return [done]
+        raise ConvergenceError(
+            f"the simulation is unstable at {start.state.time_s:.3f} s, even with steps of {dt:.2g} s. "
+            "Take shorter steps, more damping or smaller forces",
+            report=start.state,
+        )
     first = step_with_halving(attempt, start, dt / 2, level + 1)
     return first + step_with_halving(attempt, first[-1], dt / 2, level + 1)
 
@@ -335,16 +297,3 @@ def check_energy(before: State, after: State, impulse: FloatArray) -> State | No
         return None
     object.__setattr__(after, "surplus_j", surplus)
     return after
-
-
-def step_with_damping(attempt: TryStep, start: StepRecord, dt: float) -> StepRecord:
-    """Retry a failed step with growing damping; raise ``ConvergenceError`` when none succeeds."""
-    for extra in EXTRA_DAMPINGS:
-        done = attempt(start, dt, extra)
-        if done is not None:
-            return done
-    raise ConvergenceError(
-        f"the simulation is unstable at {start.state.time_s:.3f} s, even with steps of {dt:.2g} s. "
-        "Take shorter steps, more damping or smaller forces",
-        report=start.state,
-    )

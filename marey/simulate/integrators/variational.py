@@ -9,7 +9,7 @@ import numpy as np
 from marey.base import FloatArray, kernel
 from marey.simulate.integrators.geometric import left_jacobian_inverse_times
 from marey.simulate.mechanics import compute_quadratic_forces
-from marey.simulate.mechanism import Mechanism
+from marey.simulate.mechanism import Mechanics
 
 NEWTON_STEPS = 12
 NEWTON_TOL = 1e-12  # of the largest momentum: what rounding leaves of a solved step
@@ -19,22 +19,20 @@ DIFFERENCE_STEP = 1e-4  # [rad/s] of the Jacobian; the own forces are quadratic,
 
 @kernel
 def _evaluate_residual(
-    mech: Mechanism,
+    here: Mechanics,
     h: float,
     v: FloatArray,
     inertia: FloatArray,
     carried: FloatArray,
     outer: FloatArray,
     coordinates: FloatArray,
-    here: tuple[FloatArray, ...],
 ) -> FloatArray:
     """Residual ``(d,)`` of (11.11) at the velocity ``v``."""
-    frames, joints, centres, turns, angular, linear = here
-    force = outer + compute_quadratic_forces(mech, coordinates, frames, joints, centres, turns, angular, linear, v)
+    force = outer + compute_quadratic_forces(here, coordinates, v)
     # (11.11): J_l^{-T}(h v) M v - J_r^{-T}(h v_k) p_k - h F; `carried` is the second term
     p = inertia @ v
     out = p - carried - h * force
-    for n in range(1 + mech.joints.shape[0]):
+    for n in range(1 + here.mechanism.joints.shape[0]):
         i = 0 if n == 0 else 6 + 3 * (n - 1)
         # J_l^{-T}(x) is J_l^{-1}(-x)
         a, b, c = left_jacobian_inverse_times(-h * v[i], -h * v[i + 1], -h * v[i + 2], p[i], p[i + 1], p[i + 2])
@@ -46,19 +44,18 @@ def _evaluate_residual(
 
 @kernel
 def solve_variational_step(
-    mech: Mechanism,
+    here: Mechanics,
     h: float,
     start: FloatArray,
     inertia: FloatArray,
     carried: FloatArray,
     outer: FloatArray,
     coordinates: FloatArray,
-    here: tuple[FloatArray, ...],
 ) -> tuple[FloatArray, bool]:
     """Velocity ``(d,)`` that solves (11.11), by Newton steps with a Jacobian by differences; and whether it does."""
     v, size = start.copy(), start.shape[0]
     slope = np.empty((size, size))
-    residual = _evaluate_residual(mech, h, v, inertia, carried, outer, coordinates, here)
+    residual = _evaluate_residual(here, h, v, inertia, carried, outer, coordinates)
     worst, scale = np.abs(residual).max(), max(1.0, np.abs(carried).max())
     for n in range(NEWTON_STEPS):
         # Solved to rounding, or lost
@@ -68,15 +65,15 @@ def solve_variational_step(
         if n % 3 == 0:
             for i in range(size):
                 v[i] += DIFFERENCE_STEP
-                ahead = _evaluate_residual(mech, h, v, inertia, carried, outer, coordinates, here)
+                ahead = _evaluate_residual(here, h, v, inertia, carried, outer, coordinates)
                 v[i] -= 2.0 * DIFFERENCE_STEP
-                slope[:, i] = ahead - _evaluate_residual(mech, h, v, inertia, carried, outer, coordinates, here)
+                slope[:, i] = ahead - _evaluate_residual(here, h, v, inertia, carried, outer, coordinates)
                 v[i] += DIFFERENCE_STEP
             slope /= 2.0 * DIFFERENCE_STEP
             if not isfinite(slope.sum()):
                 return v, False
         # Newton step
         v -= np.linalg.solve(slope, residual)
-        residual = _evaluate_residual(mech, h, v, inertia, carried, outer, coordinates, here)
+        residual = _evaluate_residual(here, h, v, inertia, carried, outer, coordinates)
         worst = np.abs(residual).max()
     return v, isfinite(worst) and worst <= NEWTON_ACCEPTED * scale

@@ -98,18 +98,6 @@ def _step_to_bounds(programme: BoundedProgramme, x: FloatArray, active: ActiveSe
 
 
 @kernel
-def _refine_free(programme: BoundedProgramme, x: FloatArray, active: ActiveSet, count: int) -> None:
-    """Move the free unknowns to their next target, if that is within all bounds."""
-    free = active.free
-    z = _solve_free(programme, x, active, count)
-    for n in range(count):
-        if z[n] < programme.lower[free[n]] or z[n] > programme.upper[free[n]]:
-            return
-    for n in range(count):
-        x[free[n]] = z[n]
-
-
-@kernel
 def solve_bounded(
     programme: BoundedProgramme,
     kept: BoolArray,
@@ -185,5 +173,11 @@ def solve_bounded(
             count = _free_unknown(A, active, count, newest, shut)
         changes += 1
     # Proximal step: solve A x = r + E x once with the set that was found
-    _refine_free(BoundedProgramme(A, r + soft * x, lower, upper), x, active, count)
+    refined, is_within = _solve_free(BoundedProgramme(A, r + soft * x, lower, upper), x, active, count), True
+    for n in range(count):
+        i = active.free[n]
+        is_within = is_within and not (refined[n] < lower[i] or refined[n] > upper[i])
+    if is_within:
+        for n in range(count):
+            x[active.free[n]] = refined[n]
     return x, changes

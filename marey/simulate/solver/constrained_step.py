@@ -14,16 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Final, NamedTuple, overload
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.simulate.solver.bounded_qp import BoundedProgramme, solve_bounded
-from marey.simulate.solver.cholesky import (
-    back_substitute,
-    forward_substitute,
-)
+from marey.simulate.solver.cholesky import back_substitute, forward_substitute
 
 BILATERAL: Final = 0
 UNILATERAL: Final = 1
@@ -60,7 +57,7 @@ class ConstraintRows:
 
 
 class RowTable(NamedTuple):
-    """The first arrays of ``ConstraintRows``, while kernels write them."""
+    """The first arrays of ``ConstraintRows``, as the kernels take them."""
 
     J: FloatArray  # (m, d)
     b: FloatArray  # (m,)
@@ -79,27 +76,6 @@ class ContactMemory(NamedTuple):
     anchors: FloatArray  # (P, C, 3) [m]
     anchored: BoolArray  # (P, C)
     pushes: FloatArray  # (P, C) [N s]
-
-
-class RowNames(Sequence[str]):
-    """Names of rows, built on demand."""
-
-    def __init__(self, all_names: Sequence[str], slots: IntArray) -> None:
-        self._all_names, self._slots = all_names, slots
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return [self._all_names[int(s)] for s in self._slots[index]]
-        return self._all_names[int(self._slots[index])]
-
-    def __len__(self) -> int:
-        return len(self._slots)
 
 
 def make_rows(
@@ -135,17 +111,6 @@ BOUND_TOL = 1e-6  # [-] change of the bounds of friction at which normal and tan
 PARALLEL = 1.0 - 1e-9  # [-] cosine above which two rows are one
 
 
-class RowArrays(NamedTuple):
-    """Rows of a step as its solution takes them; see ``Rows``."""
-
-    J: FloatArray  # (m, d)
-    b: FloatArray  # (m,)
-    lower: FloatArray  # (m,) least multipliers
-    upper: FloatArray  # (m,) greatest ones
-    partners: IntArray  # (m,) row whose multiplier, times the grip, bounds this one's; -1 for none
-    grips: FloatArray  # (m,) coefficients of friction of rows with partners
-
-
 @kernel
 def _disable_slack_rows(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
     """Rows ``(m,)`` that can bind: those that some velocity changes, without the slacker ones of parallel rows."""
@@ -173,7 +138,7 @@ def _disable_slack_rows(A: FloatArray, r: FloatArray, lower: FloatArray, upper: 
 def solve_constrained_velocity(
     U: FloatArray,
     free_velocity: FloatArray,
-    rows: RowArrays,
+    rows: RowTable,
     compliance: FloatArray,
     start: FloatArray,
     tolerance: float,
@@ -256,9 +221,7 @@ def solve_constrained_velocity(
 
 TOLERANCE: Final = 1e-10  # [m/s], [rad/s] rows may be missed by; a decade below what is promised
 CONFLICT: Final = 1e-6  # [m/s] missed by more than this, rows contradict one another
-IMPLAUSIBLE_ENERGY_RATIO: Final = (
-    10.0  # [-] times the speed that a row asks for: faster than this, the whole figure never has to move
-)
+IMPLAUSIBLE_ENERGY_RATIO: Final = 10.0  # [-] of the speed that a row asks for; the figure never has to move faster
 SLOW: Final = 1.0  # [m/s] where nothing is asked for
 COMPLIANCES: Final = (1e-6, 1e-4, 1e-2)  # [-] compliance of the highest priority in that case
 PRIORITY_STEP: Final = 1e3  # [-] each lower priority is softer by this
@@ -285,11 +248,7 @@ class StepSolution:
 
 
 def solve_factored(
-    U: FloatArray,
-    free_velocity: FloatArray,
-    rows: ConstraintRows,
-    *,
-    start: FloatArray | None = None,
+    U: FloatArray, free_velocity: FloatArray, rows: ConstraintRows, *, start: FloatArray | None = None
 ) -> StepSolution:
     r"""Minimise :math:`\frac12 v^T M v - f^T v` under rows :math:`J v = b`, :math:`J v \ge b`.
 
@@ -303,7 +262,7 @@ def solve_factored(
         start: guess of the multipliers ``(m,)``.
     """
     count = len(rows)
-    ends = RowArrays(rows.J, rows.b, rows.lower, rows.upper, rows.partners, rows.grips)
+    ends = RowTable(*(getattr(rows, name) for name in RowTable._fields))
     fastest = float(np.where(np.isneginf(rows.lower), np.abs(rows.b), rows.b).max(initial=0.0))
 
     def solved(compliance: FloatArray, guess: FloatArray) -> StepSolution:
