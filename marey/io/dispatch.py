@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
-from marey.base import InputError, MissingFileError, atomic_file
+from marey.base import InputError, MissingFileError, atomic_file, load_shipped_clip
 from marey.motion import LoadReport, Motion
 
 READERS: Final = {
@@ -38,10 +38,10 @@ WRITABLE_SUFFIXES: Final = tuple(WRITERS)  # of files that save() makes
 
 
 def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
-    """Read a motion file of any known format.
+    """Read a motion file of any known format, or a clip that ships with marey.
 
     Args:
-        path: the file; its suffix names the format.
+        path: the file, whose suffix names the format; or the name of a shipped clip, such as ``walk``.
         rate_hz: frames per second, when the file's own is missing or wrong.
         unit: the file's unit of length (``m``, ``cm``, ``mm``, ``inch``, ``cmu``), when the guess is wrong.
 
@@ -50,8 +50,12 @@ def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: st
         InputError: the suffix is unknown, or an option cannot be used.
         FormatError: the file breaks its format; the message has the line and the fix.
     """
-    suffix = _check_suffix(path, READERS, "read")
     rate_hz = _check_rate(rate_hz)
+    is_path = Path(path).suffix.lower() in READERS or Path(path).exists()
+    shipped = None if is_path else load_shipped_clip(path)
+    if shipped is not None:
+        return shipped if rate_hz is None else replace(shipped, rate_hz=rate_hz)
+    suffix = _check_suffix(path, READERS, "read")
     motion = cast(Motion, _load_function(READERS[suffix])(path, rate_hz=rate_hz, unit=unit))
     report = motion.load_report
     later = LoadReport(notes=report.notes, later=lambda: (*report.warnings, *_time_base_warnings(motion)))

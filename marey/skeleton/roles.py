@@ -19,7 +19,7 @@ import numpy as np
 from marey.base import InputError, UnknownNameError
 from marey.skeleton.naming import H_ANIM_CHOICES, PROFILES, plain_name
 from marey.skeleton.role_guess import guess_roles
-from marey.skeleton.tree import NO_PARENT, Skeleton
+from marey.skeleton.tree import NO_PARENT, ROLE_FINDERS, Skeleton
 
 HUMAN_STATURE_M: Final = 1.75
 
@@ -158,6 +158,9 @@ def role_map(skeleton: Skeleton) -> RoleMap:
 
     joints, report = guess_roles(skeleton)
     return RoleMap(joints, "guessed", (*report, *_missing(joints)))
+
+
+ROLE_FINDERS.append(lambda skeleton, role: role_map(skeleton).get(role) if role in ROLES else None)
 
 
 def _h_anim_joints(plain: list[str]) -> dict[str, str]:

@@ -211,6 +211,17 @@ class ValidityReport:
         values: dict[str, Any] = {"times": self.times.tolist(), "status": list(self.status), "limbs": list(LIMBS)}
         return values | {name: np.round(array, 5).tolist() for name, array in arrays.items()}
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each frame: its time, colour, causes, margins and what is missing."""
+        frames = self._frame_values()
+        columns = {name: values for name, values in frames.items() if name != "limbs" and np.ndim(values) == 1}
+        causes = [" ".join(names) for names in self.causes]
+        names = ("time_s", "causes", *list(columns)[1:])
+        return [
+            dict(zip(names, row, strict=True))
+            for row in zip(columns["times"], causes, *list(columns.values())[1:], strict=True)
+        ]
+
     def __repr__(self) -> str:
         return f"ValidityReport('{self.name}', {self.verdict})"
 
