@@ -12,11 +12,19 @@ from marey.base.errors import (
     UnknownNameError,
     deprecated_names,
 )
-from marey.base.files import TensorFormat, Tensors, atomic_file, cache_folder, write_atomically
+from marey.base.files import (
+    Result,
+    TensorFormat,
+    Tensors,
+    atomic_file,
+    cache_folder,
+    find_shipped_file,
+    load_shipped_clip,
+    write_atomically,
+    write_table,
+)
 from marey.base.jobs import DaskJobs, ask_workers, count_cores, run_in_pool, serve_requests
 from marey.base.kernels import inline_kernel, kernel, numba_function
-from marey.base.shipped import find_shipped_file, load_shipped_clip
-from marey.base.tables import write_table
 from marey.base.toml import (
     TomlLocation,
     as_number,
@@ -46,6 +54,7 @@ __all__ = [
     "MareyWarning",
     "MissingExtraError",
     "MissingFileError",
+    "Result",
     "TensorFormat",
     "Tensors",
     "TomlLocation",

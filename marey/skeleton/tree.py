@@ -205,7 +205,8 @@ class Pose:
         return joint_frames(self.skeleton, self.root_position[None], self.rotations.wxyz[None])[1][0]
 
     def __repr__(self) -> str:
-        return f"Pose({self.skeleton!r})"
+        x, y, z = self.root_position
+        return f"Pose({self.skeleton!r}, root at {x:.2f}, {y:.2f}, {z:.2f} m)"
 
 
 def joint_positions(

@@ -147,3 +147,31 @@ def remove(clip: Keys, library: Folder = DEFAULT_FOLDER, json: Json = False) -> 
                 print_json({"id": record.id, "name": record.name, "removed": True})
             else:
                 typer.echo(f"removed {record.id[:12]} {record.name}")
+
+
+@app.command()
+def archive(
+    paths: Annotated[list[str], typer.Argument(help="Motion files, and folders of them.", show_default=False)],
+    out: Annotated[str, typer.Option("-o", "--out", metavar="FOLDER", help="Folder of what is made.")],
+    workers: Annotated[int | None, typer.Option(min=1, max=256, help="Processes; by default one a core.")] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://host:port.")] = None,
+    json: Json = False,
+) -> None:
+    """Make all that the engines need of an archive: a library, pose models of its behaviours, a motion graph.
+
+    An interrupted run is resumed.
+    """
+    from marey.pipeline import run_archive
+
+    with progress_bar("archive") as progress:
+        report = run_archive(
+            paths, out, workers=workers, cluster=cluster, on_step=lambda _, done, total: progress(done, total),
+            on_link=lambda link: remark(f"dashboard: {link}"),
+        )  # fmt: skip
+    for failure in report.failed:
+        warn(failure)
+    if json:
+        print_json({"out": out, **asdict(report)})
+    else:
+        typer.echo(f"{out}: {report.sentence}")
+    raise typer.Exit(1 if report.failed or not report.clips else 0)

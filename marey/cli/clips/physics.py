@@ -42,6 +42,7 @@ def physics(
     floor: Annotated[str, typer.Option(help="flat, plants (steps and pegs), or a height in metres.")] = "flat",
     limits: Annotated[str | None, typer.Option("--limits", help="File of joint limits to check as well.")] = None,
     frames: Annotated[bool, typer.Option("--frames", help="JSON and table: the numbers of each frame too.")] = False,
+    show_flights: Annotated[bool, typer.Option("--flights", help="Also list flights and their gravity.")] = False,
     start_s: Annotated[float, typer.Option(help="Time of the first frame on the clock of the plates.")] = 0.0,
     require_valid: RequireValid = False,
     read_rate_hz: RateHz = None,
@@ -49,8 +50,8 @@ def physics(
 ) -> None:
     """Say which stretches of a motion a body could have made, and what is wrong with the others.
 
-    Exit code 0 whatever the verdict, unless --require-valid: it is on the first line, and in the JSON. The table has
-    one row for each clip, or with --frames one for each frame.
+    Exit code 0 whatever the verdict, unless --require-valid: it is on the first line, and in the JSON. Several clips
+    give one line each. The table has one row for each clip, or with --frames one for each frame.
     """
     try:
         ground: float | str = float(floor)
@@ -73,14 +74,22 @@ def physics(
         report = check_validity(motion, body, friction=friction, tolerance=tolerance, floor=ground, limits=bounds)
         for warning in report.warnings:
             warn(f"{clip}: {warning}")
-        # A body in the air falls at gravity: a wrong unit, rate or mass shows in the flights
-        flights = fit_flight_gravity(motion, body)
-        facts: dict[str, Any] = report.to_json(frames=frames) | {
-            "valid": report.is_valid,
-            "flights": [asdict(flight) | {"is_free_fall": flight.is_free_fall} for flight in flights],
-        }
+        facts: dict[str, Any] = report.to_json(frames=frames)
         lines = [f"{clip}  {report.verdict}"]
-        lines += [f"{s.start_s:8.3f} {s.stop_s:8.3f} s  {s.status:<6} {s.words}" for s in report.spans]
+        if len(files) == 1:
+            lines += [f"{s.start_s:8.3f} {s.stop_s:8.3f} s  {s.status:<6} {s.words}" for s in report.spans]
+        if show_flights:
+            # A body in the air falls at gravity: a wrong unit, rate or mass shows in the flights
+            flights = fit_flight_gravity(motion, body)
+            facts["flights"] = [
+                asdict(one) | {"is_free_fall": one.is_free_fall, "length_scale": one.length_scale} for one in flights
+            ]
+            for one in flights:
+                fall = "free fall" if one.is_free_fall else f"no free fall; scale lengths by {one.length_scale:.2f}"
+                start, stop = (frame / motion.rate_hz for frame in (one.start, one.stop))
+                lines.append(f"{start:8.3f} {stop:8.3f} s  flight {one.vertical:.2f} m/s2 upwards, {fall}")
+        if require_valid:
+            facts["valid"] = report.is_valid
         measured = None
         if grf is not None:
             from marey.io import load_ground_reaction

@@ -75,7 +75,14 @@ def simulate(
         float | None, typer.Option(metavar="SECONDS", min=0.1, help="Follow one cycle of the walk, in place, so long.")
     ] = None,
     repeat: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Follow the clip forwards and backwards, so long.")
+        float | None,
+        typer.Option(
+            "--back-and-forth", metavar="SECONDS", min=0.1, help="Follow the clip forwards and backwards, so long."
+        ),
+    ] = None,
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JOINT[:X,Y,Z]", help="Hold a joint at a place [m], or where it starts; repeatable."),
     ] = None,
     csv: Annotated[
         str | None,
@@ -101,7 +108,7 @@ def simulate(
     if (model is not None) + (modes is not None) + full > 1:
         raise typer.BadParameter("give one of --model, --modes and --full.")
     if in_place is not None and repeat is not None:
-        raise typer.BadParameter("give one of --in-place and --repeat.")
+        raise typer.BadParameter("give one of --in-place and --back-and-forth.")
     from marey.cli.synthesis.simulation_run import SimulationRequest, run_simulation
 
     motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
@@ -114,7 +121,7 @@ def simulate(
         motion=motion, mode=mode, seconds=seconds, step_s=step_s, start_s=start_s, is_moving=moving, height_m=height_m,
         model=model, modes=None if full else few, integrator=integrator, damping=damping, friction=friction,
         slope_deg=slope, limits=limits, alpha=alpha, mass_kg=mass_kg, pushes=tuple(push or ()),
-        balls=tuple(ball or ()), seed=seed, mjcf=mjcf,
+        balls=tuple(ball or ()), pins=tuple(pin or ()), seed=seed, mjcf=mjcf,
     )  # fmt: skip
     with progress_bar("simulate") as tell:
         done = run_simulation(request, tell)

@@ -23,6 +23,7 @@ from marey.simulate import (
     Ball,
     Ground,
     Monitor,
+    Pin,
     PointForce,
     Push,
     Recorder,
@@ -65,8 +66,9 @@ class SimulationRequest:
     mass_kg: float | None
     pushes: tuple[str, ...]
     balls: tuple[str, ...]
+    pins: tuple[str, ...]
     seed: int
-    mjcf: str | None = None
+    mjcf: str | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,9 +111,11 @@ def run_simulation(request: SimulationRequest, tell: ProgressListener) -> Simula
             gravity=gravity,
             ground=ground,
             limits=bounds,
+            constraints=[_parse_pin(text, request) for text in request.pins],
         )
         if request.mjcf is not None:
-            text = to_mjcf(simulator.body, ground=ground, gravity=gravity, step_s=request.step_s)
+            pose = simulator.body.motion(request.motion)[0]
+            text = to_mjcf(simulator.body, ground=ground, gravity=gravity, step_s=request.step_s, pose=pose)
             Path(request.mjcf).write_text(text, encoding="utf-8")
         play = _simulate_drop if request.mode in ("drop", "free") else _simulate_controlled
         run = (_simulate_puppet if request.mode == "puppet" else play)(request, simulator, pushes, throws, tell)
@@ -165,6 +169,21 @@ def _parse_ball(text: str) -> tuple[float, Ball]:
     if len(place) != 3 or len(speed) != 3 or not np.isfinite([*place, *speed, start_s]).all() or start_s < 0.0:
         raise InputError(f"ball '{text}'", BALL_FIX)
     return start_s, Ball(np.array(place), np.array(speed))
+
+
+def _parse_pin(text: str, request: SimulationRequest) -> Pin:
+    """Pin of ``JOINT:X,Y,Z``, or of ``JOINT`` where it is in the frame that the figure starts from."""
+    name, _, place = text.partition(":")
+    joint = request.motion.skeleton.index(name)
+    frame = min(round(request.start_s * request.motion.rate_hz), request.motion.num_frames - 1)
+    where = request.motion[frame].joint_positions()[joint]
+    if place:
+        try:
+            x, y, z = (float(part) for part in place.split(","))
+        except ValueError:
+            raise InputError(f"pin '{text}'", "Write JOINT, or JOINT:X,Y,Z in metres") from None
+        where = np.array([x, y, z])
+    return Pin(request.motion.skeleton.names[joint], where)
 
 
 def _load_pose_model(request: SimulationRequest) -> PoseModel | None:

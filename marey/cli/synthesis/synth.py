@@ -110,8 +110,8 @@ def synth(
     fault: str | None = None
     facts = {"sketch": sketches[0], "out": out, **done.to_json()}
     if done.validity is not None:
-        facts |= {"valid": done.validity.is_valid, "valid_fraction": done.validity.valid_fraction}
         share, is_valid = done.validity.valid_fraction, done.validity.is_valid
+        facts |= {"valid": is_valid} if require_valid else {}
         fault = find_validity_fault(share, is_required=require_valid, is_valid=is_valid)
     if json:
         print_json(facts)

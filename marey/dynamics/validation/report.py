@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import BoolArray, FloatArray
+from marey.base import BoolArray, FloatArray, Result
 from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.inverse.newton_euler import InverseDynamics
 from marey.dynamics.inverse.support_split import SupportSplit
@@ -74,7 +74,7 @@ class ValiditySpan:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ValidityReport:
+class ValidityReport(Result):
     """Validity of a motion on its contacts, frame by frame; all numbers are finite.
 
     Wrenches are force [N], then moment about the world origin [N m], in world axes.
@@ -222,6 +222,10 @@ class ValidityReport:
             for row in zip(columns["times"], causes, *list(columns.values())[1:], strict=True)
         ]
 
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw the report, see :func:`plot_report`."""
+        return plot_report(self, path)
+
     def __repr__(self) -> str:
         return f"ValidityReport('{self.name}', {self.verdict})"
 
@@ -264,7 +268,7 @@ def _build_span(
     words = "valid"
     if level > 0:
         words = WORDS[causes[0]] if causes else "too little force"
-        if not causes or causes[0] not in KINEMATIC:
+        if (not causes or causes[0] not in KINEMATIC) and lack >= 0.005:
             words += f" (up to {lack:.2f} body weights missing)"
     return ValiditySpan(start, stop, start / rate_hz, stop / rate_hz, COLOURS[level], causes, worst, words)
 

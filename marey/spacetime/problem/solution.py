@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
+from marey.base import BoolArray, FloatArray, IntArray, Result
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration
@@ -227,7 +227,7 @@ def _check_support(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SpacetimeResult:
+class SpacetimeResult(Result):
     """A motion, how it was found, and how well it holds between the frames it was solved at."""
 
     status: SolveStatus
