@@ -82,17 +82,19 @@ def progress_bar(title: str) -> Generator[Callable[[int, int], None]]:
 # Values of options
 
 
-def one_of(*known: str) -> Callable[[Any], Any]:
-    """Callback of an option that takes one of these values."""
+def one_of(*known: str) -> Callable[[typer.CallbackParam, Any], Any]:
+    """Callback of an option that takes one of these values, or of a repeatable one."""
 
-    def check(value: str | None) -> str | None:
-        if value is None or value in known:
-            return value
-        from difflib import get_close_matches
+    def check(param: typer.CallbackParam, value: Any) -> Any:
+        for one in value if isinstance(value, list) else [value]:
+            if one is None or one in known:
+                continue
+            from difflib import get_close_matches
 
-        nearest = get_close_matches(value, known, 1)
-        hint = f"; did you mean '{nearest[0]}'?" if nearest else "."
-        raise typer.BadParameter(f"'{value}' is none of {', '.join(known)}{hint}")
+            nearest = get_close_matches(one, known, 1)
+            hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+            raise typer.BadParameter(f"there is no {param.name} '{one}'; it is one of {', '.join(known)}.{hint}")
+        return value
 
     return check
 

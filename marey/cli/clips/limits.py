@@ -114,15 +114,16 @@ def compare(
     held_out: Annotated[
         list[str] | None, typer.Option("--held-out", metavar="CLIP", help="Clip to judge by; repeatable.")
     ] = None,
-    kind: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(KINDS)}; repeatable, all by default.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Of {', '.join(KINDS)}; repeatable, all by default.", callback=one_of(*KINDS)),
+    ] = None,
     joint: Annotated[list[str] | None, typer.Option("--joint", "-j", help="Joint or role; repeatable.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the rotations that measure the volume.")] = 0,
     json: Json = False,
     csv: Csv = None,
 ) -> None:
     """Fit every kind of limits to clips and say what each holds, how tight, how fast and how large it is."""
-    for name in kind or ():
-        one_of(*KINDS)(name)
     import numpy as np
 
     from marey.kinematics import compare_limits
