@@ -26,9 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from marey.cli.app import app
     from marey.cli.common import LOG, TRACEBACK, describe_error, round_numbers, warn
 
-    _set_up_log("--quiet" in switches, "--verbose" in switches)
-    if "--debug" in switches:
-        LOG.setLevel(TRACEBACK)
+    # The log of marey goes to stderr: warnings alone, remarks too, times as well, tracebacks at last
+    levels = {"--debug": TRACEBACK, "--quiet": logging.WARNING, "--verbose": logging.DEBUG}
+    LOG.setLevel(min((levels[switch] for switch in switches), default=logging.INFO))
+    LOG.propagate = False
+    if not any(isinstance(handler, _StderrHandler) for handler in LOG.handlers):
+        LOG.addHandler(_StderrHandler())
     try:
         with warnings.catch_warnings():
             # Warnings of the library read like those of the command; the class is not imported for `--help`
@@ -70,13 +73,3 @@ class _StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         print(f"marey: {self.format(record)}", file=sys.stderr)
-
-
-def _set_up_log(is_quiet: bool, is_verbose: bool) -> None:
-    """Send the log of marey to stderr: warnings alone, remarks too, or times as well."""
-    from marey.cli.common import LOG
-
-    if not any(isinstance(handler, _StderrHandler) for handler in LOG.handlers):
-        LOG.addHandler(_StderrHandler())
-    LOG.propagate = False
-    LOG.setLevel(logging.WARNING if is_quiet else logging.DEBUG if is_verbose else logging.INFO)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from math import inf, radians
+from math import degrees, inf, radians
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -99,8 +99,9 @@ def joints(clips: Clips, json: Json = False, csv: Csv = None) -> None:
             # A hinge has one interval, a ball has three
             count = {"fixed": 0, "hinge": 1, "ball": 3}[estimate.kind]
             ends = zip(estimate.low_rad[:count], estimate.high_rad[:count], strict=True)
-            spans = [f"{a:.2f} to {b:.2f} rad" for a, b in ends]
-            typer.echo(f"{estimate.joint:<20} {estimate.kind:<6} {'  '.join(spans)}".rstrip())
+            spans = [f"{degrees(a):.0f} to {degrees(b):.0f}" for a, b in ends]
+            unit = " degrees" if spans else ""
+            typer.echo(f"{estimate.joint:<20} {estimate.kind:<6} {'  '.join(spans)}{unit}".rstrip())
     if csv is not None:
         from marey.base import write_table
 
