@@ -170,6 +170,11 @@ MotionOut = Annotated[
     str | None,
     typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...", callback=check_motion_file),
 ]
+FORMATS = ("bvh", "glb", "gltf", "safetensors")
+Format = Annotated[str, typer.Option(help=f"Of files in a folder: {', '.join(FORMATS)}.", callback=one_of(*FORMATS))]
+OutOrFolder = Annotated[
+    str, typer.Option("-o", "--out", help="File to write; for several, a folder.", show_default=False)
+]
 Strip = Annotated[
     str | None, typer.Option("--strip", metavar="PNG", help="Film strip to draw.", callback=check_picture_file)
 ]

@@ -10,6 +10,7 @@ import typer
 
 from marey.cli.common import (
     Csv,
+    Format,
     Json,
     Outcome,
     RateHz,
@@ -80,13 +81,7 @@ def compress(
 def decompress(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Compressed motions.")],
     out: Out = None,
-    format: Annotated[  # noqa: A002 (the option is called so)
-        str,
-        typer.Option(
-            help="bvh, glb, gltf or safetensors, where --out does not say.",
-            callback=one_of("bvh", "glb", "gltf", "safetensors"),
-        ),
-    ] = "bvh",
+    format: Format = "bvh",  # noqa: A002 (the option is called so)
     json: Json = False,
 ) -> None:
     """Write compressed motions as motion files again."""

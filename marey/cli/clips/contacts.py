@@ -10,8 +10,10 @@ import typer
 from marey.cli.common import (
     Clips,
     Csv,
+    Format,
     Json,
     Outcome,
+    OutOrFolder,
     RateHz,
     RequireValid,
     Unit,
@@ -86,7 +88,7 @@ def contacts(
 
 def plant(
     clips: Clips,
-    out: Annotated[str, typer.Option("-o", "--out", help="File to write; for several, a folder.", show_default=False)],
+    out: OutOrFolder,
     detection: Annotated[
         str,
         typer.Option(
@@ -99,9 +101,7 @@ def plant(
     ] = "analytic",
     floor_m: Annotated[float | None, typer.Option(help="Height of the floor [m]; else fitted to the plants.")] = None,
     toe_in_deg: Annotated[float, typer.Option(help="Turn the toes inwards by this angle [degrees].")] = 0.0,
-    format: Annotated[  # noqa: A002 (the option is called so)
-        str, typer.Option(help="Of the files in a folder.", callback=one_of("bvh", "glb", "gltf", "safetensors"))
-    ] = "bvh",
+    format: Format = "bvh",  # noqa: A002 (the option is called so)
     require_valid: RequireValid = False,
     json: Json = False,
     csv: Csv = None,

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli.common import (
+    FORMATS,
     Clips,
     Csv,
+    Format,
     Json,
     Outcome,
+    OutOrFolder,
     RateHz,
     RequireValid,
     Unit,
@@ -31,16 +34,12 @@ from marey.cli.common import (
 if TYPE_CHECKING:
     from marey.skeleton import Skeleton
 
-FORMATS = ("bvh", "glb", "gltf", "safetensors")
-
 
 def retarget(
     clips: Clips,
-    out: Annotated[str, typer.Option("-o", "--out", help="File to write; for several, a folder.", show_default=False)],
+    out: OutOrFolder,
     to: Annotated[str, typer.Option(help="human, or a motion file with the target skeleton.")] = "human",
-    format: Annotated[  # noqa: A002 (the option is called so)
-        str, typer.Option(help="Of the files in a folder.", callback=one_of(*FORMATS))
-    ] = "bvh",
+    format: Format = "bvh",  # noqa: A002 (the option is called so)
     require_valid: RequireValid = False,
     json: Json = False,
     csv: Csv = None,

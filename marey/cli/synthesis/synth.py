@@ -101,10 +101,14 @@ def synth(
         from marey.locomotion import load_model
 
         own["model"] = load_model(model)
-    done = synthesize_sketch(sketch, chosen, graph=graph, **own)
+    # What one engine cannot do, another may
+    others = f"Or try --engine {' or '.join(name for name in ENGINES[1:] if name != chosen)}"
+    try:
+        done = synthesize_sketch(sketch, chosen, graph=graph, **own)
+    except InputError as error:
+        raise InputError(error.what, f"{error.fix.rstrip('.')}. {others}" if error.fix else others) from error
     if done.motion is None:
-        others = " or ".join(name for name in ENGINES[1:] if name != chosen)
-        raise InputError(f"{files[0]}: no motion, {done.status}", f"{done.advice} Or try --engine {others}")
+        raise InputError(f"{files[0]}: no motion, {done.status}", f"{done.advice} {others}".strip())
     write_motion(done.motion, out)
     write_strip(done.motion, strip, count, layout="travel")
     fault: str | None = None
