@@ -95,7 +95,7 @@ def _check_suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str)
         raise InputError(f"'{path}' is a folder", "Name one file in it, or add the folder to a library")
     near = get_close_matches(suffix, list(known), n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
-    if suffix in (".fbx", ".usd", ".usda", ".usdz", ".blend"):
+    if verb == "read" and suffix in (".fbx", ".usd", ".usda", ".usdz", ".blend"):
         hint = "Blender converts it: import it there and export glTF (.glb) or BVH. "
     raise InputError(f"cannot {verb} '{suffix or path}' files", f"{hint}marey can {verb} {', '.join(known)}.")
 

@@ -92,6 +92,7 @@ def run_simulation(request: SimulationRequest, tell: ProgressListener) -> Simula
         pushes = tuple(Push.from_text(text, rng) for text in request.pushes)
         pack_forces(body.skeleton, (PointForce(push.joint, push.force_n) for push in pushes))
         throws = [_parse_ball(text) for text in request.balls]
+        # Damping is a name, with a rate behind it; free space has neither weight nor ground
         name, _, rate = request.damping.partition(":")
         gravity, ground = (0.0, -GRAVITY, 0.0), _make_ground(request)
         if request.mode == "free":
@@ -149,6 +150,7 @@ def _simulate_drop(
     steps = max(1, round((request.seconds or DROP_S) / request.step_s))
     watch = RunMonitor(simulator)
     for n in range(steps):
+        # Balls whose time has come, then a step under the pushes of its interval
         time_s = n * request.step_s
         throw_due_balls(simulator, throws, time_s, request.step_s)
         simulator.step(request.step_s, forces_at(pushes, time_s, request.step_s))
@@ -177,6 +179,9 @@ def _parse_pin(text: str, request: SimulationRequest) -> Pin:
     joint = request.motion.skeleton.index(name)
     frame = min(round(request.start_s * request.motion.rate_hz), request.motion.num_frames - 1)
     where = request.motion[frame].joint_positions()[joint]
+    if request.mode in ("drop", "free"):
+        # These figures start above the origin
+        where = where - request.motion.root_positions[frame] * (1.0, 0.0, 1.0)
     if place:
         try:
             x, y, z = (float(part) for part in place.split(","))
@@ -223,6 +228,7 @@ def _initial_velocity(simulator: Simulator, motion: Motion, frame: int) -> Float
     if first < 0:
         raise InputError("a clip of one frame does not move", "Leave out --moving")
     pair, dt = motion[first : first + 2], 1.0 / motion.rate_hz
+    # Body angular velocity of each joint, velocity of the centre of mass, rates of the coordinates
     turns = (pair.rotations[0].inverse() @ pair.rotations[1]).log() / dt
     travel = np.diff(simulator.body.centre_of_mass(pair), axis=0)[0] / dt
     if simulator.model is None:
@@ -260,6 +266,7 @@ class RunMonitor:
         """Everything, as a result; with its own recording of the motion unless another is given."""
         simulator, log, forces = self.simulator, self.monitor.log(), self.recorder.forces
         weight = simulator.body.weight_n
+        # What the ground carries in the last half second, in body weights
         carried = forces[-max(1, round(0.5 / request.step_s)) :, 1].mean() / weight
         # Drifts of the momenta since the last push, or since the first step
         ends = [np.inf if push.every_s is not None else push.start_s + push.duration_s for push in pushes]
@@ -315,6 +322,7 @@ def _simulate_controlled(
 ) -> SimulationRun:
     """Follow the clip, or balance, by forces of the joints alone."""
     dt, watch = request.step_s, RunMonitor(simulator)
+    # The controller makes the first step itself: earlier balls are thrown after it
     late = [(max(start_s, dt), ball) for start_s, ball in throws]
 
     def on_step(figure: Simulator) -> None:
