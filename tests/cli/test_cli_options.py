@@ -11,7 +11,10 @@ import pytest
 from marey import samples
 from marey.io import load, save
 from marey.kinematics import load_limits
+from marey.lie import SO3
 from marey.locomotion import load_model, load_script
+from marey.motion import Motion
+from marey.skeleton import Skeleton
 
 PNG = b"\x89PNG\r\n\x1a\n"
 STAND = """\
@@ -67,15 +70,17 @@ def test_kinds_of_limits_are_compared(run, walk):
 
 
 def test_a_feasible_set_becomes_a_surface_and_a_surface_a_feasible_set(run, tmp_path):
-    limits, surface, sculpted = (tmp_path / name for name in ("l.safetensors", "s.obj", "n.safetensors"))
-    assert run("limits", "fit", "walk", "-o", limits, "--resolution", 12).code == 0
-    facts = json_of(run("limits", "surface", limits, "left_hip", "-o", surface, "--clip", "walk", "--json"))
+    clip, limits, surface, sculpted = (tmp_path / name for name in ("c.bvh", "l.safetensors", "s.obj", "n.safetensors"))
+    body = Skeleton(("base", "arm"), np.array([-1, 0]), np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
+    turns = np.random.default_rng(0).normal(scale=0.3, size=(600, 2, 3))
+    save(Motion(body, 30.0, np.zeros((600, 3)), SO3.exp(turns)), clip)
+    assert run("limits", "fit", clip, "-o", limits, "--resolution", 16).code == 0
+    facts = json_of(run("limits", "surface", limits, "arm", "-o", surface, "--clip", clip, "--json"))
     assert facts["num_vertices"] == surface.read_text().count("v ") > 100
-    assert run("limits", "sculpt", limits, "left_hip", surface, "-o", sculpted, "--json").code == 0
-    hip = samples.walk().skeleton.index("left_hip")
-    violation = load_limits(sculpted).violations(samples.walk().rotations)[:, hip]
+    assert run("limits", "sculpt", limits, "arm", surface, "-o", sculpted, "--json").code == 0
+    violation = load_limits(sculpted).violations(load(clip).rotations)[:, 1]
     assert np.mean(violation <= 1e-9) > 0.95
-    refused = run("limits", "surface", limits, "pelvis", "-o", surface)
+    refused = run("limits", "surface", limits, "base", "-o", surface)
     assert refused.code == 1
     assert "free" in refused.err
 
