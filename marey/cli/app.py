@@ -64,6 +64,7 @@ def _options(  # pyright: ignore[reportUnusedFunction] (typer calls it)
         LOG.setLevel(logging.WARNING if quiet else logging.DEBUG)
 
 
+# Clips: look, convert, clean, learn, judge, compress
 app.command("info")(info.info)
 app.command("convert")(convert.convert)
 app.command("contacts")(contacts.contacts)
@@ -76,6 +77,7 @@ app.command("track")(track.track)
 app.command("physics")(physics.physics)
 app.command("compress")(compress.compress)
 app.command("decompress")(compress.decompress)
+# Motions that are made
 app.command("optimize")(optimize.optimize)
 app.command("edit")(edit.edit)
 app.command("walk")(walk.walk)
@@ -83,6 +85,7 @@ app.command("blend")(blend.blend)
 app.command("synth")(synth.synth)
 app.command("simulate")(simulate.simulate)
 app.command("muscle")(muscle.muscle)
+# Stores, pictures and tools
 app.add_typer(library.app, name="library")
 app.add_typer(graph.app, name="graph")
 app.command("strip")(pictures.strip)

@@ -91,6 +91,7 @@ def one_of(*known: str) -> Callable[[typer.CallbackParam, Any], Any]:
                 continue
             from difflib import get_close_matches
 
+            # A typing error is likelier than another idea
             nearest = get_close_matches(one, known, 1)
             hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
             raise typer.BadParameter(f"there is no {param.name} '{one}'; it is one of {', '.join(known)}.{hint}")
@@ -113,6 +114,7 @@ def check_target(target: str | None, suffixes: Sequence[str]) -> None:
     """Refuse a file that cannot be written, before time is spent on what goes into it."""
     if target is None:
         return
+    # The suffix first: it names what is written, wherever it goes
     folder = Path(target).resolve().parent
     if Path(target).suffix.lower() not in suffixes:
         raise typer.BadParameter(f"cannot write '{target}': use one of {', '.join(suffixes)}.")
@@ -200,6 +202,7 @@ def read_motion(path: str, *, rate_hz: float | None = None, unit: str | None = N
 
     if path != "-":
         return load(path, rate_hz=rate_hz, unit=unit)
+    # Readers take files: what comes from stdin becomes one, with a suffix
     data = sys.stdin.buffer.read()
     # The beginning of the bytes names the format: glTF and clips have headers, BVH has a first word
     head = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -229,6 +232,7 @@ def load_body_motion(path: str, *, rate_hz: float | None = None, unit: str | Non
     from marey.io import load_markers
     from marey.kinematics import fit_markers
 
+    # Markers have no skeleton: a human is fitted to them
     fit = fit_markers(load_markers(path, rate_hz=rate_hz, unit=unit))
     remark(f"{path}: fitted a body to {len(fit.sites)} markers, {1e3 * fit.rms_m:.1f} mm RMS")
     return fit.motion
@@ -277,6 +281,7 @@ def expand_inputs(paths: Iterable[str], suffixes: Sequence[str] = ()) -> list[st
         if not Path(path).is_dir():
             files.append(path)
             continue
+        # A folder gives its motion files, also those of a library, and the files asked for
         markers = [file for file in Path(path).rglob("*") if file.suffix.lower() in suffixes]
         found = sorted({*expand_paths(path), *markers})
         if not found:
@@ -300,6 +305,7 @@ def plan_outputs(files: Sequence[str], out: str | None, suffix: str) -> dict[str
 
     Folders are made. ``-`` is stdout.
     """
+    # Several inputs go to a folder, whatever it is called
     is_folder = out is not None and (len(files) > 1 or Path(out).is_dir() or out.endswith(("/", os.sep)))
     targets: dict[str, str] = {}
     for file in files:
@@ -338,6 +344,7 @@ def run_each(
     rows: list[Mapping[str, Any]] = []
     with progress_bar(title if len(files) > 1 else "") as progress:
         for number, file in enumerate(files, 1):
+            # One input: its facts, or the sentence of its error
             started = time.perf_counter()
             try:
                 outcome = do(file)
@@ -350,6 +357,7 @@ def run_each(
                 outcome = Outcome({"error": sentence}, "", fault=sentence)
                 LOG.log(TRACEBACK, "traceback:", exc_info=True)
             LOG.debug("%s: %.2f s", file, time.perf_counter() - started)
+            # One line of JSON, or text; faults go to stderr
             if is_json:
                 print_json({"file": file, **outcome.facts})
             elif outcome.text:
@@ -357,6 +365,7 @@ def run_each(
             if outcome.fault is not None:
                 is_faulty = True
                 warn(outcome.fault if file in outcome.fault else f"{file}: {outcome.fault}")
+            # Without rows of its own an input is one row: its single values
             single = {name: value for name, value in outcome.facts.items() if not isinstance(value, (list, dict))}
             rows += [{"file": file, **row} for row in (outcome.rows if outcome.rows is not None else [single])]
             if len(files) > 1:

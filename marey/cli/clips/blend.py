@@ -72,6 +72,7 @@ def blend(
 
     if len(clips) < 2:
         raise typer.BadParameter("give two clips or more.")
+    # Equal weights unless a list is given
     try:
         shares = [1.0 / len(clips)] * len(clips) if weights is None else [float(part) for part in weights.split(",")]
     except ValueError:
@@ -109,9 +110,11 @@ def _trim_to_common_contacts(motions: Sequence[Motion]) -> list[Motion]:
     """Cut every clip to the longest run of phases that all clips have, the first such run of each."""
     from marey.blending import cut_phases, phase_string
 
+    # Phases of each clip as a string of contacts, such as L|LR|R
     cuts = [cut_phases(motion, clean=False) for motion in motions]
     contacts = [phase_string(cut).split("|") for cut in cuts]
     first = contacts[0]
+    # Every run of phases of the first clip, the longest first
     runs = [first[i:j] for i in range(len(first)) for j in range(len(first), i, -1)]
     for run in sorted(runs, key=len, reverse=True):
         # Where the run begins in each clip, or None
@@ -137,6 +140,7 @@ def _blend_facts(result: BlendResult) -> dict[str, Any]:
     from marey.blending import check_contact, check_flight, cut_phases
 
     measured: list[dict[str, Any]] = []
+    # Flights must fall freely, planted feet must not slide
     for phase in cut_phases(result.motion, clean=False):
         is_flight, frames = phase.kind == "flight", phase.motion.num_frames
         facts: dict[str, Any] = {"kind": phase.kind, "start_s": phase.start / result.motion.rate_hz, "frames": frames}

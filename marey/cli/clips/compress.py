@@ -58,11 +58,13 @@ def compress(
         from marey.compression import compress, decompress, evaluate_codec
 
         motion, target = load_clip(clip, rate_hz=read_rate_hz, unit=unit), targets[clip]
+        # The file appears whole or not at all; stdout takes the bytes as they are
         data = compress(motion, max_error_m=1e-3 * max_error_mm, method=method, **options)
         if target == "-":
             sys.stdout.buffer.write(data)
         else:
             write_atomically(Path(target), data)
+        # The error is measured on what a reader will decode
         report = evaluate_codec(motion, decompress(data), data)
         facts = report.as_dict() | {"file": clip, "out": target, "num_frames": motion.num_frames}
         text = (

@@ -73,6 +73,7 @@ def contacts(
             "phases": phases,
             "max_slide_mm": float(slide_mm(motion).max(initial=0.0)),
         }
+        # The picture of one clip, beside its list of phases
         if clip in pictures:
             from marey.picture import plot_contacts
 
@@ -118,6 +119,7 @@ def plant(
     def hold_feet(clip: str) -> Outcome:
         from marey.locomotion import enforce_plants, foot_plants, pigeon_toe, plant_slide_mm
 
+        # Feet are held at the places where they stand, toes turned in if asked
         motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
         edit = pigeon_toe(radians(toe_in_deg)) if toe_in_deg else None
         planted = enforce_plants(motion, detection=detection, ik=ik, floor_m=floor_m, edit=edit)

@@ -101,6 +101,7 @@ def convert(
     """
     if len(paths) < 2:
         raise typer.BadParameter("give at least one file to read and one to write.")
+    # The last path is where the result goes
     *inputs, out = paths
     files = expand_inputs(inputs)
     is_folder = len(files) > 1 or Path(out).is_dir() or out.endswith("/")
@@ -133,6 +134,7 @@ def convert(
         motion = mirror_motion(motion) if mirror else motion
         motion = motion if skeleton is None else retarget_motion(motion, skeleton)
         motion = motion if rate_hz is None else resample(motion, rate_hz)
+        # Writers make files: stdout gets the bytes of one
         if target == "-":
             from tempfile import TemporaryDirectory
 

@@ -71,6 +71,7 @@ def edit(
     if method == "pose-space":
         from marey.compression import edit_motion
 
+        # Tournier: the clip is moved in the space of its own poses
         text = cast(list[str], move)[0]
         joint, time_s, offset = _parse_goal(text)
         start = round((time_s - AROUND_S if start_s is None else start_s) * motion.rate_hz)
@@ -81,6 +82,7 @@ def edit(
         from marey.base import ConvergenceError
         from marey.spacetime import ValidEditor, build_stillness_style, edit_physically
 
+        # Points at places, points moved by so much, whole poses
         pins = [_parse_pin(text, motion, is_relative=False) for text in pin or []]
         pins += [_parse_pin(text, motion, is_relative=True) for text in move or []]
         keys = [_parse_key(text) for text in key or []]
@@ -143,6 +145,7 @@ def _parse_goal(text: str) -> tuple[str, float, FloatArray]:
     """Read POINT@S=X,Y,Z."""
     import numpy as np
 
+    # POINT@S before the sign, three numbers behind it
     head, _, numbers = text.rpartition("=")
     point, _, instant = head.rpartition("@")
     try:

@@ -116,6 +116,7 @@ def fit(
     settings = _make_settings(method, explained, components, kind, weights)
     fitted = settings.fit(motions)
     fitted.save(out)
+    # Distance of each joint from where the clip has it
     error = joint_error(fitted, motions)
     facts = {
         "num_components": fitted.num_components,
@@ -169,6 +170,7 @@ def _fit_locomotion(
 
     if len(sources) != 1:
         raise InputError(f"{len(sources)} places to learn from", "Give one library or folder of clips")
+    # A library or a folder of trials, and which of them train
     folder = Path(sources[0])
     clips, plan = Library(folder, create=False) if is_library(folder) else folder, load_manifest(manifest)
     with progress_bar("cutting") as tell:
@@ -195,6 +197,7 @@ def _fit_person(motion: Motion, out: str, model: str | None, name: str, amount: 
     """Read the speed, gait and style of a clip's first cycle, and add the style to a locomotion model."""
     from marey.locomotion import add_style, load_model, recover_parameters
 
+    # Glardon III.1.5.2: the model read backwards gives a mixture of people and a rest
     known = load_model(model)
     found = recover_parameters(motion, known)
     add_style(known, name, found.style, found.residual, amount=amount).save(out)
@@ -233,6 +236,7 @@ def _draw_mode_strip(motion: Motion) -> Image:
     """Film strip with the name of the component instead of times."""
     from marey.picture import Label, film_strip, write_labels
 
+    # The times below the bodies are cut off and the name is written in their place
     drawn = film_strip(
         motion, count=motion.num_frames, width=WIDTH, height=HEIGHT, layout="grid", instants="time", caption=False
     )

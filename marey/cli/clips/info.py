@@ -46,6 +46,7 @@ def info(
         else:
             facts = describe_motion(read_motion(path, rate_hz=read_rate_hz, unit=unit)) | {"file": path}
             parts = [f"{facts['num_joints']} joints"]
+        # What every kind of file has, then what a motion has beside it
         parts += [f"{facts['num_frames']} frames", f"{facts['rate_hz']:g} Hz", f"{facts['duration_s']:.2f} s"]
         if facts["kind"] == "motion":
             parts += [f"height {facts['height_m']:.2f} m", f"{facts['mean_speed_mps']:.2f} m/s"]

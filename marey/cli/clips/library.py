@@ -83,6 +83,7 @@ def list_(
         if json:
             print_json(asdict(record))
             continue
+        # One line a clip; a mark where reading it gave warnings
         tags = " ".join(f"#{tag}" for tag in record.tags)
         mark = "  !" if record.warnings else ""
         line = (

@@ -42,6 +42,7 @@ def fit(
     """Learn limits of every joint from clips."""
     from marey.kinematics import fit_limits
 
+    # Options that this kind of limits takes
     options: dict[str, Any] = {"resolution": resolution, "metric": metric} if kind == "sdf" else {}
     if margin_deg is not None and kind in ("sdf", "box", "cone", "reach"):
         options["margin_rad"] = radians(margin_deg)
@@ -71,10 +72,12 @@ def show(
     motion = None if clip is None else load_clip(clip)
     facts: dict[str, Any] = {}
     if motion is not None:
+        # Share of the frames that keep all limits
         violation = found.violations(motion.rotations)
         facts = {"max_violation_rad": float(violation.max()), "feasible": float((violation <= 1e-9).all(axis=1).mean())}
     _report_limits(found, limits, json=json, **facts)
     if out is not None:
+        # The joints asked for, some telling ones, or the first three
         names, roles = found.skeleton.names, role_map(found.skeleton)
         numbers = [found.skeleton.index(name) for name in joint or DEFAULT_JOINTS if joint or name in roles]
         plot_limits(found, [names[j] for j in numbers or range(1, 4)], motion=motion, path=out)
@@ -130,6 +133,7 @@ def compare(
     from marey.kinematics import compare_limits
 
     unseen = [load_clip(clip) for clip in held_out or ()]
+    # Engell table 1: every kind fitted to the same clips
     scores = compare_limits(
         [load_clip(clip) for clip in clips],
         held_out=unseen or None,

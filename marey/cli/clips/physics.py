@@ -66,6 +66,7 @@ def physics(
     from marey.dynamics import Body, check_validity, compare_reaction, fit_flight_gravity, plot_report
     from marey.kinematics import load_limits
 
+    # Joint limits are read once for all clips
     bounds = None if limits is None else load_limits(limits)
 
     def check(clip: str) -> Outcome:
@@ -94,6 +95,7 @@ def physics(
         if grf is not None:
             from marey.io import load_ground_reaction
 
+            # Forces of plates beside those that the motion demands
             measured = compare_reaction(report, load_ground_reaction(grf), start_s=start_s)
             facts["measured"] = measured.to_json()
             lines.append(measured.sentence)

@@ -102,6 +102,7 @@ def track(
         bounds = seated_limits()
     elif limits is not None:
         bounds = load_limits(limits)
+    # Particles in the space of hands and head, or of whole poses
     particle_filter: EffectorFilter | PoseFilter
     if method == "full-pose":
         particle_filter = PoseFilter(particles or 100, limits=bounds)
@@ -119,6 +120,7 @@ def track(
         "distance_px": float(result.distances_px.mean()),
     }
     if truth is not None:
+        # The distance from the truth, where it is known
         errors = result.tool_errors(truth)
         per_tool = dict(zip(result.tool_names, errors.mean(axis=0).tolist(), strict=True))
         facts |= {"mean_error_m": float(errors.mean()), "errors_m": per_tool}
@@ -138,6 +140,7 @@ def _parse_camera(text: str, focal_px: float) -> Camera:
         position, target = ([float(part) for part in end.split(",")] for end in text.split(":"))
     except ValueError:
         position, target = [], []
+    # Both ends of the line of sight are points in world
     if len(position) != 3 or len(target) != 3:
         raise typer.BadParameter(f"'{text}' is no camera; write X,Y,Z:X,Y,Z, from where and at what.")
     return Camera(np.array(position), np.array(target), focal_px)
@@ -161,6 +164,7 @@ def _read_detections(file: str) -> Observations:
     try:
         found = json.loads(Path(file).read_text(encoding="utf-8"))
         names = tuple(str(name) for name in found["names"])
+        # A point that is not seen has no place and is not valid
         frames = [[(0.0, 0.0) if point is None else point for point in frame] for frame in found["pixels"]]
         valid = np.array([[point is not None for point in frame] for frame in found["pixels"]])
         lens = found["camera"]

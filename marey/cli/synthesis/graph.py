@@ -116,6 +116,7 @@ def search(
     from marey.world import load_sketch
 
     options: dict[str, Any] = {"k": k, "budget_s": budget_s}
+    # The search lowers its factor along the list as long as there is time
     if epsilon is not None:
         try:
             options["epsilon"] = tuple(float(part) for part in epsilon.split(","))
@@ -159,6 +160,7 @@ def _load_source(source: str, conditions: dict[str, Any]) -> list[Motion]:
     from marey.library import Library, Query, is_library
     from marey.samples import demo_clips
 
+    # A shipped name, a library with its conditions, or files
     if source == DEMO and not Path(source).exists():
         return list(demo_clips())
     if is_library(source):
@@ -194,6 +196,7 @@ def _print_report(graph: MotionGraph, facts: dict[str, Any], *, is_json: bool) -
 
 
 def _search_facts(found: SearchResult) -> dict[str, Any]:
+    # Every improvement of the search, in the order found
     history = [
         {"epsilon": s.epsilon, "cost": s.cost, "expansions": s.expansions, "seconds": s.seconds} for s in found.history
     ]

@@ -133,6 +133,7 @@ def muscle(
 
 def _play_scene(scene: SoftBodyScene, seconds: float | None, step_s: float | None, given: list[str]) -> Film:
     """The film of a scene, with splines held at the activations given."""
+    # Activations by the names of splines, each from 0 to 1
     known = [spline.name for spline in scene.parts.splines]
     values: dict[str, float] = {}
     for text in given:
@@ -166,6 +167,7 @@ def _solve_goals(scene: SoftBodyScene, texts: list[str]) -> tuple[Film, dict[str
 
 def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, ...]]:
     """Time [s], point (a bone's name or a place at rest) and place [m] of a goal."""
+    # A point of the body, where it goes, and when
     point, _, rest = text.partition("=")
     place, _, time = rest.partition("@")
     try:
@@ -215,6 +217,7 @@ def _bend_elbow(motion: Motion, name: str, side: str, out: str | None, *, is_jso
         from marey.base import write_table
 
         dt = found.system.dt
+        # A row for each step: the angle that was asked for, the one reached, the muscles
         rows = [
             {"time_s": n * dt, "wanted_rad": wanted, "angle_rad": angle}
             | dict(zip(ARM_MUSCLES, row.tolist(), strict=True))

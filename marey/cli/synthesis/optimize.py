@@ -81,6 +81,7 @@ def optimize(
         raise typer.BadParameter("--still and --pose change the objective: leave out --store, --warm-start, --space.")
     result: SpacetimeResult | RepairResult
     with _make_listener() as watch:
+        # A clip is repaired; a problem is answered from a store, with styles, or plainly
         if source is not None:
             from marey.spacetime import make_valid as repair
 
@@ -123,6 +124,7 @@ def _make_styles(problem: SpacetimeProblem, still: list[str], poses: list[str]) 
     """Costs beyond validity, on the coordinates of the problem's character."""
     from marey.spacetime import build_character, build_pose_style, build_stillness_style
 
+    # Styles are costs of coordinates, which only the character names
     tree = build_character(problem)
     targets: dict[str, float] = {}
     for text in poses:
@@ -144,6 +146,7 @@ def _answer_from_store(
     from marey.spacetime import MotionStore
 
     store = MotionStore(folder)
+    # The time limit is the time for improving what the store has
     answer = store.request(problem) if time_limit_s is None else store.request(problem, quota_s=time_limit_s)
     write_motion(answer.motion, out)
     entry = answer.entry
@@ -168,6 +171,7 @@ def _answer_from_store(
 @contextmanager
 def _make_listener() -> Generator[IterationListener]:
     """A listener that shows each iteration on a terminal and says stop after Ctrl-C."""
+    # Ctrl-C does not end the process: it is remembered until the next iteration
     stopped: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:

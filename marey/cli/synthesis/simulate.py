@@ -115,7 +115,9 @@ def simulate(
     if in_place is not None or repeat is not None:
         from marey.control import back_and_forth, walk_in_place
 
+        # What is followed need not be the clip itself
         motion = walk_in_place(motion, in_place) if in_place is not None else back_and_forth(motion, repeat or 0.0)
+    # The figure moves in this many modes of the clip
     few = modes or (24 if mode in CONTROLLED_MODES else 15)
     request = SimulationRequest(
         motion=motion, mode=mode, seconds=seconds, step_s=step_s, start_s=start_s, is_moving=moving, height_m=height_m,

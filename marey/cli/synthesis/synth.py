@@ -71,12 +71,14 @@ def synth(
     from marey.world import load_sketch
 
     files = [str(find_shipped_file(sketch, "sketch")) for sketch in sketches]
+    # Each engine takes its own options; those not given keep its defaults
     options = {"k": k, "budget_s": budget_s, "speed_mps": speed, "leg_length_m": leg_length, "style": style}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     given |= {"rate_hz": rate_hz} | ({"touch_up": True} if touch_up else {})
     if len(files) > 1 or cluster is not None:
         if out is None:
             raise typer.BadParameter("several sketches need -o FOLDER.")
+        # A batch: motions in a folder, in processes or on a cluster
         given |= {"engine": engine, "graph": graph, "workers": workers, "cluster": cluster, "suffix": suffix}
         with progress_bar("synth") as bar:
             report = run_batch(
@@ -95,6 +97,7 @@ def synth(
         return
     check_motion_file(out)
     sketch = load_sketch(files[0])
+    # One sketch: the engine and those of the options that it knows
     chosen = choose_engine(sketch, graph) if engine == "auto" else engine
     own = {name: value for name, value in given.items() if name in (*ENGINE_OPTIONS[chosen], *SHARED_OPTIONS)}
     if chosen == "locomotion":

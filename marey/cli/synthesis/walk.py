@@ -89,6 +89,7 @@ def walk(
         write_strip(done.motion, strip, count)
         validity, fault = judge_motion(done.motion, is_required=require_valid)
         facts, sentence = {"script": script, "out": out, **done.report.to_json(), **validity}, done.report.sentence
+    # The same facts to a file, to stdout, or as a sentence
     if report is not None:
         text = json_format.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
         Path(report).write_text(text + "\n", encoding="utf-8")
