@@ -33,6 +33,18 @@ LONG_NUMBER = re.compile(r"(?<![\w./-])-?\d+\.\d{6,}(?:e-?\d+)?(?![\w.]*\w)")
 # Messages
 
 
+class _StderrHandler(logging.Handler):
+    """Writes records to what is stderr now, one line each."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(f"marey: {self.format(record)}", file=sys.stderr)
+
+
+LOG.addHandler(_StderrHandler())
+LOG.propagate = False
+LOG.setLevel(logging.INFO)
+
+
 def remark(text: str) -> None:
     """Say something beside the result, on stderr; ``--quiet`` silences it."""
     LOG.info(text)
@@ -285,7 +297,7 @@ def expand_inputs(paths: Iterable[str], suffixes: Sequence[str] = ()) -> list[st
         markers = [file for file in Path(path).rglob("*") if file.suffix.lower() in suffixes]
         found = sorted({*expand_paths(path), *markers})
         if not found:
-            raise InputError(f"the folder '{path}' contains no motion file", "`marey info FILE` tries any file")
+            raise InputError(f"the folder '{path}' contains no motion files", "`marey info FILE` tries any file")
         warn_of_skipped(path, found)
         files += map(str, found)
     return files

@@ -29,9 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # The log of marey goes to stderr: warnings alone, remarks too, times as well, tracebacks at last
     levels = {"--debug": TRACEBACK, "--quiet": logging.WARNING, "--verbose": logging.DEBUG}
     LOG.setLevel(min((levels[switch] for switch in switches), default=logging.INFO))
-    LOG.propagate = False
-    if not any(isinstance(handler, _StderrHandler) for handler in LOG.handlers):
-        LOG.addHandler(_StderrHandler())
     try:
         with warnings.catch_warnings():
             # Warnings of the library read like those of the command; the class is not imported for `--help`
@@ -66,10 +63,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("marey: stopped", file=sys.stderr)
     LOG.debug("%.2f s in all", time.perf_counter() - started)
     return code if isinstance(code, int) else DONE
-
-
-class _StderrHandler(logging.Handler):
-    """Writes records to what is stderr now, one line each."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print(f"marey: {self.format(record)}", file=sys.stderr)
