@@ -269,10 +269,26 @@ def write_commands() -> str:
     return "\n".join(lines)
 
 
+def write_examples() -> str:
+    """Index of the examples: the first sentence of each."""
+    lines = [
+        NOTE,
+        "# Examples",
+        "",
+        "Each runs as it is and saves its pictures beside it: `python examples/01_load_and_look.py`.",
+        "",
+    ]
+    for path in sorted((ROOT / "examples").glob("[0-9]*.py")):
+        text = (ast.get_docstring(parse(path)) or "").split("\n\n")[0]
+        lines.append(f"- [{path.name}]({path.name}): {' '.join(text.split())}")
+    return "\n".join([*lines, ""])
+
+
 def write_pages() -> dict[Path, str]:
     """Text of every generated page."""
     pages = {DOCS / "theses" / f"{THESES[key][0]}.md": write_thesis(key) for key in THESES}
-    return pages | {DOCS / "architecture.md": write_architecture(), DOCS / "commands.md": write_commands()}
+    pages |= {DOCS / "architecture.md": write_architecture(), DOCS / "commands.md": write_commands()}
+    return pages | {ROOT / "examples" / "README.md": write_examples()}
 
 
 if __name__ == "__main__":
