@@ -17,7 +17,7 @@ from marey.base import BoolArray, FloatArray, InputError, MissingFileError
 from marey.motion import Motion, contact_positions, find_runs, root_speeds
 from marey.picture.bodies import contacts_or_detect
 from marey.picture.motions import ground_level
-from marey.skeleton import contact_points, role_map
+from marey.skeleton import ROLES, contact_points, role_map
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,9 +45,7 @@ def plot_angles(
     Raises:
         UnknownNameError: the skeleton has no such joint or role.
     """
-    panels = (
-        _choose_panels(motion) if joints is None else {"": [(name, motion.skeleton.index(name)) for name in joints]}
-    )
+    panels = _choose_panels(motion) if joints is None else {"": [(name, _find_joint(motion, name)) for name in joints]}
     if not any(panels.values()):
         raise InputError("no joint to plot", "Name at least one")
     figure, axes = _make_panels(len(panels), 1.5)
@@ -113,6 +111,13 @@ def _choose_panels(motion: Motion) -> dict[str, list[tuple[str, int]]]:
     pairs = {limb: [(r, roles[r]) for r in (f"left_{limb}", f"right_{limb}") if r in roles] for limb in LIMBS}
     found = {limb: pair for limb, pair in pairs.items() if pair}
     return found or {"": [(name, j) for j, name in enumerate(motion.skeleton.names)]}
+
+
+def _find_joint(motion: Motion, name: str) -> int:
+    """Number of a joint, by its own name or by its role."""
+    if name not in motion.skeleton.names and name in ROLES:
+        return role_map(motion.skeleton)[name]
+    return motion.skeleton.index(name)
 
 
 def _side_colour(name: str) -> str:

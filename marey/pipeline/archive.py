@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from marey.base import DaskJobs, InputError, Result, write_atomically
+from marey.base import DaskJobs, InputError, write_atomically
 from marey.library import ClipRecord, Library
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ LEDGER_FILE: Final = ".done.json"
 LIBRARY, MODELS, GRAPH, READY = "library", "models", "graph.safetensors", ".graph"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ArchiveReport(Result):
+@dataclass(frozen=True, slots=True)
+class ArchiveReport:
     """Result of an archive run."""
 
     clips: int  # in the library

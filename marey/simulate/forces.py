@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, IntArray, frozen
-from marey.skeleton import Skeleton
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.skeleton import ROLES, Skeleton, role_map
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -52,8 +52,17 @@ def pack_forces(skeleton: Skeleton, forces: Iterable[PointForce]) -> ForceArrays
     for force in given:
         if not isinstance(force, PointForce):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise InputError(f"a force is a {type(force).__name__}", "Pass PointForce(joint, force_n)")
-    joints = np.array([skeleton.index(force.joint) for force in given], dtype=np.int64)
+    joints = np.array([_resolve_joint(skeleton, force.joint) for force in given], dtype=np.int64)
     return ForceArrays(joints, np.stack([f.offset_m for f in given]), np.stack([f.force_n for f in given]))
+
+
+def _resolve_joint(skeleton: Skeleton, name: str) -> int:
+    """Number of a joint, by its own name or by its part in the body."""
+    if name in skeleton.names:
+        return skeleton.names.index(name)
+    if name in ROLES:
+        return role_map(skeleton)[name]
+    raise UnknownNameError("joint", str(name), f"'{skeleton.name}'", skeleton.names)
 
 
 TEXT_FIX = "Write JOINT:FX,FY,FZ@START+DURATION in newtons and seconds, for example right_wrist:0,0,200@1.5+0.1"
