@@ -213,7 +213,7 @@ class ValidityReport(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each frame: its time, colour, causes, margins and what is missing."""
-        frames = self._frame_values()
+        frames = self.to_json()["frames"]
         columns = {name: values for name, values in frames.items() if name != "limbs" and np.ndim(values) == 1}
         causes = [" ".join(names) for names in self.causes]
         names = ("time_s", "causes", *list(columns)[1:])
@@ -268,7 +268,7 @@ def _build_span(
     words = "valid"
     if level > 0:
         words = WORDS[causes[0]] if causes else "too little force"
-        if (not causes or causes[0] not in KINEMATIC) and lack >= 0.005:
+        if not causes or causes[0] not in KINEMATIC:
             words += f" (up to {lack:.2f} body weights missing)"
     return ValiditySpan(start, stop, start / rate_hz, stop / rate_hz, COLOURS[level], causes, worst, words)
 
