@@ -177,6 +177,12 @@ def test_programmes_of_a_file_drive_a_scene(run, tmp_path):
     facts = json_of(run("muscle", "fork", "--programmes", tmp_path / "p.csv", "--seconds", 0.05, "--json"))
     assert facts["num_frames"] > 1
     assert run("muscle", "fork", "--programmes", tmp_path / "none.csv").code == 1
+    (tmp_path / "p.csv").write_text(f"time_s,{spline}\n0,zero\n")
+    wrong = run("muscle", "fork", "--programmes", tmp_path / "p.csv")
+    assert wrong.code == 1
+    assert "p.csv" in wrong.err
+    (tmp_path / "p.toml").write_text(f'["{spline}"]\nkind = "constant"\nvalue = 0.2\n')
+    assert run("muscle", "fork", "--programmes", tmp_path / "p.toml", "--seconds", 0.05).code == 0
 
 
 def test_results_in_python_are_a_line_a_table_and_a_plot(tmp_path):

@@ -24,7 +24,7 @@ from marey.cli.common import (
 
 if TYPE_CHECKING:
     from marey.motion import Motion
-    from marey.muscle import Film, SoftBodyScene
+    from marey.muscle import Film, ProgrammePart, SoftBodyScene
 
 
 GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a point of the body at rest"
@@ -100,10 +100,7 @@ def muscle(
     found = load_scene(scene)
     if programmes is not None:
         # The programmes of the file in place of those of the scene
-        from marey.muscle import ProgrammePart, load_programmes
-
-        parts = tuple(ProgrammePart(spline, one) for spline, one in load_programmes(programmes).items())
-        found = replace(found, parts=replace(found.parts, programmes=parts), _stages=[])
+        found = replace(found, parts=replace(found.parts, programmes=_load_programmes(programmes)), _stages=[])
     film, facts = _solve_goals(found, goal) if goal else (_play_scene(found, seconds, step_s, activation or []), {})
     for target in (out, strip):
         if target is not None:
@@ -129,6 +126,37 @@ def muscle(
         for sentence in film.failed:
             warn(f"{scene}: {sentence}")
         raise typer.Exit(1)
+
+
+def _load_programmes(file: str) -> tuple[ProgrammePart, ...]:
+    """Programmes of splines: TOML tables as in a scene, or a CSV table with ``time_s`` and a column for each spline."""
+    import csv
+    import tomllib
+
+    from marey.base import FormatError, MareyError, MissingFileError
+    from marey.muscle import ProgrammePart
+    from marey.muscle.muscles.programmes import programme_from_table
+
+    if not Path(file).is_file():
+        raise MissingFileError(file)
+    text = Path(file).read_text(encoding="utf-8-sig")
+    try:
+        if Path(file).suffix.lower() == ".csv":
+            # The columns are key frames at the times of the first one
+            names, *rows = (row for row in csv.reader(text.splitlines()) if row)
+            times, *columns = ([float(value) for value in column] for column in zip(*rows, strict=True))
+            keys = zip(names[1:], columns, strict=True)
+            tables: dict[str, Any] = {
+                name.strip(): {"kind": "keyframed", "times_s": times, "values": values} for name, values in keys
+            }
+        else:
+            tables = tomllib.loads(text)
+        return tuple(ProgrammePart(spline, programme_from_table(table)) for spline, table in tables.items())
+    except (MareyError, TypeError, ValueError) as error:
+        what = f"no programmes: {str(error).rstrip('.')}"
+        raise FormatError(
+            what, file, 0, "Write time_s,NAME,... and rows of numbers, or tables of programmes"
+        ) from error
 
 
 def _play_scene(scene: SoftBodyScene, seconds: float | None, step_s: float | None, given: list[str]) -> Film:
