@@ -77,8 +77,9 @@ def physics(
             warn(f"{clip}: {warning}")
         facts: dict[str, Any] = report.to_json(frames=frames)
         lines = [f"{clip}  {report.verdict}"]
-        if len(files) == 1:
-            lines += [f"{s.start_s:8.3f} {s.stop_s:8.3f} s  {s.status:<6} {s.words}" for s in report.spans]
+        for span in report.spans if len(files) == 1 else ():
+            words = span.words.replace(" (up to 0.00 body weights missing)", "")
+            lines.append(f"{span.start_s:8.3f} {span.stop_s:8.3f} s  {span.status:<6} {words}")
         if show_flights:
             # A body in the air falls at gravity: a wrong unit, rate or mass shows in the flights
             flights = fit_flight_gravity(motion, body)
