@@ -1,4 +1,4 @@
-"""Write the generated pages: the architecture and one page for each thesis (`make docs`).
+"""Write the generated pages: the architecture, one page for each thesis, the reference of the command (`make docs`).
 
 `docs/architecture.md` joins the floors of `.importlinter` with the docstrings of the packages. `docs/theses/*.md` list
 the equations, sections and figures that docstrings and comments cite, each with its function and its tests.
@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from typing import Any, cast
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 MAX_TESTS = 3  # tests named in one row
 MAX_HOPS = 8  # calls between a tested function and the one that cites the thesis
 NOTE = "<!-- Written by docs/generate.py from the source. Run `make docs`; do not edit. -->"
+REFERENCE = "## Reference"  # everything below this heading of `commands.md` is written from the command
 ARCHITECTURE = """# Architecture
 
 ```
@@ -236,10 +238,57 @@ def write_architecture() -> str:
     return "\n".join([*lines, ""])
 
 
+def describe_verb(name: str, verb: Any) -> list[str]:
+    """Lines of a verb of the command, and of the verbs inside it: what it does, its arguments and options."""
+    if getattr(verb, "commands", None):
+        return [line for inner, one in verb.commands.items() for line in describe_verb(f"{name} {inner}", one)]
+    text = " ".join((verb.help or "").split())
+    lines = [f"### `marey {name}`", "", text, "", "| option | meaning | default |", "|---|---|---|"]
+    for parameter in verb.params:
+        if parameter.name == "help":
+            continue
+        names = [*parameter.opts, *parameter.secondary_opts]
+        if parameter.param_type_name == "argument":
+            names = [parameter.metavar or parameter.name.upper()]
+        default = "" if parameter.default in (None, False, ()) else f"`{parameter.default}`"
+        cells = [", ".join(f"`{one}`" for one in names), parameter.help or "", default]
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return [*lines, ""]
+
+
+def write_commands() -> str:
+    """Page of the command: the text above the reference stays, the reference is that of the command itself."""
+    import typer
+
+    from marey.cli.app import app
+
+    head = (DOCS / "commands.md").read_text(encoding="utf-8").partition(REFERENCE)[0]
+    lines = [head + REFERENCE, "", NOTE, ""]
+    for name, verb in cast(Any, typer.main.get_command(app)).commands.items():
+        lines += describe_verb(name, verb)
+    return "\n".join(lines)
+
+
+def write_examples() -> str:
+    """Index of the examples: the first sentence of each."""
+    lines = [
+        NOTE,
+        "# Examples",
+        "",
+        "Each runs as it is and saves its pictures beside it: `python examples/01_load_and_look.py`.",
+        "",
+    ]
+    for path in sorted((ROOT / "examples").glob("[0-9]*.py")):
+        text = (ast.get_docstring(parse(path)) or "").split("\n\n")[0]
+        lines.append(f"- [{path.name}]({path.name}): {' '.join(text.split())}")
+    return "\n".join([*lines, ""])
+
+
 def write_pages() -> dict[Path, str]:
     """Text of every generated page."""
     pages = {DOCS / "theses" / f"{THESES[key][0]}.md": write_thesis(key) for key in THESES}
-    return pages | {DOCS / "architecture.md": write_architecture()}
+    pages |= {DOCS / "architecture.md": write_architecture(), DOCS / "commands.md": write_commands()}
+    return pages | {ROOT / "examples" / "README.md": write_examples()}
 
 
 if __name__ == "__main__":

@@ -119,4 +119,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    """Return the public names and the rooms, so that completion finds both."""
+    return sorted({*__all__, *_ROOMS, "__version__"})

@@ -12,7 +12,17 @@ from marey.base.errors import (
     UnknownNameError,
     deprecated_names,
 )
-from marey.base.files import TensorFormat, Tensors, atomic_file, cache_folder, write_atomically
+from marey.base.files import (
+    Result,
+    TensorFormat,
+    Tensors,
+    atomic_file,
+    cache_folder,
+    find_shipped_file,
+    load_shipped_clip,
+    write_atomically,
+    write_table,
+)
 from marey.base.jobs import DaskJobs, ask_workers, count_cores, run_in_pool, serve_requests
 from marey.base.kernels import inline_kernel, kernel, numba_function
 from marey.base.toml import (
@@ -44,6 +54,7 @@ __all__ = [
     "MareyWarning",
     "MissingExtraError",
     "MissingFileError",
+    "Result",
     "TensorFormat",
     "Tensors",
     "TomlLocation",
@@ -58,6 +69,7 @@ __all__ = [
     "check_keys",
     "count_cores",
     "deprecated_names",
+    "find_shipped_file",
     "format_toml_keys",
     "format_toml_value",
     "frozen",
@@ -65,6 +77,7 @@ __all__ = [
     "frozen_ints",
     "inline_kernel",
     "kernel",
+    "load_shipped_clip",
     "numba_function",
     "parse_toml",
     "read_record",
@@ -74,6 +87,7 @@ __all__ = [
     "run_in_pool",
     "serve_requests",
     "write_atomically",
+    "write_table",
 ]
 
 __getattr__ = deprecated_names(

@@ -1,17 +1,20 @@
-"""Files: the cache folder of the user, files written whole or not at all, `.safetensors` files of named arrays.
+"""Files: the user's cache folder, files written whole or not at all, `.safetensors` files, CSV, names of what ships.
 
 A `.safetensors` file cannot run code when it is read.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import secrets
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -147,3 +150,123 @@ class TensorFormat:
 
 def _first_line(error: Exception) -> str:
     return (" ".join(str(error).split()) or type(error).__name__)[:200]
+
+
+# What ships with marey goes by its name wherever a path is taken. Readers live on low floors, what ships lives higher
+# up: the package itself is asked for its room `samples`, which loads when a name that is no file is met.
+
+
+def find_shipped_file(path: str | os.PathLike[str], kind: str) -> Path:
+    """Return the path itself, or the file of the problem, script or sketch that ships under this name.
+
+    Raises:
+        UnknownNameError: neither a path nor a name; the message suggests the nearest name.
+        MissingFileError: there is no such file, and a name that ships is nearly the same.
+    """
+    name = os.fspath(path)
+    if Path(name).exists() or Path(name).name != name:
+        return Path(name)
+    samples: Any = import_module("marey").samples
+    names = getattr(samples, f"{kind}_names")()
+    if name in names or not Path(name).suffix:
+        return getattr(samples, f"{kind}_file")(name)
+    if Path(name).stem in names:
+        raise MissingFileError(name, f"A {kind} '{Path(name).stem}' ships with marey: leave out the suffix.")
+    return Path(name)
+
+
+def load_shipped_clip(name: str | os.PathLike[str]) -> Any | None:
+    """Return the clip that ships under this name, or None where there is no such clip."""
+    samples: Any = import_module("marey").samples
+    return samples.load(os.fspath(name)) if os.fspath(name) in samples.names() else None
+
+
+def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Rows as CSV text with a header; the columns are the union of the keys, in order of appearance."""
+    rows = list(rows)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def write_table(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
+    """Write rows as a CSV file."""
+    Path(path).write_text(format_table(rows), encoding="utf-8")
+
+
+class Result:
+    """What a result offers beside its fields: a line that describes it, a table and a plot.
+
+    The table has a row for each frame, step or task where arrays share their first length, else one row of the
+    single values; a class that knows better has a method ``rows``.
+    """
+
+    __slots__ = ()
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the table as CSV text; also write it, where a path is given."""
+        text = format_table(_list_rows(self))
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the numbers of the table over its first column, a panel each; also write the picture."""
+        from matplotlib.figure import Figure
+
+        rows = _list_rows(self)
+        first, *others = rows[0] if rows else [""]
+        names = [name for name in others if isinstance(rows[0][name], (int, float))]
+        if not names:
+            raise InputError(f"nothing to plot in a {type(self).__name__}", "Its table has no columns of numbers")
+        figure: Any = Figure(figsize=(8.0, 1.2 + 1.3 * len(names)), layout="constrained")
+        panels = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+        for panel, name in zip(panels, names, strict=True):
+            panel.plot([row[first] for row in rows], [row[name] for row in rows])
+            panel.set_ylabel(name)
+        panels[-1].set_xlabel(first)
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+    def __repr__(self) -> str:
+        sentence = getattr(self, "sentence", None)
+        if isinstance(sentence, str):
+            return f"{type(self).__name__}({sentence})"
+        shown = [f"{field.name}={_format_brief(getattr(self, field.name))}" for field in fields(cast(Any, self))]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _list_rows(result: Any) -> list[dict[str, Any]]:
+    """Rows of the table of a result."""
+    if hasattr(result, "rows"):
+        return list(result.rows())
+    values = {field.name: getattr(result, field.name) for field in fields(result)}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray) and value.ndim in (1, 2)}
+    if not arrays:
+        single = {name: value for name, value in values.items() if isinstance(value, (bool, int, float, str))}
+        return [single]
+    # The longest length is that of the frames or steps; arrays (N, k) are k columns
+    length = max(len(array) for array in arrays.values())
+    columns: dict[str, list[Any]] = {"index": list(range(length))}
+    for name, array in arrays.items():
+        if len(array) == length and array.ndim == 1:
+            columns[name] = array.tolist()
+        elif len(array) == length:
+            columns |= {f"{name}_{k}": column.tolist() for k, column in enumerate(array.T)}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _format_brief(value: Any) -> str:
+    """Return a value in a few letters: numbers rounded, arrays by their shape, collections by their length."""
+    if isinstance(value, np.ndarray):
+        return f"array{value.shape}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, (tuple, list, dict)) and len(value) > 3:
+        return f"<{len(value)} items>"
+    text = repr(value)
+    return text if len(text) <= 60 else f"<{type(value).__name__}>"

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, UnknownNameError
+from marey.base import FloatArray, InputError, Result, UnknownNameError
 from marey.blending.gravity_rules import blend_duration, check_blend_weights
 from marey.blending.phases import MotionPhase, cut_phases, mark_planted, phase_string
 from marey.blending.pose_blending import (
@@ -68,8 +68,8 @@ class BlendedPhase:
     check: PhaseCheck
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BlendResult:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BlendResult(Result):
     """A clip made of several, and what physics says about it."""
 
     motion: Motion

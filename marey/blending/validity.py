@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, frozen
+from marey.base import FloatArray, InputError, Result, frozen
 from marey.blending.gravity_rules import blend_duration, blend_velocity
 from marey.blending.phases import MotionPhase
 from marey.blending.sources import UP
@@ -245,8 +245,8 @@ class BoundaryCheck:
         return level <= LEVEL_JUMP_MPS and abs(float(self.velocity_jump[1])) <= UPWARD_JUMP_MPS
 
 
-@dataclass(frozen=True, slots=True)
-class BlendReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class BlendReport(Result):
     """All phases and borders of a blend."""
 
     phases: tuple[PhaseCheck, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Annotated
 
 import typer
@@ -22,6 +23,7 @@ from marey.cli.clips import (
     pictures,
     track,
 )
+from marey.cli.common import LOG
 from marey.cli.synthesis import demo, graph, muscle, optimize, simulate, synth, walk
 
 app = typer.Typer(
@@ -47,11 +49,22 @@ def _options(  # pyright: ignore[reportUnusedFunction] (typer calls it)
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; goes anywhere.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No remarks and progress, only results, warnings and errors.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say how long each input takes, too.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Turn motion capture into controllable, physically valid human motion."""
+    """Turn motion capture into controllable, physically valid human motion.
+
+    --quiet, --verbose and --debug may also stand behind the verb.
+    """
+    # The long forms never arrive here: `entry` takes them from anywhere on the line
+    if quiet or verbose:
+        LOG.setLevel(logging.WARNING if quiet else logging.DEBUG)
 
 
+# Clips: look, convert, clean, learn, judge, compress
 app.command("info")(info.info)
 app.command("convert")(convert.convert)
 app.command("contacts")(contacts.contacts)
@@ -64,6 +77,7 @@ app.command("track")(track.track)
 app.command("physics")(physics.physics)
 app.command("compress")(compress.compress)
 app.command("decompress")(compress.decompress)
+# Motions that are made
 app.command("optimize")(optimize.optimize)
 app.command("edit")(edit.edit)
 app.command("walk")(walk.walk)
@@ -71,6 +85,7 @@ app.command("blend")(blend.blend)
 app.command("synth")(synth.synth)
 app.command("simulate")(simulate.simulate)
 app.command("muscle")(muscle.muscle)
+# Stores, pictures and tools
 app.add_typer(library.app, name="library")
 app.add_typer(graph.app, name="graph")
 app.command("strip")(pictures.strip)

@@ -1,14 +1,20 @@
-"""Shared parts of verbs: reading a clip or stdin, results on stdout, remarks on stderr, progress, output files.
+"""Shared parts of verbs: options, clips from files and stdin, outputs, one result for each input, progress.
 
-Targets are checked before time is spent on what goes into them.
+Results go to stdout; everything else goes through the logger ``marey`` to stderr. Values of options and names of
+outputs are checked while the command line is read, before any work.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import os
+import re
 import sys
-from collections.abc import Callable, Generator, Iterable
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,13 +23,52 @@ import typer
 if TYPE_CHECKING:
     from marey.motion import Motion
 
+LOG = logging.getLogger("marey")
+TRACEBACK = 5  # level of the log below DEBUG: tracebacks of errors
+MARKER_SUFFIXES = (".c3d", ".trc")
+PLOT_SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
+LONG_NUMBER = re.compile(r"(?<![\w./-])-?\d+\.\d{6,}(?:e-?\d+)?(?![\w.]*\w)")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-RateHz = Annotated[float | None, typer.Option("--read-rate-hz", help="Frame rate of the input, if the file is wrong.")]
-Unit = Annotated[
-    str | None, typer.Option("--unit", help="Length unit of the input (m, cm, inch, ...), if the guess is wrong.")
-]
-Clip = Annotated[str, typer.Argument(metavar="CLIP", help="Motion file; - is stdin.", show_default=False)]
+
+# Messages
+
+
+class _StderrHandler(logging.Handler):
+    """Writes records to what is stderr now, one line each."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(f"marey: {self.format(record)}", file=sys.stderr)
+
+
+LOG.addHandler(_StderrHandler())
+LOG.propagate = False
+LOG.setLevel(logging.INFO)
+
+
+def remark(text: str) -> None:
+    """Say something beside the result, on stderr; ``--quiet`` silences it."""
+    LOG.info(text)
+
+
+def warn(text: str) -> None:
+    """Say that something is wrong with an input or a result, on stderr, always."""
+    LOG.warning(text)
+
+
+def round_numbers(text: str) -> str:
+    """Write numbers of many digits with four, on one line."""
+    return LONG_NUMBER.sub(lambda found: f"{float(found[0]):.4g}", " ".join(text.split()))
+
+
+def describe_error(error: Exception) -> str:
+    """Return one sentence about an error."""
+    from marey.base import MareyError
+
+    if isinstance(error, MareyError):
+        return round_numbers(str(error))
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+    return round_numbers(f"unexpected {type(error).__name__}: {error} (run again with --debug, and report it)")
 
 
 def print_json(value: Any) -> None:
@@ -31,58 +76,10 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
-def remark(text: str) -> None:
-    """Say something beside the result, on stderr."""
-    typer.echo(f"marey: {text}", err=True)
-
-
-def load_clip(path: str, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
-    """Read a motion file, or stdin when the path is ``-``; warnings become remarks."""
-    motion = read_motion(path, rate_hz=rate_hz, unit=unit)
-    for warning in motion.load_report.warnings:
-        remark(f"{path}: {warning}")
-    return motion
-
-
-def read_motion(path: str, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
-    """As :func:`load_clip`, without the remarks."""
-    from marey.io import load
-
-    if path != "-":
-        return load(path, rate_hz=rate_hz, unit=unit)
-    with _stdin_file() as file:
-        motion = load(file, rate_hz=rate_hz, unit=unit)
-        _ = motion.load_report.warnings  # checks that wait may look at the file
-        return motion
-
-
-@contextmanager
-def _stdin_file() -> Generator[Path]:
-    from tempfile import TemporaryDirectory
-
-    data = sys.stdin.buffer.read()
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / f"stdin{sniff_suffix(data)}"
-        file.write_bytes(data)
-        yield file
-
-
-def sniff_suffix(data: bytes) -> str:
-    """Suffix of the format that the bytes begin like: glTF and clips by their headers, BVH by its first word."""
-    if data[:4] == b"glTF":
-        return ".glb"
-    if data[:2] == b"PK":
-        return ".npz"
-    if data[8:9] == b"{":
-        return ".safetensors"
-    head = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
-    return (".gltf" if b'"asset"' in data else ".json") if head[:1] == b"{" else ".bvh"
-
-
 @contextmanager
 def progress_bar(title: str) -> Generator[Callable[[int, int], None]]:
-    """A function that shows how many of how many are done; silent when stderr is not a terminal."""
-    if not sys.stderr.isatty():
+    """A function that shows how many of how many are done; silent with ``--quiet`` and where stderr is no terminal."""
+    if not sys.stderr.isatty() or not LOG.isEnabledFor(logging.INFO):
         yield lambda done, total: None
         return
     from rich.console import Console
@@ -94,45 +91,163 @@ def progress_bar(title: str) -> Generator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def for_each(paths: Iterable[str], do: Callable[[str], None]) -> None:
-    """Do something for each file; a file that fails is named on stderr, and the exit code is 1 at the end.
-
-    A single file that fails raises its own error.
-    """
-    from marey.base import MareyError
-
-    paths, failed = list(paths), False
-    if len(paths) == 1:
-        do(paths[0])
-        return
-    for path in paths:
-        try:
-            do(path)
-        except (MareyError, OSError) as error:
-            failed = True
-            text = " ".join(str(error).split())
-            remark(text if path in text else f"{path}: {text}")
-    if failed:
-        raise typer.Exit(1)
+# Values of options
 
 
-def check_target(target: str | None, suffixes: tuple[str, ...]) -> None:
-    """Refuse a file that could not be written."""
+def one_of(*known: str) -> Callable[[typer.CallbackParam, Any], Any]:
+    """Callback of an option that takes one of these values, or of a repeatable one."""
+
+    def check(param: typer.CallbackParam, value: Any) -> Any:
+        for one in value if isinstance(value, list) else [value]:
+            if one is None or one in known:
+                continue
+            from difflib import get_close_matches
+
+            # A typing error is likelier than another idea
+            nearest = get_close_matches(one, known, 1)
+            hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+            raise typer.BadParameter(f"there is no {param.name} '{one}'; it is one of {', '.join(known)}.{hint}")
+        return value
+
+    return check
+
+
+def writable(*suffixes: str) -> Callable[[Any], Any]:
+    """Callback of an option that names a file to write with one of these suffixes."""
+
+    def check(target: str | None) -> str | None:
+        check_target(target, suffixes)
+        return target
+
+    return check
+
+
+def check_target(target: str | None, suffixes: Sequence[str]) -> None:
+    """Refuse a file that cannot be written, before time is spent on what goes into it."""
     if target is None:
         return
-    if not Path(target).resolve().parent.is_dir():
-        raise typer.BadParameter(f"there is no folder '{Path(target).parent}' to write {target} to.")
+    # The suffix first: it names what is written, wherever it goes
+    folder = Path(target).resolve().parent
     if Path(target).suffix.lower() not in suffixes:
         raise typer.BadParameter(f"cannot write '{target}': use one of {', '.join(suffixes)}.")
+    if not folder.is_dir():
+        raise typer.BadParameter(f"there is no folder '{Path(target).parent}' to write {target} to.")
+    if Path(target).is_dir() or not os.access(target if Path(target).exists() else folder, os.W_OK):
+        raise typer.BadParameter(f"cannot write '{target}': it is a folder, or you may not write there.")
 
 
-def check_targets(out: str | None, strip: str | None) -> None:
-    """Refuse a motion file or a film strip that could not be written."""
-    from marey.io import WRITABLE_SUFFIXES
-    from marey.picture import PICTURE_SUFFIXES
+def check_motion_file(target: str | None) -> str | None:
+    """Callback of an option that names a motion file to write."""
+    if target is not None:
+        from marey.io import WRITABLE_SUFFIXES
 
-    check_target(out, WRITABLE_SUFFIXES)
-    check_target(strip, PICTURE_SUFFIXES)
+        check_target(target, WRITABLE_SUFFIXES)
+    return target
+
+
+def check_picture_file(target: str | None) -> str | None:
+    """Callback of an option that names a picture to write."""
+    if target is not None:
+        from marey.picture import PICTURE_SUFFIXES
+
+        check_target(target, PICTURE_SUFFIXES)
+    return target
+
+
+@contextmanager
+def usage_of(option: str) -> Generator[None]:
+    """Blame an option for what its value cannot mean: an error of usage, not of the work."""
+    from marey.base import InputError
+
+    try:
+        yield
+    except InputError as error:
+        raise typer.BadParameter(str(error), param_hint=f"'{option}'") from error
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text, one line for each input.")]
+Csv = Annotated[
+    str | None, typer.Option("--csv", metavar="FILE", help="Also write a table.", callback=writable(".csv"))
+]
+RateHz = Annotated[float | None, typer.Option("--read-rate-hz", help="Frame rate of the input, if the file is wrong.")]
+Unit = Annotated[
+    str | None, typer.Option("--unit", help="Length unit of the input (m, cm, inch, ...), if the guess is wrong.")
+]
+Clip = Annotated[
+    str, typer.Argument(metavar="CLIP", help="Motion file or shipped clip; - is stdin.", show_default=False)
+]
+Clips = Annotated[
+    list[str],
+    typer.Argument(metavar="CLIP...", help="Motion files, folders, shipped clips; - is stdin.", show_default=False),
+]
+MotionOut = Annotated[
+    str | None,
+    typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...", callback=check_motion_file),
+]
+FORMATS = ("bvh", "glb", "gltf", "safetensors")
+Format = Annotated[str, typer.Option(help=f"Of files in a folder: {', '.join(FORMATS)}.", callback=one_of(*FORMATS))]
+OutOrFolder = Annotated[
+    str, typer.Option("-o", "--out", help="File to write; for several, a folder.", show_default=False)
+]
+Strip = Annotated[
+    str | None, typer.Option("--strip", metavar="PNG", help="Film strip to draw.", callback=check_picture_file)
+]
+Count = Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")]
+
+
+# Reading and writing motions
+
+
+def load_clip(path: str, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+    """Read a motion file, a shipped clip, or stdin when the path is ``-``; warnings go to stderr."""
+    motion = read_motion(path, rate_hz=rate_hz, unit=unit)
+    for warning in motion.load_report.warnings:
+        warn(f"{path}: {warning}")
+    return motion
+
+
+def read_motion(path: str, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+    """As :func:`load_clip`, without the warnings."""
+    from tempfile import TemporaryDirectory
+
+    from marey.io import load
+
+    if path != "-":
+        return load(path, rate_hz=rate_hz, unit=unit)
+    # Readers take files: what comes from stdin becomes one, with a suffix
+    data = sys.stdin.buffer.read()
+    # The beginning of the bytes names the format: glTF and clips have headers, BVH has a first word
+    head = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
+    if data[:4] == b"glTF":
+        suffix = ".glb"
+    elif data[:2] == b"PK":
+        suffix = ".npz"
+    elif data[8:9] == b"{":
+        suffix = ".safetensors"
+    elif head[:1] == b"{":
+        suffix = ".gltf" if b'"asset"' in data else ".json"
+    else:
+        suffix = ".bvh"
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"stdin{suffix}"
+        file.write_bytes(data)
+        motion = load(file, rate_hz=rate_hz, unit=unit)
+        # Some checks wait until their warnings are asked for, and look at the file then
+        _ = motion.load_report.warnings
+        return motion
+
+
+def load_body_motion(path: str, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+    """Read a clip; the canonical human is fitted to markers."""
+    if Path(path).suffix.lower() not in MARKER_SUFFIXES:
+        return load_clip(path, rate_hz=rate_hz, unit=unit)
+    from marey.io import load_markers
+    from marey.kinematics import fit_markers
+
+    # Markers have no skeleton: a human is fitted to them
+    fit = fit_markers(load_markers(path, rate_hz=rate_hz, unit=unit))
+    remark(f"{path}: fitted a body to {len(fit.sites)} markers, {1e3 * fit.rms_m:.1f} mm RMS")
+    return fit.motion
 
 
 def write_motion(motion: Motion, out: str | None) -> None:
@@ -145,11 +260,164 @@ def write_motion(motion: Motion, out: str | None) -> None:
     remark(f"wrote {out} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)")
 
 
-def write_strip(motion: Motion, strip: str | None, count: int, *, layout: str = "auto") -> None:
+def write_strip(motion: Motion, strip: str | None, count: int, **options: Any) -> None:
     """Draw a film strip of so many bodies, if one is asked for, and say so."""
     if strip is None:
         return
     from marey.picture import film_strip, save_image
 
-    save_image(film_strip(motion, count=count, layout=layout), strip)
+    save_image(film_strip(motion, count=count, **options), strip)
     remark(f"wrote {strip}")
+
+
+# Many inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a verb says about one input."""
+
+    facts: Mapping[str, Any]  # JSON values; printed with --json
+    text: str  # printed without it; empty prints nothing
+    rows: Sequence[Mapping[str, Any]] | None = None  # of the table; one row of the facts that are single values if None
+    fault: str | None = None  # what does not hold: goes to stderr, and the exit code is 1
+
+
+def expand_inputs(paths: Iterable[str], suffixes: Sequence[str] = ()) -> list[str]:
+    """Files, and the motion files of folders and libraries in order; also those with the suffixes given."""
+    from marey.base import InputError
+    from marey.library import expand_paths
+
+    files: list[str] = []
+    for path in paths:
+        if not Path(path).is_dir():
+            files.append(path)
+            continue
+        # A folder gives its motion files, also those of a library, and the files asked for
+        markers = [file for file in Path(path).rglob("*") if file.suffix.lower() in suffixes]
+        found = sorted({*expand_paths(path), *markers})
+        if not found:
+            raise InputError(f"the folder '{path}' contains no motion files", "`marey info FILE` tries any file")
+        warn_of_skipped(path, found)
+        files += map(str, found)
+    return files
+
+
+def warn_of_skipped(folder: str, found: Iterable[Path]) -> None:
+    """Say how many files of a folder are not read, and which suffixes they have."""
+    skipped = {file for file in Path(folder).rglob("*") if file.is_file() and not file.name.startswith(".")}
+    skipped -= {*found, *Path(folder).rglob("*.[aA][sS][fF]")}  # skeletons are read with their motions
+    if skipped:
+        kinds = ", ".join(sorted({file.suffix or file.name for file in skipped}))
+        warn(f"{folder}: {len(skipped)} files are not read ({kinds})")
+
+
+def plan_outputs(files: Sequence[str], out: str | None, suffix: str) -> dict[str, str]:
+    """Where the result of each input goes: the file ``out``, a name in the folder ``out``, or beside the input.
+
+    Folders are made. ``-`` is stdout.
+    """
+    # Several inputs go to a folder, whatever it is called
+    is_folder = out is not None and (len(files) > 1 or Path(out).is_dir() or out.endswith(("/", os.sep)))
+    targets: dict[str, str] = {}
+    for file in files:
+        path = Path("stdin" if file == "-" else file)
+        if out is None:
+            targets[file] = str(path.with_suffix(suffix))
+        else:
+            targets[file] = str(Path(out) / (path.stem + suffix)) if is_folder else out
+    if len(set(targets.values())) < len(files):
+        raise typer.BadParameter("two inputs would be written to the same file.")
+    for target in targets.values():
+        if target != "-":
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            if not os.access(Path(target).parent, os.W_OK):
+                raise typer.BadParameter(f"cannot write '{target}': you may not write there.")
+    return targets
+
+
+def plan_motion_files(files: Sequence[str], out: str | None, format_: str) -> dict[str, str]:
+    """Where the motion of each input goes, as :func:`plan_outputs`; refuses suffixes that marey cannot write."""
+    targets = plan_outputs(files, out, f".{format_}")
+    for target in targets.values():
+        check_motion_file(None if target == "-" else target)
+    return targets
+
+
+def run_each(
+    title: str, files: Sequence[str], do: Callable[[str], Outcome], *, is_json: bool = False, csv: str | None = None
+) -> None:
+    """Print what a verb says about each input; the exit code is 1 at the end where one failed or does not hold.
+
+    With ``is_json`` every input gives one line, a failure ``{"file": ..., "error": ...}``. A single input that fails
+    without it raises its own error.
+    """
+    is_faulty = False
+    rows: list[Mapping[str, Any]] = []
+    with progress_bar(title if len(files) > 1 else "") as progress:
+        for number, file in enumerate(files, 1):
+            # One input: its facts, or the sentence of its error
+            started = time.perf_counter()
+            try:
+                outcome = do(file)
+            except typer.BadParameter:
+                raise
+            except Exception as error:
+                if len(files) == 1 and not is_json:
+                    raise
+                sentence = describe_error(error)
+                outcome = Outcome({"error": sentence}, "", fault=sentence)
+                LOG.log(TRACEBACK, "traceback:", exc_info=True)
+            LOG.debug("%s: %.2f s", file, time.perf_counter() - started)
+            # One line of JSON, or text; faults go to stderr
+            if is_json:
+                print_json({"file": file, **outcome.facts})
+            elif outcome.text:
+                typer.echo(outcome.text)
+            if outcome.fault is not None:
+                is_faulty = True
+                warn(outcome.fault if file in outcome.fault else f"{file}: {outcome.fault}")
+            # Without rows of its own an input is one row: its single values
+            single = {name: value for name, value in outcome.facts.items() if not isinstance(value, (list, dict))}
+            rows += [{"file": file, **row} for row in (outcome.rows if outcome.rows is not None else [single])]
+            if len(files) > 1:
+                progress(number, len(files))
+    if csv is not None:
+        from marey.base import write_table
+
+        write_table(rows, csv)
+        remark(f"wrote {csv} ({len(rows)} rows)")
+    if is_faulty:
+        raise typer.Exit(1)
+
+
+RequireValid = Annotated[
+    bool, typer.Option("--require-valid", help="Exit with 1 where physics does not hold for the motion.")
+]
+LOW_VALIDITY = 0.5  # share of green frames below which a motion that was made is never passed over in silence
+
+
+def find_validity_fault(valid_fraction: float, *, is_required: bool, is_valid: bool | None = None) -> str | None:
+    """Return what to say of a motion that a body could not have made; a share below one half is said in any case.
+
+    Only a required validity is a fault; otherwise the sentence is a warning and this returns ``None``.
+    """
+    is_enough = valid_fraction >= LOW_VALIDITY if not is_required else bool(is_valid)
+    if is_enough:
+        return None
+    sentence = f"only {100 * valid_fraction:.0f} % of the frames are physically valid; `marey physics` says why"
+    if is_required:
+        return sentence
+    warn(sentence)
+    return None
+
+
+def judge_motion(motion: Motion, *, is_required: bool) -> tuple[dict[str, Any], str | None]:
+    """Validity of a motion that was made, where it is required: JSON values, and the fault if it does not hold."""
+    if not is_required:
+        return {}, None
+    from marey.dynamics import Body, check_validity
+
+    report = check_validity(motion, Body.from_motion(motion))
+    fault = find_validity_fault(report.valid_fraction, is_required=True, is_valid=report.is_valid)
+    return {"valid_fraction": report.valid_fraction, "valid": report.is_valid}, fault

@@ -1,26 +1,42 @@
 """Entry point of the command: arguments, exit code, user errors in one line.
 
-Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 stopped by Ctrl-C.
+Exit codes: 0 done; 1 an input cannot be read, the work failed, or a check does not hold; 2 wrong usage, or an output
+that cannot be written, found before any work; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import time
 import traceback
+import warnings
 from collections.abc import Sequence
 
 DONE, FAILED, WRONG_USAGE, STOPPED = 0, 1, 2, 130
+ANYWHERE = ("--debug", "--quiet", "--verbose")  # may stand before or behind the verb
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; ``--debug``, anywhere, shows tracebacks."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    is_debug = "--debug" in given
+    switches = {switch for switch in ANYWHERE if switch in given}
+    started = time.perf_counter()
     from marey.cli.app import app
+    from marey.cli.common import LOG, TRACEBACK, describe_error, round_numbers, warn
 
+    # The log of marey goes to stderr: warnings alone, remarks too, times as well, tracebacks at last
+    levels = {"--debug": TRACEBACK, "--quiet": logging.WARNING, "--verbose": logging.DEBUG}
+    LOG.setLevel(min((levels[switch] for switch in switches), default=logging.INFO))
     try:
-        code = app(args=[a for a in given if a != "--debug"], prog_name="marey", standalone_mode=False)
+        with warnings.catch_warnings():
+            # Warnings of the library read like those of the command; the class is not imported for `--help`
+            show = warnings.showwarning
+            warnings.showwarning = lambda message, category, *rest: (
+                warn(str(message)) if category.__name__ == "MareyWarning" else show(message, category, *rest)
+            )
+            code = app(args=[a for a in given if a not in ANYWHERE], prog_name="marey", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = STOPPED
@@ -28,39 +44,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FAILED
     except Exception as error:
-        if is_debug:
+        if "--debug" in switches:
             traceback.print_exc()
-        # Say in one line what went wrong
         usage = getattr(error, "format_message", None)  # typer's errors; their classes moved between versions
-        if callable(usage):
-            sentence = _one_line(str(usage())).rstrip(".")
-            print(f"marey: {sentence}. Try: marey {_failed_verb(error)}--help", file=sys.stderr)
-            return int(getattr(error, "exit_code", WRONG_USAGE))
         if type(error).__name__ == "Abort":
-            print("marey: stopped", file=sys.stderr)
-            return STOPPED
-        print(f"marey: {_one_line(_error_sentence(error))}", file=sys.stderr)
-        return FAILED
+            code = STOPPED
+        elif callable(usage):
+            # An error of usage ends in the help that explains it
+            sentence = round_numbers(str(usage())).rstrip(".")
+            path = str(getattr(getattr(error, "ctx", None), "command_path", "marey"))
+            stop = "" if sentence.endswith("?") else "."
+            print(f"marey: {sentence}{stop} Try: {path} --help", file=sys.stderr)
+            return int(getattr(error, "exit_code", WRONG_USAGE))
+        else:
+            print(f"marey: {describe_error(error)}", file=sys.stderr)
+            return FAILED
     if code == STOPPED:  # newer versions of typer turn Ctrl-C into this code themselves
         print("marey: stopped", file=sys.stderr)
+    LOG.debug("%.2f s in all", time.perf_counter() - started)
     return code if isinstance(code, int) else DONE
-
-
-def _error_sentence(error: Exception) -> str:
-    from marey.base import MareyError
-
-    if isinstance(error, MareyError):
-        return str(error)
-    if isinstance(error, OSError):
-        return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
-    return f"unexpected {type(error).__name__}: {error} (run again with --debug, and report it)"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _failed_verb(error: Exception) -> str:
-    context = getattr(error, "ctx", None)
-    path = str(getattr(context, "command_path", "marey"))
-    return " ".join(path.split()[1:]) + " " if " " in path else ""

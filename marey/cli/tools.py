@@ -111,6 +111,7 @@ def _collect_docstrings(name: str) -> str | None:
             value = getattr(value, part)
     except (ImportError, AttributeError):
         return None
+    # What a package offers, or what a class defines
     inner = [getattr(value, name) for name in getattr(value, "__all__", vars(value) if isinstance(value, type) else ())]
     docs = [item.__doc__ for item in (value, *inner)]
     homes = {getattr(item, "__module__", None) for item in (value, *inner)}

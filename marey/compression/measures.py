@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, Result
 from marey.motion import Motion
 
 ACL_SHELL_M = 0.03  # [m] where ACL's regression tests put their points
@@ -67,8 +67,8 @@ def compute_shell_errors(original: Motion, decoded: Motion, shell_m: float = ACL
     return np.linalg.norm(shift + turn, axis=-2).max(axis=-1)
 
 
-@dataclass(frozen=True, slots=True)
-class CodecReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class CodecReport(Result):
     """Error and ratio of a compressed motion."""
 
     bytes: int

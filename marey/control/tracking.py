@@ -9,7 +9,7 @@ from typing import Final, TypedDict, Unpack
 
 import numpy as np
 
-from marey.base import BoolArray, ConvergenceError, FloatArray, InputError
+from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result
 from marey.control.controllers.internal_forces import Controller
 from marey.control.fall import RESTING_M, Fall, detect_fall, trunk_angle
 from marey.control.reference.centre_of_mass import solve_com_path
@@ -34,7 +34,7 @@ AFTER_FALL_S: Final = 1.0  # [s] that a fall is watched
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TrackingResult:
+class TrackingResult(Result):
     """A clip as physics allows it."""
 
     motion: Motion  # what the figure did, with its contacts; it starts where the clip starts

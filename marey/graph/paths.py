@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
+from marey.base import BoolArray, FloatArray, IntArray, Result
 from marey.blending import BlendSettings, BlendSource, blend_sources
 from marey.graph.arrays import EMPTY, GraphArrays
 from marey.graph.database.clips import Database
@@ -63,7 +63,7 @@ class PathStep:
 
 
 @dataclass(frozen=True, eq=False)
-class SearchResult:
+class SearchResult(Result):
     """A path through the graph, or the reason why there is none."""
 
     status: str  # "OPTIMAL", "BOUNDED", or a code: why there is nothing

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
-from marey.base import InputError, MissingFileError, atomic_file
+from marey.base import InputError, MissingFileError, atomic_file, load_shipped_clip
 from marey.motion import LoadReport, Motion, check_time_base
 
 READERS: Final = {
@@ -38,10 +38,10 @@ WRITABLE_SUFFIXES: Final = tuple(WRITERS)  # of files that save() makes
 
 
 def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
-    """Read a motion file of any known format.
+    """Read a motion file of any known format, or a clip that ships with marey.
 
     Args:
-        path: the file; its suffix names the format.
+        path: the file, whose suffix names the format; or the name of a shipped clip, such as ``walk``.
         rate_hz: frames per second, when the file's own is missing or wrong.
         unit: the file's unit of length (``m``, ``cm``, ``mm``, ``inch``, ``cmu``), when the guess is wrong.
 
@@ -50,13 +50,17 @@ def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: st
         InputError: the suffix is unknown, or an option cannot be used.
         FormatError: the file breaks its format; the message has the line and the fix.
     """
-    suffix = _check_suffix(path, READERS, "read")
     if rate_hz is not None:
         asked = rate_hz
         with contextlib.suppress(TypeError, ValueError):
             rate_hz = float(asked)
         if not (isinstance(rate_hz, float) and 0.0 < rate_hz < float("inf")):
             raise InputError(f"rate_hz is {asked!r}", "It must be a positive number of frames per second")
+    is_path = Path(path).suffix.lower() in READERS or Path(path).exists()
+    shipped = None if is_path else load_shipped_clip(path)
+    if shipped is not None:
+        return shipped if rate_hz is None else replace(shipped, rate_hz=rate_hz)
+    suffix = _check_suffix(path, READERS, "read")
     motion = cast(Motion, _load_function(READERS[suffix])(path, rate_hz=rate_hz, unit=unit))
     report = motion.load_report
 
@@ -101,4 +105,6 @@ def _check_suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str)
         raise InputError(f"'{path}' is a folder", "Name one file in it, or add the folder to a library")
     near = get_close_matches(suffix, list(known), n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
+    if verb == "read" and suffix in (".fbx", ".usd", ".usda", ".usdz", ".blend"):
+        hint = "Blender converts it: import it there and export glTF (.glb) or BVH. "
     raise InputError(f"cannot {verb} '{suffix or path}' files", f"{hint}marey can {verb} {', '.join(known)}.")

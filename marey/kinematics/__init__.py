@@ -19,7 +19,8 @@ from marey.kinematics.limits.learn import (
     load_limits,
 )
 from marey.kinematics.limits.plot import plot_limits
-from marey.kinematics.limits.sculpt import field_from_mesh, iso_surface, resculpt_joint, shrink_wrap
+from marey.kinematics.limits.sculpt import field_from_mesh, iso_surface, load_obj, resculpt_joint, shrink_wrap
+from marey.kinematics.limits.sdf import JointField, SdfLimits
 from marey.kinematics.markers import fit_markers
 from marey.kinematics.retargeting import retarget
 from marey.kinematics.two_bone import Limb, solve_two_bone
@@ -34,6 +35,7 @@ __all__ = [
     "IKResult",
     "IKTrackResult",
     "JointEstimate",
+    "JointField",
     "JointLimits",
     "Limb",
     "LimitModel",
@@ -42,6 +44,7 @@ __all__ = [
     "OrientationTask",
     "PointTask",
     "PoseTask",
+    "SdfLimits",
     "Task",
     "compare_limits",
     "estimate_joints",
@@ -50,6 +53,7 @@ __all__ = [
     "fit_markers",
     "iso_surface",
     "load_limits",
+    "load_obj",
     "plot_limits",
     "resculpt_joint",
     "retarget",

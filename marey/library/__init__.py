@@ -3,13 +3,14 @@
 from marey.base import deprecated_names
 from marey.library.clip_library import Library
 from marey.library.records import AddOutcome, ClipRecord, Query
-from marey.library.store import is_library
+from marey.library.store import expand_paths, is_library
 
 __all__ = [
     "AddOutcome",
     "ClipRecord",
     "Library",
     "Query",
+    "expand_paths",
     "is_library",
 ]
 

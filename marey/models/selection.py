@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import FloatArray, InputError, IntArray, Result
 from marey.lie import SO3
 from marey.models.pca import PCA
 from marey.models.pga import PGA
@@ -51,8 +51,8 @@ def joint_error(model: PoseModel, motions: Motion | tuple[Motion, ...] | list[Mo
 MAX_COUNT = 30  # default number of components of a curve; 22 hold 99.9 % of the variance of a walk
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SelectionCurve:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SelectionCurve(Result):
     """Explained variance and joint error by number of components."""
 
     counts: IntArray  # (n,) numbers of components, rising

@@ -32,6 +32,7 @@ from marey.muscle.optimal_control.solve import SceneControl, solve_control, solv
 from marey.muscle.scene.film import FILM_FILE_SUFFIXES as FILM_SUFFIXES
 from marey.muscle.scene.film import BoneTrack, Film, Paint
 from marey.muscle.scene.run import SceneModel, SoftBodyScene, load_scene, scene_names
+from marey.muscle.scene.tables import ProgrammePart
 
 __all__ = [
     "FILM_SUFFIXES",
@@ -46,6 +47,7 @@ __all__ = [
     "Muscles",
     "OptimalControlProblem",
     "Paint",
+    "ProgrammePart",
     "ReachResult",
     "SceneControl",
     "SceneModel",

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
-from marey.base import DaskJobs, FormatError, InputError, MareyError, ask_workers, count_cores, write_atomically
+from marey.base import DaskJobs, FormatError, InputError, MareyError, Result, ask_workers, count_cores, write_atomically
 from marey.pipeline.synthesis import synthesize_sketch
 from marey.world import Sketch, load_sketch, parse_sketch, sketch_to_toml
 
@@ -171,8 +171,8 @@ OnItem = Callable[[BatchItem, int, int], None]
 """Called with an item that is ready, how many are, and of how many."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class BatchReport(Result):
     """Results of all sketches of a batch, in order."""
 
     items: tuple[BatchItem, ...]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from marey.base import InputError, UnknownNameError
+from marey.base import InputError, Result, UnknownNameError
 from marey.pipeline.measures import SketchCheck, check_motion
 from marey.pipeline.repair import SketchRepair, measure_reaches, repair_motion
 from marey.pipeline.spacetime_engine import solve_sketch
@@ -33,8 +33,8 @@ LEVEL_TOLERANCE_M: Final = 0.02  # [m] a stone no higher than this is level grou
 COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no time to search
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SynthesisResult:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SynthesisResult(Result):
     """A motion for a sketch with its report, or the reason why there is none."""
 
     status: str  # "OPTIMAL", "BOUNDED", "SOLVED", or a code: why there is no motion

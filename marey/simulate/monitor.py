@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, MissingFileError, frozen
+from marey.base import FloatArray, InputError, MissingFileError, Result, frozen
 from marey.dynamics import Body
 from marey.models import PoseModel
 from marey.simulate.forces import PointForce
@@ -84,7 +84,7 @@ COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SimulationLog:
+class SimulationLog(Result):
     """Energy, momenta and centre of mass after every step, in world axes."""
 
     times: FloatArray  # (N,) [s]

@@ -19,7 +19,7 @@ import numpy as np
 from marey.base import InputError, UnknownNameError
 from marey.skeleton.naming import H_ANIM_CHOICES, PROFILES, plain_name
 from marey.skeleton.role_guess import guess_roles
-from marey.skeleton.tree import NO_PARENT, Skeleton
+from marey.skeleton.tree import NO_PARENT, ROLE_FINDERS, Skeleton
 
 HUMAN_STATURE_M: Final = 1.75
 
@@ -170,6 +170,9 @@ def role_map(skeleton: Skeleton) -> RoleMap:
             name = "human"
     joints = {role: plain.index(joint) for role, joint in table.items() if joint in plain}
     return RoleMap(joints, name, (*profile.notes, *_missing(joints)))
+
+
+ROLE_FINDERS.append(lambda skeleton, role: role_map(skeleton).get(role) if role in ROLES else None)
 
 
 def _missing(joints: Mapping[str, int]) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,6 +53,10 @@ def forward_kinematics(
 
 NO_PARENT = -1
 MAX_JOINTS = 10_000  # far above any character (a face rig has a few hundred), far below harm
+
+
+# Roles are known one floor up; `roles` hands over the function that finds the joint of a role.
+ROLE_FINDERS: Final[list[Callable[[Skeleton, str], int | None]]] = []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,15 +112,18 @@ class Skeleton:
         return len(self.names)
 
     def index(self, joint: str) -> int:
-        """Return the number of a joint.
+        """Return the number of a joint, by its name or else by its role in the canonical human (``right_wrist``).
 
         Raises:
-            UnknownNameError: no joint has this name; the message suggests the nearest one.
+            UnknownNameError: no joint has this name or role; the message suggests the nearest one.
         """
-        try:
+        if joint in self.names:
             return self.names.index(joint)
-        except ValueError:
-            raise UnknownNameError("joint", joint, f"skeleton '{self.name}'", self.names) from None
+        for find_role in ROLE_FINDERS:
+            number = find_role(self, joint)
+            if number is not None:
+                return number
+        raise UnknownNameError("joint", joint, f"skeleton '{self.name}'", self.names)
 
     def children(self, joint: int) -> IntArray:
         """Return the numbers of the joints whose parent is ``joint``."""
@@ -211,7 +219,8 @@ class Pose:
         return joint_frames(self.skeleton, self.root_position[None], self.rotations.wxyz[None])[1][0]
 
     def __repr__(self) -> str:
-        return f"Pose({self.skeleton!r})"
+        x, y, z = self.root_position
+        return f"Pose({self.skeleton!r}, root at {x:.2f}, {y:.2f}, {z:.2f} m)"
 
 
 def joint_positions(

@@ -1,7 +1,7 @@
 """Trajectory optimisation in the full and in a reduced space; repair and editing under validity."""
 
 from marey.base import deprecated_names
-from marey.spacetime.dispatch import optimize, optimize_styled
+from marey.spacetime.dispatch import build_character, optimize, optimize_styled
 from marey.spacetime.editing.edit import EditIterate, ValidEditor, edit_kinematically, edit_physically
 from marey.spacetime.editing.goals import PointPin, PoseKey
 from marey.spacetime.motion_store import MotionStore, StoreAnswer, StoreEntry
@@ -41,6 +41,7 @@ __all__ = [
     "StoreEntry",
     "Style",
     "ValidEditor",
+    "build_character",
     "build_flip_problem",
     "build_jump_problem",
     "build_pose_style",

@@ -12,7 +12,16 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, FormatError, InputError, MareyError, MissingFileError, TensorFormat, write_atomically
+from marey.base import (
+    FloatArray,
+    FormatError,
+    InputError,
+    MareyError,
+    MissingFileError,
+    Result,
+    TensorFormat,
+    write_atomically,
+)
 from marey.motion import Motion
 from marey.spacetime.dispatch import build_character, optimize
 from marey.spacetime.problem.definition import SpacetimeProblem
@@ -116,8 +125,8 @@ class StoreKey:
         return float(np.sqrt((shares**2).sum() + length**2 + ((self.goal - other.goal) ** 2).sum()))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoreAnswer:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StoreAnswer(Result):
     """Answer to a request."""
 
     entry: StoreEntry  # the best motion known now

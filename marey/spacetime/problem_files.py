@@ -18,6 +18,7 @@ from marey.base import (
     UnknownNameError,
     as_table,
     as_text,
+    find_shipped_file,
     format_toml_keys,
     parse_toml,
     read_record,
@@ -128,12 +129,13 @@ _NESTED: Final = ("phases", "keys", "objective")
 
 
 def load_problem(path: str | Path) -> SpacetimeProblem:
-    """Read a problem from a TOML file and check it; the files it names are looked for beside it first.
+    """Read a problem from a TOML file, or a shipped one by its name; files it names are looked for beside it first.
 
     Raises:
         FormatError: the file is no TOML, breaks the schema, or asks for what cannot be solved: keys that contradict
             one another, plants out of reach, unknown names. The message names file and lines.
     """
+    path = find_shipped_file(path, "problem")
     problem, place = _read_problem(read_toml_text(path, "problem"), str(path))
     folder = Path(path).parent
     if problem.basis is not None:

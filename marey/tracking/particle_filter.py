@@ -13,7 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, InputError, IntArray, Result
 from marey.kinematics import JointLimits
 from marey.lie import SO3
 from marey.motion import Motion
@@ -238,7 +238,7 @@ def run_filter(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FilterResult:
+class FilterResult(Result):
     """A tracked clip: one array per quantity, frames first."""
 
     motion: Motion

@@ -20,6 +20,7 @@ from marey.base import (
     as_table,
     as_text,
     check_keys,
+    find_shipped_file,
     format_toml_keys,
     format_toml_value,
     parse_toml,
@@ -127,11 +128,12 @@ _POSITIVE: Final = frozenset(
 
 
 def load_sketch(path: str | FilePath) -> Sketch:
-    """Read a sketch from a TOML file.
+    """Read a sketch from a TOML file, or one that ships by its name.
 
     Raises:
         FormatError: the file is no TOML or breaks the schema; the message names file and line.
     """
+    path = find_shipped_file(path, "sketch")
     return parse_sketch(read_toml_text(path, "sketch"), file=str(path))
 
 

@@ -136,7 +136,9 @@ def test_info_of_several_files_is_json_lines_and_goes_on_after_a_bad_one(run, wa
     bad.write_bytes(b"\x00" * 10)
     result = run("info", walk, bad, walk, "--json")
     assert result.code == 1
-    assert [json.loads(line)["file"] for line in result.out.splitlines()] == [str(walk)] * 2
+    lines = [json.loads(line) for line in result.out.splitlines()]
+    assert [line["file"] for line in lines] == [str(walk), str(bad), str(walk)]
+    assert ["error" in line for line in lines] == [False, True, False]
     assert "bad.bvh" in result.err
 
 

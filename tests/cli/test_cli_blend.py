@@ -63,7 +63,7 @@ def test_the_json_names_phases_jumps_and_measured_feet(run, clips, tmp_path):
 def test_the_naive_rule_is_a_word_away_and_an_unknown_one_is_refused(run, clips):
     assert run("blend", *clips, "--time", "linear", "--root", "root").code == 0
     result = run("blend", *clips, "--root", "pelvis")
-    assert result.code == 1
+    assert result.code == 2
     assert "pelvis" in result.err
 
 

@@ -45,10 +45,10 @@ def stick(tmp_path_factory) -> Path:
     return path
 
 
-def is_refused(result: SimpleNamespace, *words: str) -> bool:
-    """One line on stderr with these words, nothing on stdout, exit code 1."""
+def is_refused(result: SimpleNamespace, *words: str, code: int = 1) -> bool:
+    """One line on stderr with these words, nothing on stdout; the exit code of work that failed, or 2 of usage."""
     lines = result.err.splitlines()
-    return (result.code, result.out, len(lines)) == (1, "", 1) and all(word in lines[0] for word in words)
+    return (result.code, result.out, len(lines)) == (code, "", 1) and all(word in lines[0] for word in words)
 
 
 def worst_m(one: Path, other: Path) -> float:
@@ -97,7 +97,7 @@ def test_a_larger_share_takes_no_fewer_components(run, walk, tmp_path):
 
 def test_fit_refuses_an_unknown_method_in_one_line(run, walk, tmp_path):
     result = run("fit", walk, "-o", tmp_path / "m.safetensors", "--method", "behavior")
-    assert is_refused(result, "no method 'behavior'", "Did you mean 'behaviour'")
+    assert is_refused(result, "no method 'behavior'", "Did you mean 'behaviour'", code=2)
     assert not (tmp_path / "m.safetensors").exists()
 
 
@@ -109,7 +109,7 @@ def test_fit_refuses_clips_of_different_skeletons(run, walk, stick, tmp_path):
 
 @pytest.mark.parametrize("options", [["--components", -1], ["--explained", 2.0], ["--kind", "third"]])
 def test_fit_refuses_settings_that_mean_nothing(run, walk, tmp_path, options):
-    assert is_refused(run("fit", walk, "-o", tmp_path / "m.safetensors", *options))
+    assert is_refused(run("fit", walk, "-o", tmp_path / "m.safetensors", *options), code=2)
 
 
 @pytest.mark.parametrize("kind", ["box", "cone", "ellipsoid"])
@@ -157,7 +157,7 @@ def test_limits_show_draws_a_joint_by_its_role(run, walk, tmp_path):
 )
 def test_limits_fit_refuses_unknown_names_in_one_line(run, walk, tmp_path, options, word):
     result = run("limits", "fit", walk, "-o", tmp_path / "l.safetensors", *options)
-    assert is_refused(result, word)
+    assert is_refused(result, word, code=2)
     assert not (tmp_path / "l.safetensors").exists()
 
 
@@ -208,7 +208,7 @@ def test_a_packed_clip_comes_from_stdin(run, packed_walk, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("options", [["--max-error-mm", 0], ["--max-error-mm", -1], ["--method", "zip"]])
 def test_compress_refuses_what_it_cannot_do_in_one_line(run, walk, tmp_path, options):
-    assert is_refused(run("compress", walk, "-o", tmp_path / "w.marey", *options))
+    assert is_refused(run("compress", walk, "-o", tmp_path / "w.marey", *options), code=2)
     assert not (tmp_path / "w.marey").exists()
 
 
@@ -246,4 +246,4 @@ def test_mirroring_twice_gives_the_clip_back(run, walk, tmp_path):
 
 
 def test_convert_refuses_an_unknown_suffix(run, walk, tmp_path):
-    assert is_refused(run("convert", walk, tmp_path / "out.xyz"))
+    assert is_refused(run("convert", walk, tmp_path / "out.xyz"), code=2)

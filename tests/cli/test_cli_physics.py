@@ -90,7 +90,7 @@ def test_measured_forces_are_compared(run, clip, tmp_path):
 def test_wrong_input_is_one_line(run, clip, tmp_path):
     assert run("physics", tmp_path / "none.bvh").code == 1
     wrong = run("physics", clip, "--floor", "ceiling")
-    assert wrong.code == 1
+    assert wrong.code == 2
     assert len(wrong.err.strip().splitlines()) == 1
     assert run("physics", clip, "--friction", -1).code == 2
 

@@ -127,6 +127,7 @@ def test_a_figure_tracks_a_clip(run, clip):
     ("options", "words"),
     [
         (("--mode", "sit"), "there is no mode 'sit'"),
+        (("--integrator", "euler"), "no integrator 'euler'"),
         (("--full", "--modes", 3), "give one of --model, --modes and --full"),
         (("-o", "out.exe"), "cannot write 'out.exe'"),
         (("--csv", "out.txt"), "cannot write 'out.txt'"),
@@ -157,7 +158,6 @@ def test_wrong_usage_is_told_before_any_work(run, clip, options, words):
         (("--friction=-1",), "mu is -1.0"),
         (("--damping", "thick"), "no damping 'thick'"),
         (("--damping", "energetic:x"), "damping 'x'"),
-        (("--integrator", "euler"), "no integrator 'euler'"),
         (("--limits", "none.safetensors"), "none.safetensors"),
         (("--model", "none.safetensors"), "none.safetensors"),
         (("--start-s", 99), "start at 99 s"),

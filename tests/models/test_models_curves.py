@@ -126,12 +126,14 @@ def test_the_verb_draws_what_it_learnt(verb, walk_file, tmp_path):
 
 def test_the_verb_names_an_unknown_method(verb, walk_file, tmp_path):
     done = verb(walk_file, "-o", tmp_path / "m.safetensors", "--method", "pgaa")
-    assert "Did you mean 'pga'" in str(done.exception)
+    assert done.exit_code == 2
+    assert "pgaa" in done.output
 
 
 def test_the_verb_refuses_pictures_it_cannot_write(verb, walk_file, tmp_path):
     out = tmp_path / "m.safetensors"
-    for option, name, what in (("--plot", "e.xyz", "suffix"), ("--modes", "nowhere/m.png", "nowhere")):
+    for option, name in (("--plot", "e.xyz"), ("--modes", "nowhere/m.png")):
         done = verb(walk_file, "-o", out, option, tmp_path / name)
-        assert what in str(done.exception)
+        assert done.exit_code == 2
+        assert option in done.output
     assert not out.exists()

@@ -3,32 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from marey.cli.common import Json, RateHz, Unit, check_targets, load_clip, print_json, remark, write_motion, write_strip
+from marey.cli.common import (
+    Count,
+    Json,
+    MotionOut,
+    RateHz,
+    Strip,
+    Unit,
+    load_clip,
+    one_of,
+    print_json,
+    remark,
+    warn,
+    write_motion,
+    write_strip,
+)
 
 if TYPE_CHECKING:
     from marey.blending import BlendResult
     from marey.motion import Motion
 
+ROOTS = ("auto", "com", "root")
 MIN_FLIGHT_FRAMES, MIN_STANCE_FRAMES = 5, 4  # shorter phases cannot be judged
 
 
 def blend(
     clips: Annotated[list[str], typer.Argument(metavar="CLIPS...", help="Two or more motion files of one skeleton.")],
-    out: Annotated[str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...")] = None,
+    out: MotionOut = None,
     weights: Annotated[str | None, typer.Option(metavar="LIST", help="One for each clip, such as 0.3,0.7.")] = None,
     trim: Annotated[bool, typer.Option(help="Cut the clips to their longest common run of contacts.")] = True,
-    time: Annotated[str, typer.Option(help="Duration of a phase: sqrt (keeps gravity) or linear.")] = "sqrt",
-    root: Annotated[str, typer.Option(help="auto or com (centre of mass), or root, the naive rule.")] = "auto",
-    stance: Annotated[str, typer.Option(help="contact keeps planted feet, foot_root places one of them.")] = "contact",
-    rotations: Annotated[str, typer.Option(help="slerp or log.")] = "slerp",
+    time: Annotated[
+        str,
+        typer.Option(help="Duration of a phase: sqrt (keeps gravity) or linear.", callback=one_of("sqrt", "linear")),
+    ] = "sqrt",
+    root: Annotated[
+        str,
+        typer.Option(help="auto or com (centre of mass), or root, the naive rule.", callback=one_of(*ROOTS)),
+    ] = "auto",
+    stance: Annotated[
+        str,
+        typer.Option(
+            help="contact keeps planted feet, foot_root places one of them.", callback=one_of("contact", "foot_root")
+        ),
+    ] = "contact",
+    rotations: Annotated[str, typer.Option(help="slerp or log.", callback=one_of("slerp", "log"))] = "slerp",
     realign: Annotated[bool, typer.Option(help="Turn the clips to one heading after a flight that turns.")] = True,
     extrapolate: Annotated[bool, typer.Option(help="Allow weights from -0.25 to 1.25.")] = False,
-    strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
-    count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 12,
+    require_valid: Annotated[
+        bool, typer.Option("--require-valid", help="Exit with 1 where the blend has a fault.")
+    ] = False,
+    strip: Strip = None,
+    count: Count = 12,
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
@@ -36,24 +65,35 @@ def blend(
     """Blend clips that step alike, phase by phase, and report what physics says about the result.
 
     Gravity holds in flight and planted feet stay. A phase that the legs cannot reach, and a visible jump of velocity
-    between phases, are remarks; the exit code stays 0.
+    between phases, are warnings; the exit code stays 0 unless --require-valid.
     """
     from marey.blending import blend as blend_motions
+    from marey.blending import cut_phases, predict_validity
 
     if len(clips) < 2:
         raise typer.BadParameter("give two clips or more.")
-    check_targets(out, strip)
+    # Equal weights unless a list is given
+    try:
+        shares = [1.0 / len(clips)] * len(clips) if weights is None else [float(part) for part in weights.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"'{weights}' is no list of weights; write 0.3,0.7.") from None
     motions = [load_clip(clip, rate_hz=read_rate_hz, unit=unit) for clip in clips]
     if trim:
         motions = _trim_to_common_contacts(motions)
-    shares = _parse_weights(weights, len(motions))
-    faults = _predict_faults(motions, shares)
+    # Reasons not to blend phases of the first two clips, from the clips alone
+    cuts = [cut_phases(motion) for motion in motions[:2]]
+    share = shares[0] / max(abs(sum(shares[:2])), 1e-9)
+    faults = [
+        f"phase {number} ({pair[0].kind}): {reason}"
+        for number, pair in enumerate(zip(*cuts, strict=False))
+        for reason in predict_validity(*pair, share).reasons
+    ]
     result = blend_motions(
         motions, shares, time=time, root=root, stance=stance, rotations=rotations, realign=realign,
         extrapolate=extrapolate,
     )  # fmt: skip
     for sentence in (*faults, *result.report.problems):
-        remark(sentence)
+        warn(sentence)
     write_motion(result.motion, out)
     write_strip(result.motion, strip, count)
     if json:
@@ -62,55 +102,35 @@ def blend(
         verdict = "valid" if result.report.is_valid else f"{len(result.report.problems)} faults"
         phases = len(result.report.phases)
         typer.echo(f"{result.motion.num_frames} frames  {result.motion.duration_s:.2f} s  {phases} phases  {verdict}")
-
-
-def _parse_weights(text: str | None, count: int) -> list[float]:
-    if text is None:
-        return [1.0 / count] * count
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"'{text}' is no list of weights; write 0.3,0.7.") from None
+    if require_valid and not result.report.is_valid:
+        raise typer.Exit(1)
 
 
 def _trim_to_common_contacts(motions: Sequence[Motion]) -> list[Motion]:
     """Cut every clip to the longest run of phases that all clips have, the first such run of each."""
     from marey.blending import cut_phases, phase_string
 
+    # Phases of each clip as a string of contacts, such as L|LR|R
     cuts = [cut_phases(motion, clean=False) for motion in motions]
     contacts = [phase_string(cut).split("|") for cut in cuts]
     first = contacts[0]
+    # Every run of phases of the first clip, the longest first
     runs = [first[i:j] for i in range(len(first)) for j in range(len(first), i, -1)]
     for run in sorted(runs, key=len, reverse=True):
-        starts = [start for start in (_find_run(one, run) for one in contacts) if start is not None]
-        if len(starts) == len(motions):
-            ends = [cut[start + len(run) - 1] for cut, start in zip(cuts, starts, strict=True)]
-            trimmed = [
-                motion[cut[start].start : end.start + end.motion.num_frames]
-                for motion, cut, start, end in zip(motions, cuts, starts, ends, strict=True)
-            ]
-            if any(after.num_frames < before.num_frames for after, before in zip(trimmed, motions, strict=True)):
-                remark(f"cut the clips to the {len(run)} phases that they share ({'|'.join(run)})")
-            return trimmed
+        # Where the run begins in each clip, or None
+        starts = [
+            next((i for i in range(len(one) - len(run) + 1) if one[i : i + len(run)] == run), None) for one in contacts
+        ]
+        if None in starts:
+            continue
+        trimmed: list[Motion] = []
+        for motion, cut, start in zip(motions, cuts, cast(list[int], starts), strict=True):
+            last = cut[start + len(run) - 1]
+            trimmed.append(motion[cut[start].start : last.start + last.motion.num_frames])
+        if any(after.num_frames < before.num_frames for after, before in zip(trimmed, motions, strict=True)):
+            remark(f"cut the clips to the {len(run)} phases that they share ({'|'.join(run)})")
+        return trimmed
     return list(motions)  # nothing in common: the blend refuses them and names both sequences
-
-
-def _find_run(contacts: Sequence[str], run: Sequence[str]) -> int | None:
-    places = range(len(contacts) - len(run) + 1)
-    return next((i for i in places if list(contacts[i : i + len(run)]) == list(run)), None)
-
-
-def _predict_faults(motions: Sequence[Motion], weights: Sequence[float]) -> list[str]:
-    """Reasons why phases of the first two clips should not be blended, from the clips alone."""
-    from marey.blending import cut_phases, predict_validity
-
-    cuts = [cut_phases(motion) for motion in motions[:2]]
-    total = max(abs(sum(weights[:2])), 1e-9)
-    return [
-        f"phase {number} ({pair[0].kind}): {reason}"
-        for number, pair in enumerate(zip(*cuts, strict=False))
-        for reason in (predict_validity(*pair, weights[0] / total).reasons if len(pair) == 2 else ())
-    ]
 
 
 def _blend_facts(result: BlendResult) -> dict[str, Any]:
@@ -120,6 +140,7 @@ def _blend_facts(result: BlendResult) -> dict[str, Any]:
     from marey.blending import check_contact, check_flight, cut_phases
 
     measured: list[dict[str, Any]] = []
+    # Flights must fall freely, planted feet must not slide
     for phase in cut_phases(result.motion, clean=False):
         is_flight, frames = phase.kind == "flight", phase.motion.num_frames
         facts: dict[str, Any] = {"kind": phase.kind, "start_s": phase.start / result.motion.rate_hz, "frames": frames}

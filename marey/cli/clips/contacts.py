@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+from math import radians
 from typing import Annotated, Any
 
 import typer
 
-from marey.cli.common import Clip, Json, RateHz, Unit, load_clip, print_json, remark
+from marey.cli.common import (
+    Clips,
+    Csv,
+    Format,
+    Json,
+    Outcome,
+    OutOrFolder,
+    RateHz,
+    RequireValid,
+    Unit,
+    expand_inputs,
+    judge_motion,
+    load_clip,
+    one_of,
+    plan_motion_files,
+    plan_outputs,
+    remark,
+    run_each,
+    write_motion,
+)
 
 
 def contacts(
-    clip: Clip,
+    clips: Clips,
     json: Json = False,
-    out: Annotated[str | None, typer.Option("-o", "--out", help="Also plot them to this PNG.")] = None,
-    method: Annotated[str, typer.Option(help="hysteresis, adaptive or threshold.")] = "hysteresis",
+    csv: Csv = None,
+    out: Annotated[
+        str | None, typer.Option("-o", "--out", "--plot", help="Also plot them to this PNG; for several, a folder.")
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(help="hysteresis, adaptive or threshold.", callback=one_of("hysteresis", "adaptive", "threshold")),
+    ] = "hysteresis",
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
     """Find when heels, toes and hands touch the ground.
 
-    Lists the phases of the motion: flight, left, right, double support.
+    Lists the phases of the motion: flight, left, right, double support. The table has one row for each phase.
     """
-    from marey.motion import ensure_contacts
+    files = expand_inputs(clips)
+    pictures = {} if out is None else plan_outputs(files, out, ".png")
 
-    motion = ensure_contacts(load_clip(clip, rate_hz=read_rate_hz, unit=unit), method=method)
-    # Phases and slide of a motion that has contacts, as plain JSON values
-    from marey.motion import contact_phases, slide_mm
+    def list_phases(clip: str) -> Outcome:
+        from marey.motion import contact_phases, ensure_contacts, slide_mm
 
-    rate = motion.rate_hz
-    track = motion.contacts
-    facts: dict[str, Any] = {
-        "points": [] if track is None else list(track.names),
-        "num_frames": motion.num_frames,
-        "rate_hz": rate,
-        "phases": [
+        motion = ensure_contacts(load_clip(clip, rate_hz=read_rate_hz, unit=unit), method=method)
+        rate, track = motion.rate_hz, motion.contacts
+        phases: list[dict[str, Any]] = [
             {
                 "kind": phase.kind,
                 "start": phase.start,
@@ -43,30 +65,47 @@ def contacts(
                 "planted": list(phase.planted),
             }
             for phase in contact_phases(motion)
-        ],
-        "max_slide_mm": float(slide_mm(motion).max(initial=0.0)),
-    }
-    if json:
-        print_json(facts | {"file": clip})
-    else:
-        for phase in facts["phases"]:
-            planted = " ".join(phase["planted"]) or "-"
-            typer.echo(f"{phase['start_s']:8.3f} {phase['stop_s']:8.3f} s  {phase['kind']:<8} {planted}")
-    if out is not None:
-        from marey.picture import plot_contacts
+        ]
+        facts = {
+            "points": [] if track is None else list(track.names),
+            "num_frames": motion.num_frames,
+            "rate_hz": rate,
+            "phases": phases,
+            "max_slide_mm": float(slide_mm(motion).max(initial=0.0)),
+        }
+        # The picture of one clip, beside its list of phases
+        if clip in pictures:
+            from marey.picture import plot_contacts
 
-        plot_contacts(motion, out)
-        remark(f"wrote {out}")
+            plot_contacts(motion, pictures[clip])
+            remark(f"wrote {pictures[clip]}")
+        rows = [phase | {"planted": " ".join(phase["planted"])} for phase in phases]
+        lines = [f"{clip}"] if len(files) > 1 else []
+        lines += [f"{r['start_s']:8.3f} {r['stop_s']:8.3f} s  {r['kind']:<8} {r['planted'] or '-'}" for r in rows]
+        return Outcome(facts, "\n".join(lines), rows)
+
+    run_each("contacts", files, list_phases, is_json=json, csv=csv)
 
 
 def plant(
-    clip: Clip,
-    out: Annotated[str, typer.Option("-o", "--out", help="File to write.", show_default=False)],
-    detection: Annotated[str, typer.Option(help="contacts, adaptive (walks and runs) or threshold.")] = "contacts",
-    ik: Annotated[str, typer.Option(help="analytic or priority.")] = "analytic",
+    clips: Clips,
+    out: OutOrFolder,
+    detection: Annotated[
+        str,
+        typer.Option(
+            help="contacts, adaptive (walks and runs) or threshold.",
+            callback=one_of("contacts", "adaptive", "threshold"),
+        ),
+    ] = "contacts",
+    ik: Annotated[
+        str, typer.Option(help="analytic or priority.", callback=one_of("analytic", "priority"))
+    ] = "analytic",
     floor_m: Annotated[float | None, typer.Option(help="Height of the floor [m]; else fitted to the plants.")] = None,
     toe_in_deg: Annotated[float, typer.Option(help="Turn the toes inwards by this angle [degrees].")] = 0.0,
+    format: Format = "bvh",  # noqa: A002 (the option is called so)
+    require_valid: RequireValid = False,
     json: Json = False,
+    csv: Csv = None,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
@@ -74,28 +113,36 @@ def plant(
 
     Removes sliding, sinking and hovering of feet and reports the slide before and after.
     """
-    from marey.io import save
-    from marey.locomotion import enforce_plants, pigeon_toe
+    files = expand_inputs(clips)
+    targets = plan_motion_files(files, out, format)
 
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
-    edit = pigeon_toe(toe_in_deg * 0.017453292519943295) if toe_in_deg else None
-    planted = enforce_plants(motion, detection=detection, ik=ik, floor_m=floor_m, edit=edit)
-    save(planted, out)
-    # How the planted frames slid before and after, as plain JSON values
-    from marey.locomotion import foot_plants, plant_slide_mm
-    from marey.locomotion.plants.clip import effector_flags
+    def hold_feet(clip: str) -> Outcome:
+        from marey.locomotion import enforce_plants, foot_plants, pigeon_toe, plant_slide_mm
 
-    assert planted.contacts is not None
-    flags = effector_flags(planted.contacts)
-    facts = {
-        "plants": len(foot_plants(planted)),
-        "slide_before_mm": float(plant_slide_mm(motion, flags).max(initial=0.0)),
-        "slide_after_mm": float(plant_slide_mm(planted, flags).max(initial=0.0)),
-        "root_lowered_m": float((motion.root_positions - planted.root_positions)[:, 1].max()),
-    } | {"file": clip, "out": out}
-    if json:
-        print_json(facts)
-    else:
-        before, after = facts["slide_before_mm"], facts["slide_after_mm"]
-        typer.echo(f"{facts['plants']} foot plants; slide at most {before:.2f} mm a frame before, {after:.2f} after")
-    remark(f"wrote {out}")
+        # Feet are held at the places where they stand, toes turned in if asked
+        motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
+        edit = pigeon_toe(radians(toe_in_deg)) if toe_in_deg else None
+        planted = enforce_plants(motion, detection=detection, ik=ik, floor_m=floor_m, edit=edit)
+        write_motion(planted, targets[clip])
+        # The slide of the same frames before and after: those that are planted in the result
+        from marey.locomotion.plants.clip import effector_flags
+
+        flags = effector_flags(planted.contacts)
+        before, after = (float(plant_slide_mm(one, flags).max(initial=0.0)) for one in (motion, planted))
+        validity, fault = judge_motion(planted, is_required=require_valid)
+        count = len(foot_plants(planted))
+        facts = {
+            "out": targets[clip],
+            "plants": count,
+            "slide_before_mm": before,
+            "slide_after_mm": after,
+            "root_lowered_m": float((motion.root_positions - planted.root_positions)[:, 1].max()),
+            **validity,
+        }
+        name = f"{clip}  " if len(files) > 1 else ""
+        plants = "1 foot plant" if count == 1 else f"{count} foot plants"
+        return Outcome(
+            facts, f"{name}{plants}; slide at most {before:.2f} mm a frame before, {after:.2f} after", fault=fault
+        )
+
+    run_each("plant", files, hold_feet, is_json=json, csv=csv)

@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import Clip, RateHz, Unit, for_each, load_clip, progress_bar, remark
+from marey.cli.common import (
+    FORMATS,
+    Clips,
+    Csv,
+    Format,
+    Json,
+    Outcome,
+    OutOrFolder,
+    RateHz,
+    RequireValid,
+    Unit,
+    check_motion_file,
+    expand_inputs,
+    judge_motion,
+    load_clip,
+    one_of,
+    plan_motion_files,
+    plan_outputs,
+    read_motion,
+    remark,
+    run_each,
+)
 
 if TYPE_CHECKING:
-    from marey.motion import Motion
-
-
-Out = Annotated[str, typer.Option("-o", "--out", help="File to write.", show_default=False)]
+    from marey.skeleton import Skeleton
 
 
 def retarget(
-    clip: Clip,
-    out: Out,
+    clips: Clips,
+    out: OutOrFolder,
     to: Annotated[str, typer.Option(help="human, or a motion file with the target skeleton.")] = "human",
+    format: Format = "bvh",  # noqa: A002 (the option is called so)
+    require_valid: RequireValid = False,
+    json: Json = False,
+    csv: Csv = None,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
@@ -29,37 +50,50 @@ def retarget(
 
     To the canonical human, or to the skeleton of another file; feet stay where they stand.
     """
-    from marey.io import save
+    files = expand_inputs(clips)
+    targets = plan_motion_files(files, out, format)
+    skeleton = load_skeleton(to)
 
-    moved = retarget_to(load_clip(clip, rate_hz=read_rate_hz, unit=unit), to)
-    save(moved, out)
-    remark(f"wrote {out} ({moved.skeleton.num_joints} joints, {moved.num_frames} frames)")
+    def move(clip: str) -> Outcome:
+        from marey.io import save
+        from marey.kinematics import retarget as retarget_motion
+
+        moved = retarget_motion(load_clip(clip, rate_hz=read_rate_hz, unit=unit), skeleton)
+        save(moved, targets[clip])
+        validity, fault = judge_motion(moved, is_required=require_valid)
+        facts = {"out": targets[clip], "num_joints": moved.skeleton.num_joints, "num_frames": moved.num_frames}
+        text = f"wrote {targets[clip]} ({moved.skeleton.num_joints} joints, {moved.num_frames} frames)"
+        return Outcome(facts | validity, text, fault=fault)
+
+    run_each("retarget", files, move, is_json=json, csv=csv)
 
 
-def retarget_to(motion: Motion, target: str) -> Motion:
-    """Retarget to ``human`` or to the skeleton of a motion file."""
-    from marey.cli.common import read_motion
-    from marey.kinematics import retarget as move
+def load_skeleton(target: str) -> Skeleton:
+    """Return the canonical human for ``human``, or the skeleton of a motion file."""
     from marey.skeleton import HUMAN
 
-    return move(motion, HUMAN if target.lower() == "human" else read_motion(target).skeleton)
+    return HUMAN if target.lower() == "human" else read_motion(target).skeleton
 
 
 def convert(
     paths: Annotated[
-        list[str], typer.Argument(metavar="IN... OUT", help="Files to read, then the file or folder to write.")
+        list[str], typer.Argument(metavar="IN... OUT", help="Files and folders to read, then the file or folder.")
     ],
     rate_hz: Annotated[float | None, typer.Option(help="Resample to this many frames a second.")] = None,
     unit: Unit = None,
     read_rate_hz: RateHz = None,
     out_unit: Annotated[str | None, typer.Option(help="Length unit of a BVH that is written.")] = None,
     mirror: Annotated[bool, typer.Option("--mirror", help="Swap left and right.")] = False,
-    start: Annotated[float | None, typer.Option(help="Cut what comes before this time [s].")] = None,
-    stop: Annotated[float | None, typer.Option(help="Cut what comes after this time [s].")] = None,
+    start: Annotated[float | None, typer.Option("--start-s", "--start", help="Cut what comes before [s].")] = None,
+    stop: Annotated[float | None, typer.Option("--stop-s", "--stop", help="Cut what comes after [s].")] = None,
     retarget: Annotated[str | None, typer.Option(help="Move to another skeleton: human, or a motion file.")] = None,
     format: Annotated[  # noqa: A002 (the option is called so)
-        str | None, typer.Option(help="bvh, glb, gltf or safetensors; needed when OUT is a folder or -.")
+        str | None,
+        typer.Option(help=f"{', '.join(FORMATS)}; needed when OUT is a folder or -.", callback=one_of(*FORMATS)),
     ] = None,
+    skip: Annotated[bool, typer.Option("--skip-existing", help="Leave files that exist already as they are.")] = False,
+    json: Json = False,
+    csv: Csv = None,
 ) -> None:
     """Write motion files in another format.
 
@@ -67,73 +101,50 @@ def convert(
     """
     if len(paths) < 2:
         raise typer.BadParameter("give at least one file to read and one to write.")
+    # The last path is where the result goes
     *inputs, out = paths
-    targets = {path: _output_path(path, out, format, is_many=len(inputs) > 1) for path in inputs}
-    if len(set(targets.values())) < len(inputs):
-        raise typer.BadParameter("two inputs would be written to the same file.")
-    count = 0
-    with progress_bar("convert") as progress:
-
-        def do(path: str) -> None:
-            nonlocal count
-            motion = load_clip(path, rate_hz=read_rate_hz, unit=unit)
-            motion = edit_motion(motion, rate_hz=rate_hz, is_mirrored=mirror, start=start, stop=stop, target=retarget)
-            _write_converted(motion, targets[path], {} if out_unit is None else {"unit": out_unit})
-            count += 1
-            progress(count, len(inputs))
-
-        for_each(inputs, do)
-
-
-def edit_motion(
-    motion: Motion,
-    *,
-    rate_hz: float | None = None,
-    is_mirrored: bool = False,
-    start: float | None = None,
-    stop: float | None = None,
-    target: str | None = None,
-) -> Motion:
-    """Cut, mirror, retarget and resample a motion, in this order."""
-    from marey.base import InputError
-    from marey.motion import mirror, resample
-
-    if start is not None or stop is not None:
-        first = 0 if start is None else round(start * motion.rate_hz)
-        last = motion.num_frames if stop is None else round(stop * motion.rate_hz) + 1
-        if not 0 <= first < min(last, motion.num_frames):
-            raise InputError(f"no frame between {start or 0} s and {stop} s", f"It lasts {motion.duration_s:.2f} s")
-        motion = motion[first:last]
-    if is_mirrored:
-        motion = mirror(motion)
-    if target is not None:
-        motion = retarget_to(motion, target)
-    return motion if rate_hz is None else resample(motion, rate_hz)
-
-
-def _output_path(path: str, out: str, format_: str | None, *, is_many: bool) -> str:
-    is_folder = is_many or Path(out).is_dir() or out.endswith(("/", os.sep))
-    if out != "-" and not is_folder:
-        return out
-    if format_ is None:
+    files = expand_inputs(inputs)
+    is_folder = len(files) > 1 or Path(out).is_dir() or out.endswith("/")
+    if format is None and (is_folder or out == "-"):
         raise typer.BadParameter("--format is needed to write many files, to a folder, or to stdout.")
-    if out == "-":
-        return f"-.{format_.lstrip('.')}"
-    stem = "stdin" if path == "-" else Path(path).stem
-    return str(Path(out) / f"{stem}.{format_.lstrip('.')}")
+    targets = plan_outputs(files, out, f".{format}")
+    for target in targets.values():
+        check_motion_file(None if target == "-" else target)
+    skeleton = None if retarget is None else load_skeleton(retarget)
+    options: dict[str, Any] = {} if out_unit is None else {"unit": out_unit}
 
+    def write(path: str) -> Outcome:
+        from marey.base import InputError
+        from marey.io import save
+        from marey.kinematics import retarget as retarget_motion
+        from marey.motion import mirror as mirror_motion
+        from marey.motion import resample
 
-def _write_converted(motion: Motion, target: str, options: dict[str, Any]) -> None:
-    from marey.io import save
+        target = targets[path]
+        if skip and Path(target).is_file():
+            return Outcome({"out": target, "skipped": True}, "")
+        motion = load_clip(path, rate_hz=read_rate_hz, unit=unit)
+        # Cut, mirror, retarget and resample, in this order
+        if start is not None or stop is not None:
+            first = 0 if start is None else round(start * motion.rate_hz)
+            last = motion.num_frames if stop is None else round(stop * motion.rate_hz) + 1
+            if not 0 <= first < min(last, motion.num_frames):
+                raise InputError(f"no frame between {start or 0} s and {stop} s", f"It lasts {motion.duration_s:.2f} s")
+            motion = motion[first:last]
+        motion = mirror_motion(motion) if mirror else motion
+        motion = motion if skeleton is None else retarget_motion(motion, skeleton)
+        motion = motion if rate_hz is None else resample(motion, rate_hz)
+        # Writers make files: stdout gets the bytes of one
+        if target == "-":
+            from tempfile import TemporaryDirectory
 
-    if target.startswith("-."):
-        from tempfile import TemporaryDirectory
+            with TemporaryDirectory() as folder:
+                file = Path(folder) / f"stdout.{format}"
+                save(motion, file, **options)
+                sys.stdout.buffer.write(file.read_bytes())
+        else:
+            save(motion, target, **options)
+            remark(f"wrote {target} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)")
+        return Outcome({"out": target, "num_frames": motion.num_frames, "rate_hz": motion.rate_hz}, "")
 
-        with TemporaryDirectory() as folder:
-            file = Path(folder) / f"stdout{target[1:]}"
-            save(motion, file, **options)
-            sys.stdout.buffer.write(file.read_bytes())
-        return
-    Path(target).parent.mkdir(parents=True, exist_ok=True)
-    save(motion, target, **options)
-    remark(f"wrote {target} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)")
+    run_each("convert", files, write, is_json=json and out != "-", csv=csv)

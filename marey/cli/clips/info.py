@@ -3,55 +3,61 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import Json, RateHz, Unit, for_each, print_json, read_motion, remark
+from marey.cli.common import (
+    MARKER_SUFFIXES,
+    Csv,
+    Json,
+    Outcome,
+    RateHz,
+    Unit,
+    expand_inputs,
+    read_motion,
+    run_each,
+    warn,
+)
 
 if TYPE_CHECKING:
     from marey.motion import Motion
 
 
-MARKER_SUFFIXES: Final = (".c3d", ".trc")
-
-
 def info(
-    files: Annotated[list[str], typer.Argument(help="Motion or marker files; - is stdin.", show_default=False)],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Motion or marker files, folders, shipped clips; - is stdin.", show_default=False),
+    ],
     json: Json = False,
+    csv: Csv = None,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
     """Say what is in motion and marker files.
 
-    Joints, frames, rate, height, mean speed, unit and warnings. With --json, one object a line, a line a file.
+    Joints, frames, rate, height, mean speed, unit and warnings.
     """
 
-    def show(path: str) -> None:
-        is_markers = Path(path).suffix.lower() in MARKER_SUFFIXES
-        # Read a motion file and return what `marey info --json` prints of it
-        facts = (
-            _marker_facts(path)
-            if is_markers
-            else describe_motion(read_motion(path, rate_hz=read_rate_hz, unit=unit)) | {"file": path}
-        )
-        if json:
-            print_json(facts)
-            return
-        if facts["kind"] == "markers":
+    def describe(path: str) -> Outcome:
+        if Path(path).suffix.lower() in MARKER_SUFFIXES:
+            facts = _marker_facts(path)
             parts = [f"{facts['num_markers']} markers ({100 * facts['valid_fraction']:.0f} % seen)"]
         else:
+            facts = describe_motion(read_motion(path, rate_hz=read_rate_hz, unit=unit)) | {"file": path}
             parts = [f"{facts['num_joints']} joints"]
+        # What every kind of file has, then what a motion has beside it
         parts += [f"{facts['num_frames']} frames", f"{facts['rate_hz']:g} Hz", f"{facts['duration_s']:.2f} s"]
         if facts["kind"] == "motion":
             parts += [f"height {facts['height_m']:.2f} m", f"{facts['mean_speed_mps']:.2f} m/s"]
             parts += [f"{facts['up'].lstrip('+').upper()} up"]
             parts += [] if facts["unit"] == "m" else [f"({facts['unit']} -> m)"]
-        typer.echo("  ".join([facts["file"], *parts]))
-        for warning in facts["warnings"]:
-            remark(f"{path}: {warning}")
+        if not json:
+            for warning in facts["warnings"]:
+                warn(f"{path}: {warning}")
+        return Outcome(facts, "  ".join([path, *parts]))
 
-    for_each(files, show)
+    run_each("info", expand_inputs(files, MARKER_SUFFIXES), describe, is_json=json, csv=csv)
 
 
 def describe_motion(motion: Motion) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from marey.cli.common import Json, Unit, print_json, progress_bar, remark
+from marey.cli.common import Csv, Json, Unit, print_json, progress_bar, remark, warn, warn_of_skipped
 
 if TYPE_CHECKING:
-    from marey.library import AddOutcome, ClipRecord
+    from marey.library import AddOutcome
 
 
 app = typer.Typer(help="Keep clips in a folder with a catalogue.", no_args_is_help=True, rich_markup_mode=None)
@@ -33,8 +33,13 @@ def add(
     json: Json = False,
 ) -> None:
     """Add motion files to the library; an interrupted run is resumed."""
-    from marey.library import Library
+    from pathlib import Path
 
+    from marey.library import Library, expand_paths
+
+    for path in paths:
+        if Path(path).is_dir():
+            warn_of_skipped(path, expand_paths(path))
     with Library(library) as store, progress_bar("add") as progress:
 
         def note(done: int, total: int, result: AddOutcome) -> None:
@@ -42,7 +47,7 @@ def add(
             if json:
                 print_json(asdict(result))
             if result.message:
-                remark(result.message if result.path in result.message else f"{result.path}: {result.message}")
+                warn(result.message if result.path in result.message else f"{result.path}: {result.message}")
 
         report = store.add(
             paths, tags=tag or (), subject=subject, rate_hz=read_rate_hz, unit=unit, workers=workers, cluster=cluster,
@@ -65,6 +70,7 @@ def list_(
     min_duration: Annotated[float | None, typer.Option(help="[s]")] = None,
     max_duration: Annotated[float | None, typer.Option(help="[s]")] = None,
     json: Json = False,
+    csv: Csv = None,
 ) -> None:
     """List the clips that all conditions hold for."""
     from marey.library import Library, Query
@@ -72,11 +78,24 @@ def list_(
     speed, duration = (min_speed, max_speed), (min_duration, max_duration)
     query = Query(tuple(tag or ()), behaviour, subject, text, speed_mps=speed, duration_s=duration)
     with Library(library, create=False) as store:
-        for record in store.clips(query):
-            if json:
-                print_json(asdict(record))
-            else:
-                typer.echo(_record_line(record))
+        records = list(store.clips(query))
+    for record in records:
+        if json:
+            print_json(asdict(record))
+            continue
+        # One line a clip; a mark where reading it gave warnings
+        tags = " ".join(f"#{tag}" for tag in record.tags)
+        mark = "  !" if record.warnings else ""
+        line = (
+            f"{record.id[:12]}  {record.name:<16} {record.behaviour:<9} {record.duration_s:7.2f} s "
+            f"{record.mean_speed_mps:5.2f} m/s  {record.rate_hz:g} Hz  {record.num_joints} joints  {tags}{mark}"
+        )
+        typer.echo(line.rstrip())
+    if csv is not None:
+        from marey.base import write_table
+
+        write_table([asdict(record) for record in records], csv)
+        remark(f"wrote {csv} ({len(records)} rows)")
 
 
 @app.command()
@@ -112,26 +131,48 @@ def verify(
         typer.echo(f"{library}: {report}")
     for kind in ("missing", "damaged", "strays"):
         for clip_id in getattr(report, kind):
-            remark(f"{kind}: {clip_id}")
+            warn(f"{kind}: {clip_id}")
     for sentence in report.repairs:
         remark(sentence)
     raise typer.Exit(0 if report.is_sound or repair else 1)
 
 
 @app.command()
-def remove(clip: Keys, library: Folder = DEFAULT_FOLDER) -> None:
+def remove(clip: Keys, library: Folder = DEFAULT_FOLDER, json: Json = False) -> None:
     """Remove clips from the library; the files they were read from stay."""
     from marey.library import Library
 
     with Library(library, create=False) as store:
         for record in store.remove(clip):
-            typer.echo(f"removed {record.id[:12]} {record.name}")
+            if json:
+                print_json({"id": record.id, "name": record.name, "removed": True})
+            else:
+                typer.echo(f"removed {record.id[:12]} {record.name}")
 
 
-def _record_line(record: ClipRecord) -> str:
-    tags = " ".join(f"#{tag}" for tag in record.tags)
-    mark = "  !" if record.warnings else ""
-    return (
-        f"{record.id[:12]}  {record.name:<16} {record.behaviour:<9} {record.duration_s:7.2f} s "
-        f"{record.mean_speed_mps:5.2f} m/s  {record.rate_hz:g} Hz  {record.num_joints} joints  {tags}{mark}"
-    ).rstrip()
+@app.command()
+def archive(
+    paths: Annotated[list[str], typer.Argument(help="Motion files, and folders of them.", show_default=False)],
+    out: Annotated[str, typer.Option("-o", "--out", metavar="FOLDER", help="Folder of what is made.")],
+    workers: Annotated[int | None, typer.Option(min=1, max=256, help="Processes; by default one a core.")] = None,
+    cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://host:port.")] = None,
+    json: Json = False,
+) -> None:
+    """Make all that the engines need of an archive: a library, pose models of its behaviours, a motion graph.
+
+    An interrupted run is resumed.
+    """
+    from marey.pipeline import run_archive
+
+    with progress_bar("archive") as progress:
+        report = run_archive(
+            paths, out, workers=workers, cluster=cluster, on_step=lambda _, done, total: progress(done, total),
+            on_link=lambda link: remark(f"dashboard: {link}"),
+        )  # fmt: skip
+    for failure in report.failed:
+        warn(failure)
+    if json:
+        print_json({"out": out, **asdict(report)})
+    else:
+        typer.echo(f"{out}: {report.sentence}")
+    raise typer.Exit(1 if report.failed or not report.clips else 0)

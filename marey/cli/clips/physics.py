@@ -2,95 +2,108 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import Annotated, Any
 
 import typer
 
-from marey.cli.common import Clip, Json, RateHz, Unit, load_clip, print_json, remark
-
-if TYPE_CHECKING:
-    from marey.dynamics import ReactionComparison, ValidityReport
-    from marey.kinematics import JointLimits
-    from marey.motion import Motion
-
-
-MARKER_SUFFIXES = (".trc", ".c3d")
+from marey.cli.common import (
+    MARKER_SUFFIXES,
+    PLOT_SUFFIXES,
+    Clips,
+    Csv,
+    Json,
+    Outcome,
+    RateHz,
+    RequireValid,
+    Unit,
+    check_target,
+    expand_inputs,
+    load_body_motion,
+    plan_outputs,
+    remark,
+    run_each,
+    warn,
+)
 
 
 def physics(
-    clip: Clip,
+    clips: Clips,
     json: Json = False,
-    plot: Annotated[str | None, typer.Option("--plot", "-o", help="Draw forces and margins to this PNG.")] = None,
+    csv: Csv = None,
+    plot: Annotated[
+        str | None,
+        typer.Option("--plot", "-o", help="Draw forces and margins to this PNG; for several clips, a folder."),
+    ] = None,
     grf: Annotated[str | None, typer.Option("--grf", help="Measured ground reaction (.mot, .sto) to compare.")] = None,
     mass_kg: Annotated[float | None, typer.Option(min=1.0, max=1000.0, help="Mass of the body.")] = None,
     friction: Annotated[float, typer.Option(min=0.0, max=10.0, help="Friction of the floor.")] = 0.8,
     tolerance: Annotated[float, typer.Option(min=1e-6, help="Green up to this, in body weights.")] = 0.05,
     floor: Annotated[str, typer.Option(help="flat, plants (steps and pegs), or a height in metres.")] = "flat",
     limits: Annotated[str | None, typer.Option("--limits", help="File of joint limits to check as well.")] = None,
-    frames: Annotated[bool, typer.Option("--frames", help="JSON: the numbers of each frame too.")] = False,
+    frames: Annotated[bool, typer.Option("--frames", help="JSON and table: the numbers of each frame too.")] = False,
+    show_flights: Annotated[bool, typer.Option("--flights", help="Also list flights and their gravity.")] = False,
     start_s: Annotated[float, typer.Option(help="Time of the first frame on the clock of the plates.")] = 0.0,
+    require_valid: RequireValid = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
     """Say which stretches of a motion a body could have made, and what is wrong with the others.
 
-    Exit code 0 whatever the verdict: it is on the first line, and in the JSON.
+    Exit code 0 whatever the verdict, unless --require-valid: it is on the first line, and in the JSON. Several clips
+    give one line each. The table has one row for each clip, or with --frames one for each frame.
     """
-    from marey.dynamics import Body, check_validity
-
-    motion = _load_motion(clip, rate_hz=read_rate_hz, unit=unit)
-    body = Body.from_motion(motion, mass_kg=mass_kg)
-    bounds = None if limits is None else _load_limits(limits)
-    report = check_validity(
-        motion, body, friction=friction, tolerance=tolerance, floor=_parse_floor(floor), limits=bounds
-    )
-    for warning in report.warnings:
-        remark(f"{clip}: {warning}")
-    measured = None if grf is None else _compare_forces(report, grf, start_s)
-    if json:
-        facts = report.to_json(frames=frames) | {"file": clip}
-        print_json(facts | ({} if measured is None else {"measured": measured.to_json()}))
-    else:
-        typer.echo(f"{clip}  {report.verdict}")
-        for span in report.spans:
-            typer.echo(f"{span.start_s:8.3f} {span.stop_s:8.3f} s  {span.status:<6} {span.words}")
-        if measured is not None:
-            typer.echo(f"{measured.sentence}")
-    if plot is not None:
-        from marey.dynamics import plot_report
-
-        plot_report(report, plot, measured=measured)
-        remark(f"wrote {plot}")
-
-
-def _load_motion(clip: str, **options: Any) -> Motion:
-    """Read a clip; markers are fitted with the canonical human."""
-    if Path(clip).suffix.lower() not in MARKER_SUFFIXES:
-        return load_clip(clip, **options)
-    from marey.io import load_markers
-    from marey.kinematics import fit_markers
-
-    fit = fit_markers(load_markers(clip, **options))
-    remark(f"{clip}: fitted a body to {len(fit.sites)} markers, {1e3 * fit.rms_m:.1f} mm RMS")
-    return fit.motion
-
-
-def _parse_floor(text: str) -> float | str:
     try:
-        return float(text)
+        ground: float | str = float(floor)
     except ValueError:
-        return text
-
-
-def _load_limits(file: str) -> JointLimits:
+        ground = floor
+        if floor not in ("flat", "plants"):
+            raise typer.BadParameter(f"'{floor}' is no floor; write flat, plants, or a height in metres.") from None
+    files = expand_inputs(clips, MARKER_SUFFIXES)
+    pictures = {} if plot is None else plan_outputs(files, plot, ".png")
+    for picture in pictures.values():
+        check_target(picture, PLOT_SUFFIXES)
+    from marey.dynamics import Body, check_validity, compare_reaction, fit_flight_gravity, plot_report
     from marey.kinematics import load_limits
 
-    return load_limits(file)
+    # Joint limits are read once for all clips
+    bounds = None if limits is None else load_limits(limits)
 
+    def check(clip: str) -> Outcome:
+        motion = load_body_motion(clip, rate_hz=read_rate_hz, unit=unit)
+        body = Body.from_motion(motion, mass_kg=mass_kg)
+        report = check_validity(motion, body, friction=friction, tolerance=tolerance, floor=ground, limits=bounds)
+        for warning in report.warnings:
+            warn(f"{clip}: {warning}")
+        facts: dict[str, Any] = report.to_json(frames=frames)
+        lines = [f"{clip}  {report.verdict}"]
+        for span in report.spans if len(files) == 1 else ():
+            words = span.words.replace(" (up to 0.00 body weights missing)", "")
+            lines.append(f"{span.start_s:8.3f} {span.stop_s:8.3f} s  {span.status:<6} {words}")
+        if show_flights:
+            # A body in the air falls at gravity: a wrong unit, rate or mass shows in the flights
+            flights = fit_flight_gravity(motion, body)
+            facts["flights"] = [
+                asdict(one) | {"is_free_fall": one.is_free_fall, "length_scale": one.length_scale} for one in flights
+            ]
+            for one in flights:
+                fall = "free fall" if one.is_free_fall else f"no free fall; scale lengths by {one.length_scale:.2f}"
+                start, stop = (frame / motion.rate_hz for frame in (one.start, one.stop))
+                lines.append(f"{start:8.3f} {stop:8.3f} s  flight {one.vertical:.2f} m/s2 upwards, {fall}")
+        if require_valid:
+            facts["valid"] = report.is_valid
+        measured = None
+        if grf is not None:
+            from marey.io import load_ground_reaction
 
-def _compare_forces(report: ValidityReport, grf: str, start_s: float) -> ReactionComparison:
-    from marey.dynamics import compare_reaction
-    from marey.io import load_ground_reaction
+            # Forces of plates beside those that the motion demands
+            measured = compare_reaction(report, load_ground_reaction(grf), start_s=start_s)
+            facts["measured"] = measured.to_json()
+            lines.append(measured.sentence)
+        if clip in pictures:
+            plot_report(report, pictures[clip], measured=measured)
+            remark(f"wrote {pictures[clip]}")
+        fault = report.verdict if require_valid and not report.is_valid else None
+        return Outcome(facts, "\n".join(lines), report.rows() if frames else None, fault)
 
-    return compare_reaction(report, load_ground_reaction(grf), start_s=start_s)
+    run_each("physics", files, check, is_json=json, csv=csv)

@@ -6,14 +6,25 @@ from typing import Annotated
 
 import typer
 
-from marey.cli.common import Clip, RateHz, Unit, load_clip, remark
-
-Picture = Annotated[str, typer.Option("-o", "--out", help="Picture or film to write.", show_default=False)]
+from marey.cli.common import (
+    PLOT_SUFFIXES,
+    Clip,
+    RateHz,
+    Unit,
+    check_picture_file,
+    check_target,
+    load_clip,
+    remark,
+    writable,
+    write_strip,
+)
 
 
 def strip(
     clip: Clip,
-    out: Picture,
+    out: Annotated[
+        str, typer.Option("-o", "--out", help="Picture to write.", show_default=False, callback=check_picture_file)
+    ],
     count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 8,
     width: Annotated[int, typer.Option(min=64, max=8192, help="Width of the picture [pixel].")] = 1600,
     read_rate_hz: RateHz = None,
@@ -23,16 +34,17 @@ def strip(
 
     A solid body at several moments, with ground, shadow and foot plants.
     """
-    from marey.picture import film_strip, save_image
-
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
-    save_image(film_strip(motion, count=count, width=width), out)
-    remark(f"wrote {out}")
+    write_strip(load_clip(clip, rate_hz=read_rate_hz, unit=unit), out, count, width=width)
 
 
 def film(
     clip: Clip,
-    out: Picture,
+    out: Annotated[
+        str,
+        typer.Option(
+            "-o", "--out", help="Film to write: .gif or .mp4.", show_default=False, callback=writable(".gif", ".mp4")
+        ),
+    ],
     fps: Annotated[float, typer.Option(min=1, max=240, help="Pictures a second.")] = 30.0,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
@@ -46,19 +58,27 @@ def film(
 
 def plot(
     clip: Clip,
-    out: Picture,
-    joint: Annotated[list[str] | None, typer.Option("--joint", "-j", help="Joint to plot; may be repeated.")] = None,
+    out: Annotated[str, typer.Option("-o", "--out", help="Picture to write.", show_default=False)],
+    joint: Annotated[
+        list[str] | None, typer.Option("--joint", "-j", help="Joint or role to plot; may be repeated.")
+    ] = None,
     contacts: Annotated[bool, typer.Option("--contacts", help="Plot contacts instead of joint angles.")] = False,
+    speed: Annotated[bool, typer.Option("--speed", help="Plot speed and height of the root instead.")] = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
-    """Plot joint angles, or contacts, over time."""
+    """Plot joint angles, contacts or the speed of the root over time."""
+    if (joint is not None) + contacts + speed > 1:
+        raise typer.BadParameter("give one of --joint, --contacts and --speed.")
+    check_target(out, PLOT_SUFFIXES)
     from marey.motion import ensure_contacts
-    from marey.picture import plot_angles, plot_contacts
+    from marey.picture import plot_angles, plot_contacts, plot_speed
 
     motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
     if contacts:
         plot_contacts(motion if motion.contacts is not None else ensure_contacts(motion), out)
+    elif speed:
+        plot_speed(motion, out)
     else:
         plot_angles(motion, out, joints=joint or None)
     remark(f"wrote {out}")

@@ -33,7 +33,7 @@ def demo(
     with progress_bar("demo") as progress:
         motion, lines = _load_sample(sample)
         progress(1, NUM_STEPS)
-        report = run_demo(motion, Path(out), lambda done: progress(done, NUM_STEPS), lines)
+        report = _write_results(motion, Path(out), lambda done: progress(done, NUM_STEPS), lines)
     typer.echo(report, nl=False)
 
 
@@ -68,27 +68,42 @@ def _load_sample(name: str) -> tuple[Motion, list[str]]:
     return load_script(samples.script_file(name)).render(), []
 
 
-def run_demo(
-    motion: Motion, folder: Path, progress: Callable[[int], None] = lambda done: None, made: list[str] | None = None
-) -> str:
+def _write_results(motion: Motion, folder: Path, progress: Callable[[int], None], made: list[str]) -> str:
     """Do the steps of the demo on a motion; write ``folder`` and return the text of its report."""
+    from marey.cli.clips.info import describe_motion
     from marey.io import save
+    from marey.kinematics import retarget
+    from marey.motion import cadence, check_time_base, contact_phases, ensure_contacts, gait_cycles, slide_mm
     from marey.picture import film_strip, save_image
+    from marey.skeleton import human
 
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [f"marey demo: {motion.name}", "", *(made or []), *_check_lines(motion)]
+    # Measures and warnings of the motion itself
+    facts = describe_motion(motion)
+    size = f"{facts['num_joints']} joints, {facts['num_frames']} frames at {facts['rate_hz']:g} Hz"
+    lines = [f"marey demo: {motion.name}", "", *made, f"loaded     {size}, {facts['duration_s']:.2f} s"]
+    lines.append(f"measured   height {facts['height_m']:.2f} m, mean speed {facts['mean_speed_mps']:.2f} m/s")
+    found = dict.fromkeys(filter(None, [*facts["warnings"], check_time_base(motion).warning]))
+    lines += [f"checked    {text}" for text in found or ["the frame rate fits the motion; no warning"]]
     progress(2)
-    human, sentence = _retarget_to_human(motion)
+    # The motion on a canonical human that is not the one it was made for
+    moved = retarget(motion, human(DEMO_STATURE_M))
+    joints = f"{motion.skeleton.num_joints} to {moved.skeleton.num_joints} joints"
+    lines.append(f"retargeted {joints}, to a person of {DEMO_STATURE_M:.2f} m")
     progress(3)
-    human, contact_lines = _contact_lines(human)
-    lines += [sentence, *contact_lines]
+    planted = moved if moved.contacts is not None else ensure_contacts(moved)
+    kinds = Counter(phase.kind for phase in contact_phases(planted))
+    lines.append(f"contacts   phases: {', '.join(f'{count} x {kind}' for kind, count in kinds.most_common())}")
+    lines.append(f"slide      {slide_mm(planted).max(initial=0.0):.2f} mm a frame at most")
+    cycles = gait_cycles(planted)
+    lines += [f"gait       {len(cycles)} cycles, {cadence(planted):.0f} steps a minute"] if cycles else []
     progress(4)
     for done, suffix in ((5, "glb"), (6, "bvh")):
         file = folder / f"{motion.name}.{suffix}"
-        save(human, file)
-        lines.append(_round_trip_line(human, file))
+        save(planted, file)
+        lines.append(_describe_round_trip(planted, file))
         progress(done)
-    image = film_strip(human, count=SKETCH_BODIES, layout="travel") if made else film_strip(human)
+    image = film_strip(planted, count=SKETCH_BODIES, layout="travel") if made else film_strip(planted)
     save_image(image, folder / "strip.png")
     progress(NUM_STEPS)
     lines.append(f"wrote      {folder / 'strip.png'}: a film strip")
@@ -97,45 +112,7 @@ def run_demo(
     return report
 
 
-def _check_lines(motion: Motion) -> list[str]:
-    from marey.cli.clips.info import describe_motion
-    from marey.motion import check_time_base
-
-    facts = describe_motion(motion)
-    found = dict.fromkeys([*facts["warnings"], check_time_base(motion).warning])
-    lines = [
-        f"loaded     {facts['num_joints']} joints, {facts['num_frames']} frames at {facts['rate_hz']:g} Hz, "
-        f"{facts['duration_s']:.2f} s",
-        f"measured   height {facts['height_m']:.2f} m, mean speed {facts['mean_speed_mps']:.2f} m/s",
-    ]
-    checks = [f"checked    {warning}" for warning in found if warning is not None]
-    return lines + (checks or ["checked    the frame rate fits the motion; no warning"])
-
-
-def _retarget_to_human(motion: Motion) -> tuple[Motion, str]:
-    """Give the motion to a canonical human that is not the one it was made for."""
-    from marey.kinematics import retarget
-    from marey.skeleton import human
-
-    moved = retarget(motion, human(DEMO_STATURE_M))
-    joints = f"{motion.skeleton.num_joints} to {moved.skeleton.num_joints} joints"
-    return moved, f"retargeted {joints}, to a person of {DEMO_STATURE_M:.2f} m"
-
-
-def _contact_lines(motion: Motion) -> tuple[Motion, list[str]]:
-    from marey.motion import cadence, contact_phases, ensure_contacts, gait_cycles, slide_mm
-
-    planted = motion if motion.contacts is not None else ensure_contacts(motion)
-    kinds = Counter(phase.kind for phase in contact_phases(planted))
-    counted = ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common())
-    lines = [f"contacts   phases: {counted}", f"slide      {slide_mm(planted).max(initial=0.0):.2f} mm a frame at most"]
-    cycles = gait_cycles(planted)
-    if cycles:
-        lines.append(f"gait       {len(cycles)} cycles, {cadence(planted):.0f} steps a minute")
-    return planted, lines
-
-
-def _round_trip_line(motion: Motion, file: Path) -> str:
+def _describe_round_trip(motion: Motion, file: Path) -> str:
     """Read a file back and say how far its joints are from those that were written."""
     import numpy as np
 

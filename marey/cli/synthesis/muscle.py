@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import Json, RateHz, Unit, check_target, load_clip, print_json, progress_bar, remark
+from marey.cli.common import (
+    Json,
+    RateHz,
+    Unit,
+    check_target,
+    load_clip,
+    one_of,
+    print_json,
+    progress_bar,
+    remark,
+    warn,
+    writable,
+)
 
 if TYPE_CHECKING:
-    from marey.muscle import Film, MuscleTrack, SoftBodyScene
+    from marey.motion import Motion
+    from marey.muscle import Film, ProgrammePart, SoftBodyScene
 
 
 GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a point of the body at rest"
-
-
-def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, ...]]:
-    """Time [s], point (a bone's name or a place at rest) and place [m] of a goal."""
-    point, sign, rest = text.partition("=")
-    place, at, time = rest.partition("@")
-    try:
-        where, when = _parse_triple(place), float(time)
-    except ValueError:
-        sign = ""
-        where, when = (), 0.0
-    if not (sign and at and point and when > 0.0):
-        raise typer.BadParameter(f"'{text}' is no goal; {GOAL_FORM}.")
-    try:
-        return when, _parse_triple(point) if "," in point else point, where
-    except ValueError:
-        raise typer.BadParameter(f"'{text}' is no goal; {GOAL_FORM}.") from None
-
-
-def _parse_triple(text: str) -> tuple[float, ...]:
-    x, y, z = (float(part) for part in text.split(","))
-    return x, y, z
-
-
 CLIP_SUFFIXES = (".csv", ".png")
+ARM_MUSCLES = ("deltoid", "latissimus", "biceps", "triceps")  # of the soft arm, in the order of its activations
 
 
 def muscle(
@@ -55,13 +46,22 @@ def muscle(
         list[str] | None,
         typer.Option("--activation", "-a", metavar="NAME=0.8", help="Hold a spline at this activation, 0 to 1."),
     ] = None,
+    programmes: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Activations of splines over time (.toml or .csv).")
+    ] = None,
     goal: Annotated[
         list[str] | None,
         typer.Option(metavar="BONE=X,Y,Z@S", help="Find activations that bring a bone's end to a place [m] in time."),
     ] = None,
+    elbow: Annotated[
+        str | None,
+        typer.Option(help="Of a clip: a soft arm that bends as its left or right.", callback=one_of("left", "right")),
+    ] = None,
     fps: Annotated[float | None, typer.Option(min=1.0, max=240.0, help="Frames a second that are written.")] = None,
     width: Annotated[int | None, typer.Option(min=64, max=8192, help="Width of pictures [pixel].")] = None,
-    strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
+    strip: Annotated[
+        str | None, typer.Option(metavar="PNG", help="Film strip to draw.", callback=writable(".png"))
+    ] = None,
     names: Annotated[bool, typer.Option("--list", help="List the shipped scenes.")] = False,
     json: Json = False,
     read_rate_hz: RateHz = None,
@@ -70,100 +70,153 @@ def muscle(
     """Play a scene of soft bodies that muscles move, or find the muscles that a clip needs.
 
     A scene gives a film and its figures; the exit code is 1 if a check that the scene holds itself to fails. A motion
-    file gives the activations of the whole body (.csv, or .png for a strip).
+    file gives the activations of the whole body (.csv, or .png for a strip), or with --elbow those of a soft arm.
     """
+    from marey import samples
+    from marey.io import READABLE_SUFFIXES
+    from marey.muscle import FILM_SUFFIXES, load_scene, scene_names
+
     if names:
-        _list_scenes(is_json=json)
+        titles = {name: load_scene(name).title for name in scene_names()}
+        if json:
+            print_json(titles)
+        else:
+            typer.echo("\n".join(f"{name:<12} {title}" for name, title in titles.items()))
         return
     if scene is None:
         raise typer.BadParameter("give a SCENE, or --list.")
-    from marey.io import READABLE_SUFFIXES
-
-    if scene == "-" or (Path(scene).suffix.lower() in READABLE_SUFFIXES and Path(scene).suffix.lower() != ".toml"):
-        _estimate_activations(load_clip(scene, rate_hz=read_rate_hz, unit=unit), scene, out, strip, is_json=json)
+    is_shipped_clip = scene in samples.names() and scene not in scene_names()
+    if scene == "-" or is_shipped_clip or Path(scene).suffix.lower() in READABLE_SUFFIXES:
+        check_target(out, (".csv",) if elbow else CLIP_SUFFIXES)
+        motion = load_clip(scene, rate_hz=read_rate_hz, unit=unit)
+        if elbow is not None:
+            _bend_elbow(motion, scene, elbow, out, is_json=json)
+        else:
+            _estimate_activations(motion, scene, out, strip, is_json=json)
         return
-    from marey.muscle import FILM_SUFFIXES
-
     check_target(out, FILM_SUFFIXES)
-    check_target(strip, (".png",))
-    if goal and (activation or seconds is not None or step_s is not None):
+    if goal and (activation or programmes or seconds is not None or step_s is not None):
         raise typer.BadParameter("--goal finds the activations and the time itself: leave the others out.")
-    film, found = _play_scene(scene, seconds, step_s, activation or [], goal or [])
+    found = load_scene(scene)
+    if programmes is not None:
+        # The programmes of the file in place of those of the scene
+        found = replace(found, parts=replace(found.parts, programmes=_load_programmes(programmes)), _stages=[])
+    film, facts = _solve_goals(found, goal) if goal else (_play_scene(found, seconds, step_s, activation or []), {})
     for target in (out, strip):
         if target is not None:
             written = film.save(target, fps=fps, width=width)
             remark(f"wrote {written} ({film.num_frames} frames, {film.times[-1]:.2f} s)")
     if json:
-        print_json({"scene": scene, "out": out, **_film_facts(film), **found})
+        film_facts = {
+            "num_frames": film.num_frames,
+            "rate_hz": film.rate_hz,
+            "num_nodes": film.positions.shape[1],
+            "metrics": dict(film.metrics),
+            "report": dict(film.report),
+            "failed": list(film.failed),
+        }
+        print_json({"scene": scene, "out": out, **film_facts, **facts})
     else:
-        typer.echo(f"{film.name}  {_film_sentence(film)}" + "".join(f"  {k} {v}" for k, v in found.items()))
-    if film.failed and seconds is None and not activation and not goal:
+        figures = [f"{name} {value:.4g}" for name, value in film.metrics.items()]
+        figures += [f"{name} {value}" for name, value in facts.items()]
+        size = f"{film.num_frames} frames  {film.positions.shape[1]} nodes"
+        typer.echo("  ".join([film.name, size, *figures]))
+    # The checks of a scene are those of its own programmes
+    if film.failed and seconds is None and not (activation or programmes or goal):
         for sentence in film.failed:
-            remark(f"{scene}: {sentence}")
+            warn(f"{scene}: {sentence}")
         raise typer.Exit(1)
 
 
-def _play_scene(
-    name: str, seconds: float | None, step_s: float | None, given: list[str], goals: list[str]
-) -> tuple[Film, dict[str, Any]]:
-    """The film of a scene and, where goals are given, the facts of the search for activations."""
-    from marey.muscle import load_scene
+def _load_programmes(file: str) -> tuple[ProgrammePart, ...]:
+    """Programmes of splines: TOML tables as in a scene, or a CSV table with ``time_s`` and a column for each spline."""
+    import csv
+    import tomllib
 
-    found: SoftBodyScene = load_scene(name)
-    if goals:
-        # The film of a scene whose muscles meet goals, and the facts of the search
-        from marey.muscle import solve_scene
+    from marey.base import FormatError, MareyError, MissingFileError
+    from marey.muscle import ProgrammePart
+    from marey.muscle.muscles.programmes import programme_from_table
 
-        goals_solve = [parse_goal(text) for text in goals]
-        with progress_bar("solve") as tell:
-            control = solve_scene(found, goals_solve, on_iteration=lambda number, cost: tell(number, 25))
-        result = control.result
-        facts: dict[str, Any] = {
-            "status": str(getattr(result.status, "value", result.status)),
-            "iterations": int(result.iterations),
-            "goal_errors_m": [float(error) for error in control.errors_m],
-        }
-        return control.film(), facts
-    known = [spline.name for spline in found.parts.splines]
+    if not Path(file).is_file():
+        raise MissingFileError(file)
+    text = Path(file).read_text(encoding="utf-8-sig")
+    try:
+        if Path(file).suffix.lower() == ".csv":
+            # The columns are key frames at the times of the first one
+            names, *rows = (row for row in csv.reader(text.splitlines()) if row)
+            times, *columns = ([float(value) for value in column] for column in zip(*rows, strict=True))
+            keys = zip(names[1:], columns, strict=True)
+            tables: dict[str, Any] = {
+                name.strip(): {"kind": "keyframed", "times_s": times, "values": values} for name, values in keys
+            }
+        else:
+            tables = tomllib.loads(text)
+        return tuple(ProgrammePart(spline, programme_from_table(table)) for spline, table in tables.items())
+    except (MareyError, TypeError, ValueError) as error:
+        what = f"no programmes: {str(error).rstrip('.')}"
+        raise FormatError(
+            what, file, 0, "Write time_s,NAME,... and rows of numbers, or tables of programmes"
+        ) from error
+
+
+def _play_scene(scene: SoftBodyScene, seconds: float | None, step_s: float | None, given: list[str]) -> Film:
+    """The film of a scene, with splines held at the activations given."""
+    # Activations by the names of splines, each from 0 to 1
+    known = [spline.name for spline in scene.parts.splines]
     values: dict[str, float] = {}
     for text in given:
-        name_activations, sign, number = text.rpartition("=")
+        spline, sign, number = text.rpartition("=")
         try:
-            values[name_activations] = float(number)
+            values[spline] = float(number)
         except ValueError:
             sign = ""
-        if not sign or not 0.0 <= values[name_activations] <= 1.0:
+        if not sign or not 0.0 <= values[spline] <= 1.0:
             raise typer.BadParameter(f"'{text}' is no activation; write NAME=0.8, from 0 to 1.")
-        if name_activations not in known:
-            raise typer.BadParameter(f"there is no spline '{name_activations}'; there are {', '.join(known)}.")
-    activations = values or None
-    with progress_bar(name) as tell:
-        return found.run(seconds, step_s, tell, activations), {}
+        if spline not in known:
+            raise typer.BadParameter(f"there is no spline '{spline}'; there are {', '.join(known)}.")
+    with progress_bar(scene.name) as tell:
+        return scene.run(seconds, step_s, tell, values or None)
 
 
-def _film_facts(film: Film) -> dict[str, Any]:
-    return {
-        "num_frames": film.num_frames,
-        "rate_hz": film.rate_hz,
-        "num_nodes": film.positions.shape[1],
-        "metrics": dict(film.metrics),
-        "report": dict(film.report),
-        "failed": list(film.failed),
+def _solve_goals(scene: SoftBodyScene, texts: list[str]) -> tuple[Film, dict[str, Any]]:
+    """The film of a scene whose muscles meet goals, and the facts of the search for their activations."""
+    from marey.muscle import solve_scene
+
+    goals = [parse_goal(text) for text in texts]
+    with progress_bar("solve") as tell:
+        control = solve_scene(scene, goals, on_iteration=lambda number, cost: tell(number, 25))
+    result = control.result
+    return control.film(), {
+        "status": str(getattr(result.status, "value", result.status)),
+        "iterations": int(result.iterations),
+        "goal_errors_m": [float(error) for error in control.errors_m],
     }
 
 
-def _film_sentence(film: Film) -> str:
-    figures = "  ".join(f"{name} {value:.4g}" for name, value in film.metrics.items())
-    return f"{film.num_frames} frames  {film.positions.shape[1]} nodes  {figures}"
+def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, ...]]:
+    """Time [s], point (a bone's name or a place at rest) and place [m] of a goal."""
+    # A point of the body, where it goes, and when
+    point, _, rest = text.partition("=")
+    place, _, time = rest.partition("@")
+    try:
+        x, y, z = (float(part) for part in place.split(","))
+        when = float(time)
+        at: str | tuple[float, ...] = point
+        if "," in point:
+            a, b, c = (float(part) for part in point.split(","))
+            at = (a, b, c)
+    except ValueError:
+        when, at, x, y, z = 0.0, "", 0.0, 0.0, 0.0
+    if not (at and when > 0.0):
+        raise typer.BadParameter(f"'{text}' is no goal; {GOAL_FORM}.")
+    return when, at, (x, y, z)
 
 
-def _estimate_activations(motion: Any, name: str, out: str | None, strip: str | None, *, is_json: bool) -> None:
+def _estimate_activations(motion: Motion, name: str, out: str | None, strip: str | None, *, is_json: bool) -> None:
     """Activations of the whole body over a clip."""
     from marey.muscle import draw_muscle_strip, estimate_activations
 
-    check_target(out, CLIP_SUFFIXES)
-    check_target(strip, (".png",))
-    track: MuscleTrack = estimate_activations(motion)
+    track = estimate_activations(motion)
     for target in (out, strip):
         if target is None:
             continue
@@ -181,11 +234,30 @@ def _estimate_activations(motion: Any, name: str, out: str | None, strip: str | 
     typer.echo(f"{name}  {len(track.names)} muscles give {track.given:.0%} of the torque  busiest: {shown}")
 
 
-def _list_scenes(*, is_json: bool) -> None:
-    from marey.muscle import load_scene, scene_names
+def _bend_elbow(motion: Motion, name: str, side: str, out: str | None, *, is_json: bool) -> None:
+    """Activations of a soft arm that bend its elbow as that of a clip."""
+    from math import degrees
 
+    from marey.muscle import solve_elbow_flexion
+
+    found = solve_elbow_flexion(motion, side=side)
+    if out is not None:
+        from marey.base import write_table
+
+        dt = found.system.dt
+        # A row for each step: the angle that was asked for, the one reached, the muscles
+        rows = [
+            {"time_s": n * dt, "wanted_rad": wanted, "angle_rad": angle}
+            | dict(zip(ARM_MUSCLES, row.tolist(), strict=True))
+            for n, (wanted, angle, row) in enumerate(
+                zip(found.wanted_rad[1:].tolist(), found.angles_rad[1:].tolist(), found.activations, strict=True), 1
+            )
+        ]
+        write_table(rows, out)
+        remark(f"wrote {out} ({len(rows)} rows)")
+    error_deg = degrees(found.error_rad)
     if is_json:
-        print_json({name: load_scene(name).title for name in scene_names()})
-        return
-    for name in scene_names():
-        typer.echo(f"{name:<12} {load_scene(name).title}")
+        facts = {"file": name, "out": out, "side": side, "steps": len(found.activations), "error_deg": error_deg}
+        print_json(facts | {"status": str(found.control.status)})
+    else:
+        typer.echo(f"{name}  {side} elbow  {len(found.activations)} steps  {error_deg:.1f} degrees rms off")

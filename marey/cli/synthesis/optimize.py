@@ -6,18 +6,18 @@ import signal
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import Json, check_targets, load_clip, print_json, remark, write_motion
+from marey.cli.common import Json, MotionOut, Strip, load_clip, one_of, print_json, remark, writable, write_motion
 
 if TYPE_CHECKING:
     from marey.numerics import SQPIteration
-    from marey.spacetime import RepairResult, SpacetimeResult
+    from marey.spacetime import RepairResult, SpacetimeProblem, SpacetimeResult, Style
 
 
+DERIVATIVES = ("linear-time", "pinocchio", "finite-difference")
 IterationListener = Callable[["SQPIteration"], bool]
 
 
@@ -25,17 +25,36 @@ def optimize(
     problem: Annotated[
         str | None, typer.Argument(metavar="PROBLEM", help="Problem file (TOML), or the name of a shipped one.")
     ] = None,
-    out: Annotated[str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...")] = None,
-    space: Annotated[str | None, typer.Option(help="full or reduced; the problem says by default.")] = None,
-    derivatives: Annotated[str, typer.Option(help="linear-time, pinocchio or finite-difference.")] = "linear-time",
-    solver: Annotated[str, typer.Option(help="sl1qp or fang2003.")] = "sl1qp",
+    out: MotionOut = None,
+    space: Annotated[
+        str | None,
+        typer.Option(help="full or reduced; the problem says by default.", callback=one_of("full", "reduced")),
+    ] = None,
+    derivatives: Annotated[
+        str, typer.Option(help=f"{', '.join(DERIVATIVES)}.", callback=one_of(*DERIVATIVES))
+    ] = "linear-time",
+    solver: Annotated[str, typer.Option(help="sl1qp or fang2003.", callback=one_of("sl1qp", "fang2003"))] = "sl1qp",
     warm_start: Annotated[str | None, typer.Option(metavar="CLIP", help="Motion to start from.")] = None,
     time_limit_s: Annotated[float | None, typer.Option(min=1e-3, help="Time limit; the best result is kept.")] = None,
     source: Annotated[str | None, typer.Option("--from", metavar="CLIP", help="Clip to repair.")] = None,
     make_valid: Annotated[bool, typer.Option("--make-valid", help="Repair the clip given by --from.")] = False,
     start_s: Annotated[float | None, typer.Option(help="Repair from here on [s].")] = None,
     stop_s: Annotated[float | None, typer.Option(help="Repair up to here [s].")] = None,
-    strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip of guess and result.")] = None,
+    still: Annotated[
+        list[str] | None, typer.Option(metavar="JOINT", help="Style: keep a joint still; repeatable.")
+    ] = None,
+    pose: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COORDINATE=RAD", help="Style: draw a coordinate to a value; repeatable."),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="Begin at the nearest motion kept there, and keep a better one."),
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option(metavar="TOML", help="Also write the problem.", callback=writable(".toml"))
+    ] = None,
+    strip: Strip = None,
     names: Annotated[bool, typer.Option("--list", help="List the shipped problems.")] = False,
     json: Json = False,
 ) -> None:
@@ -47,27 +66,46 @@ def optimize(
     if names:
         from marey import samples
 
-        if json:
-            print_json(list(samples.problem_names()))
-        else:
-            typer.echo("\n".join(samples.problem_names()))
+        known = samples.problem_names()
+        typer.echo("\n".join(known)) if not json else print_json(list(known))
         return
-    is_stretch = start_s is not None or stop_s is not None
     if (problem is None) == (source is None):
         raise typer.BadParameter("give either a PROBLEM or --from CLIP --make-valid.")
     if source is not None and not make_valid:
         raise typer.BadParameter("--from needs --make-valid.")
-    if problem is not None and (make_valid or is_stretch):
+    if problem is not None and (make_valid or start_s is not None or stop_s is not None):
         raise typer.BadParameter("--make-valid, --start-s and --stop-s go with --from CLIP.")
-    if source is not None and (space is not None or warm_start is not None):
-        raise typer.BadParameter("--space and --warm-start go with a PROBLEM.")
-    check_targets(out, strip)
+    if source is not None and (space or warm_start or still or pose or store or save):
+        raise typer.BadParameter("--space, --warm-start, --still, --pose, --store and --save go with a PROBLEM.")
+    if (still or pose) and (store or warm_start or space):
+        raise typer.BadParameter("--still and --pose change the objective: leave out --store, --warm-start, --space.")
+    result: SpacetimeResult | RepairResult
     with _make_listener() as watch:
+        # A clip is repaired; a problem is answered from a store, with styles, or plainly
         if source is not None:
-            result, label = _repair_clip(source, start_s, stop_s, time_limit_s, watch), source
+            from marey.spacetime import make_valid as repair
+
+            options: dict[str, Any] = {"start_s": start_s, "stop_s": stop_s, "time_limit_s": time_limit_s}
+            result = repair(load_clip(source), on_iteration=watch, on_failure="return", **options)
         else:
-            options = {"space": space, "derivatives": derivatives, "solver": solver, "time_limit_s": time_limit_s}
-            result, label = _solve_problem(str(problem), warm_start, watch, options), str(problem)
+            from marey.spacetime import load_problem, optimize, optimize_styled, save_problem
+
+            wanted = load_problem(str(problem))
+            if save is not None:
+                save_problem(wanted, save)
+                remark(f"wrote {save}")
+            if store is not None:
+                _answer_from_store(wanted, store, time_limit_s, out, is_json=json)
+                return
+            if still or pose:
+                styles = _make_styles(wanted, still or [], pose or [])
+                result = optimize_styled(
+                    wanted, styles=styles, time_limit_s=time_limit_s, on_iteration=watch, on_failure="return"
+                )
+            else:
+                start = None if warm_start is None else load_clip(warm_start)
+                options = {"space": space, "derivatives": derivatives, "solver": solver, "time_limit_s": time_limit_s}
+                result = optimize(wanted, warm_start=start, on_iteration=watch, on_failure="return", **options)
     write_motion(result.motion, out)
     if strip is not None:
         from marey.picture import compare_strips, save_image
@@ -75,39 +113,65 @@ def optimize(
         save_image(compare_strips([result.guess, result.motion]), strip)
         remark(f"wrote {strip}")
     if json:
-        print_json({"problem": label, "out": out, **result.to_json()})
+        print_json({"problem": problem or source, "out": out, **result.to_json()})
     else:
         typer.echo(result.sentence)
     if not result.is_solved:
         raise typer.Exit(1)
 
 
-def _solve_problem(
-    problem: str, warm_start: str | None, watch: IterationListener, options: dict[str, Any]
-) -> SpacetimeResult:
-    from marey import samples
-    from marey.spacetime import load_problem, optimize
+def _make_styles(problem: SpacetimeProblem, still: list[str], poses: list[str]) -> list[Style]:
+    """Costs beyond validity, on the coordinates of the problem's character."""
+    from marey.spacetime import build_character, build_pose_style, build_stillness_style
 
-    is_file = Path(problem).suffix == ".toml" or (problem not in samples.problem_names() and Path(problem).is_file())
-    path = problem if is_file else samples.problem_file(problem)
-    start = None if warm_start is None else load_clip(warm_start)
-    return optimize(load_problem(path), warm_start=start, on_iteration=watch, on_failure="return", **options)
+    # Styles are costs of coordinates, which only the character names
+    tree = build_character(problem)
+    targets: dict[str, float] = {}
+    for text in poses:
+        name, _, value = text.rpartition("=")
+        try:
+            targets[name] = float(value)
+        except ValueError:
+            raise typer.BadParameter(f"'{text}' is no pose; write COORDINATE=RADIANS, such as knee=0.5.") from None
+    styles = [build_stillness_style(tree, still)] if still else []
+    return styles + ([build_pose_style(tree, targets)] if targets else [])
 
 
-def _repair_clip(
-    clip: str, start_s: float | None, stop_s: float | None, time_limit_s: float | None, watch: IterationListener
-) -> RepairResult:
-    from marey.spacetime import make_valid
+def _answer_from_store(
+    problem: SpacetimeProblem, folder: str, time_limit_s: float | None, out: str | None, *, is_json: bool
+) -> None:
+    """Answer a problem from a folder of solved ones, refined within the time limit."""
+    from math import isfinite
 
-    motion = load_clip(clip)
-    return make_valid(
-        motion, start_s=start_s, stop_s=stop_s, time_limit_s=time_limit_s, on_iteration=watch, on_failure="return"
-    )
+    from marey.spacetime import MotionStore
+
+    store = MotionStore(folder)
+    # The time limit is the time for improving what the store has
+    answer = store.request(problem) if time_limit_s is None else store.request(problem, quota_s=time_limit_s)
+    write_motion(answer.motion, out)
+    entry = answer.entry
+    facts = {
+        "problem": problem.name,
+        "out": out,
+        "store": folder,
+        "distance": answer.distance if isfinite(answer.distance) else None,
+        "is_improved": answer.is_improved,
+        "violation": entry.violation,
+        "objective": entry.objective,
+        "version": entry.version,
+    }
+    if is_json:
+        print_json(facts)
+        return
+    began = "from nothing" if facts["distance"] is None else f"from an entry {answer.distance:.2f} away"
+    kept = "kept" if answer.is_improved else "the entry stays"
+    typer.echo(f"{problem.name}: {began}; violation {entry.violation:.1e}, objective {entry.objective:.4g}; {kept}")
 
 
 @contextmanager
 def _make_listener() -> Generator[IterationListener]:
     """A listener that shows each iteration on a terminal and says stop after Ctrl-C."""
+    # Ctrl-C does not end the process: it is remembered until the next iteration
     stopped: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:

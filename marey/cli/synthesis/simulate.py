@@ -7,32 +7,41 @@ from typing import Annotated
 import typer
 
 from marey.cli.common import (
+    PLOT_SUFFIXES,
     Clip,
+    Count,
     Json,
+    MotionOut,
     RateHz,
+    Strip,
     Unit,
-    check_target,
-    check_targets,
     load_clip,
+    one_of,
     print_json,
     progress_bar,
     remark,
+    warn,
+    writable,
     write_motion,
     write_strip,
 )
 
 MODES = ("drop", "free", "puppet", "track", "balance")
 CONTROLLED_MODES = ("track", "balance")  # fewer modes leave too little to balance with
-PLOT_SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
+INTEGRATORS = ("constant", "identity", "naive", "variational")
 
 
 def simulate(
     clip: Clip,
-    out: Annotated[str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...")] = None,
-    mode: Annotated[str, typer.Option(help="drop, free (no ground, no weight), puppet, track or balance.")] = "drop",
+    out: MotionOut = None,
+    mode: Annotated[
+        str,
+        typer.Option(help="drop, free (no ground, no weight), puppet, track or balance.", callback=one_of(*MODES)),
+    ] = "drop",
     model: Annotated[str | None, typer.Option(metavar="FILE", help="Pose model made by `marey fit`.")] = None,
     modes: Annotated[
-        int | None, typer.Option(min=1, max=200, help="Modes learnt from the clip itself [15 or 24].")
+        int | None,
+        typer.Option(min=1, max=200, help="Modes learnt from the clip itself; 15, or 24 to track and balance."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Let every joint turn freely: no pose model.")] = False,
     push: Annotated[
@@ -42,23 +51,52 @@ def simulate(
     ball: Annotated[
         list[str] | None, typer.Option(metavar="BALL", help="X,Y,Z:VX,VY,VZ@START: a ball is thrown [m, m/s, s].")
     ] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.001, max=3600.0, help="How long [2; a clip's length].")] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.001, max=3600.0, help="How long; 2 s, or the length of a clip that is followed."),
+    ] = None,
     step_s: Annotated[float, typer.Option(min=1e-5, max=0.1, help="Length of a step.")] = 0.01,
     start_s: Annotated[float, typer.Option(min=0.0, help="Time of the clip to start from.")] = 0.0,
     moving: Annotated[bool, typer.Option("--moving", help="Start as fast as the clip moves, not at rest.")] = False,
     height_m: Annotated[float, typer.Option(min=0.0, max=100.0, help="Drop: how far above the ground.")] = 0.05,
-    integrator: Annotated[str, typer.Option(help="constant, identity, naive or variational.")] = "constant",
+    integrator: Annotated[
+        str, typer.Option(help=f"{', '.join(INTEGRATORS)}.", callback=one_of(*INTEGRATORS))
+    ] = "constant",
     damping: Annotated[str, typer.Option(help="none, energetic, kinematic, uniform; :RATE behind it.")] = "energetic:1",
     friction: Annotated[str, typer.Option(help="A coefficient, stick, frictionless or staggered[:MU].")] = "0.8",
-    slope: Annotated[float, typer.Option(min=-80.0, max=80.0, help="The ground rises ahead by so many degrees.")] = 0.0,
+    slope: Annotated[
+        float, typer.Option("--slope-deg", "--slope", min=-80.0, max=80.0, help="The ground rises ahead by so much.")
+    ] = 0.0,
     limits: Annotated[str | None, typer.Option(help="File of joint limits, clip (learnt from it), or none.")] = None,
     alpha: Annotated[float, typer.Option(min=0.0, max=1.0, help="Puppet: 0 falls freely, 1 is held.")] = 0.9,
     mass_kg: Annotated[float | None, typer.Option(min=1.0, max=1000.0, help="Mass of the body.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of directions that are drawn.")] = 0,
-    csv: Annotated[str | None, typer.Option(metavar="CSV", help="Energy, momenta and centre of mass by step.")] = None,
-    plot: Annotated[str | None, typer.Option(metavar="PNG", help="The same, drawn.")] = None,
-    strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
-    count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 10,
+    in_place: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Follow one cycle of the walk, in place, so long.")
+    ] = None,
+    repeat: Annotated[
+        float | None,
+        typer.Option(
+            "--back-and-forth", metavar="SECONDS", min=0.1, help="Follow the clip forwards and backwards, so long."
+        ),
+    ] = None,
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JOINT[:X,Y,Z]", help="Hold a joint at a place [m], or where it starts; repeatable."),
+    ] = None,
+    csv: Annotated[
+        str | None,
+        typer.Option(metavar="CSV", help="Energy, momenta and centre of mass by step.", callback=writable(".csv")),
+    ] = None,
+    plot: Annotated[
+        str | None, typer.Option(metavar="PNG", help="The same, drawn.", callback=writable(*PLOT_SUFFIXES))
+    ] = None,
+    mjcf: Annotated[
+        str | None,
+        typer.Option(metavar="XML", help="Also write body and ground for MuJoCo.", callback=writable(".xml")),
+    ] = None,
+    strip: Strip = None,
+    count: Count = 10,
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
@@ -67,32 +105,37 @@ def simulate(
 
     It moves in a few modes of the clip, or in all its joints, and never through the ground. Same command, same bytes.
     """
-    if mode not in MODES:
-        raise typer.BadParameter(f"there is no mode '{mode}'; it is one of {', '.join(MODES)}.")
     if (model is not None) + (modes is not None) + full > 1:
         raise typer.BadParameter("give one of --model, --modes and --full.")
-    check_targets(out, strip)
-    check_target(csv, (".csv",))
-    check_target(plot, PLOT_SUFFIXES)
+    if in_place is not None and repeat is not None:
+        raise typer.BadParameter("give one of --in-place and --back-and-forth.")
     from marey.cli.synthesis.simulation_run import SimulationRequest, run_simulation
 
     motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
+    if in_place is not None or repeat is not None:
+        from marey.control import back_and_forth, walk_in_place
+
+        # What is followed need not be the clip itself
+        motion = walk_in_place(motion, in_place) if in_place is not None else back_and_forth(motion, repeat or 0.0)
+    # The figure moves in this many modes of the clip
     few = modes or (24 if mode in CONTROLLED_MODES else 15)
-    wish = SimulationRequest(
+    request = SimulationRequest(
         motion=motion, mode=mode, seconds=seconds, step_s=step_s, start_s=start_s, is_moving=moving, height_m=height_m,
         model=model, modes=None if full else few, integrator=integrator, damping=damping, friction=friction,
         slope_deg=slope, limits=limits, alpha=alpha, mass_kg=mass_kg, pushes=tuple(push or ()),
-        balls=tuple(ball or ()), seed=seed,
+        balls=tuple(ball or ()), pins=tuple(pin or ()), seed=seed, mjcf=mjcf,
     )  # fmt: skip
     with progress_bar("simulate") as tell:
-        done = run_simulation(wish, tell)
+        done = run_simulation(request, tell)
     for warning in done.warnings:
-        remark(warning)
+        warn(warning)
     write_motion(done.motion, out)
     for target, save in ((csv, done.log.save_csv), (plot, done.log.plot)):
         if target is not None:
             save(target)
             remark(f"wrote {target}")
+    if mjcf is not None:
+        remark(f"wrote {mjcf}")
     write_strip(done.motion, strip, count)
     if json:
         print_json({"file": clip, "out": out, **done.facts})

@@ -6,21 +6,24 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import radians
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, MareyWarning
 from marey.control import Drive, Gains, Puppet, make_reference, solve_tracking, track_balance
+from marey.control.tracking import make_figure
 from marey.dynamics import GRAVITY, Body
-from marey.kinematics import JointLimits, PoseTask
-from marey.models import PoseModel
+from marey.kinematics import PoseTask, fit_limits, load_limits
+from marey.models import PGA, PoseModel, load_model
 from marey.motion import Motion
 from marey.simulate import (
     FRICTIONS,
     Ball,
     Ground,
     Monitor,
+    Pin,
     PointForce,
     Push,
     Recorder,
@@ -28,10 +31,13 @@ from marey.simulate import (
     Simulator,
     contact_spheres,
     forces_at,
+    to_mjcf,
 )
 from marey.simulate.forces import pack_forces
 from marey.skeleton import Pose
 
+ROOT_WEIGHT = 10.0  # [1/rad²], [1/m²] of a puppet's pelvis, against 1 of each joint
+BALANCE_S = 10.0  # [s]
 ProgressListener = Callable[[int, int], None]
 LIMIT_MARGIN_RAD = 0.2  # [rad] beyond what the clip shows of a joint
 DROP_S = 2.0  # [s] in which a body that is dropped lies still
@@ -60,7 +66,9 @@ class SimulationRequest:
     mass_kg: float | None
     pushes: tuple[str, ...]
     balls: tuple[str, ...]
+    pins: tuple[str, ...]
     seed: int
+    mjcf: str | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,58 +82,81 @@ class SimulationRun:
     warnings: tuple[str, ...]
 
 
-def run_simulation(wish: SimulationRequest, tell: ProgressListener) -> SimulationRun:
-    """Do what is asked for."""
+def run_simulation(request: SimulationRequest, tell: ProgressListener) -> SimulationRun:
+    """Set up body, space, ground and limits, then let the figure of a clip do what is asked for."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MareyWarning)
-        body = Body.from_motion(wish.motion, mass_kg=wish.mass_kg)
-        pushes, throws = _parse_pushes(wish, body), [_parse_ball(text) for text in wish.balls]
-        name, _, rate = wish.damping.partition(":")
-        is_free = wish.mode == "free"
+        body = Body.from_motion(request.motion, mass_kg=request.mass_kg)
+        # Pushes on no joint are refused now, not when their time comes
+        rng = np.random.default_rng(request.seed)
+        pushes = tuple(Push.from_text(text, rng) for text in request.pushes)
+        pack_forces(body.skeleton, (PointForce(push.joint, push.force_n) for push in pushes))
+        throws = [_parse_ball(text) for text in request.balls]
+        # Damping is a name, with a rate behind it; free space has neither weight nor ground
+        name, _, rate = request.damping.partition(":")
+        gravity, ground = (0.0, -GRAVITY, 0.0), _make_ground(request)
+        if request.mode == "free":
+            gravity, ground = (0.0, 0.0, 0.0), None
+        # A dropped figure gets the limits of its clip by default
+        limits, bounds = request.limits or ("clip" if request.mode == "drop" else "none"), None
+        if limits == "clip":
+            bounds = fit_limits([request.motion], "box", margin_rad=LIMIT_MARGIN_RAD)
+        elif limits != "none":
+            bounds = load_limits(limits)
         simulator = Simulator(
             body,
-            _load_pose_model(wish),
-            integrator=cast(Any, wish.integrator),
+            _load_pose_model(request),
+            integrator=cast(Any, request.integrator),
             damping=cast(Any, name),
             damping_rate=_parse_number(rate or "1", "damping", "Write NAME or NAME:RATE, for example energetic:5"),
-            gravity=(0.0, 0.0, 0.0) if is_free else (0.0, -GRAVITY, 0.0),
-            ground=None if is_free else _make_ground(wish),
-            limits=_load_limits(wish),
+            gravity=gravity,
+            ground=ground,
+            limits=bounds,
+            constraints=[_parse_pin(text, request) for text in request.pins],
         )
-        if wish.mode in ("drop", "free"):
-            # Put the figure into the pose of the clip, above the origin, its lowest point so high above the ground
-            motion = simulator.body.motion(wish.motion)
-            frame = round(wish.start_s * motion.rate_hz)
-            if not 0 <= frame < motion.num_frames:
-                raise InputError(f"start at {wish.start_s:g} s of {motion.duration_s:.3g} s", "Start within the clip")
-            shape = simulator.reset(motion[frame]).pose
-            over = shape.root_position * (0.0, 1.0, 0.0)  # the ground turns about the origin
-            simulator.reset(Pose(shape.skeleton, over, shape.rotations))
-            up = np.array([0.0, wish.height_m - lowest_point_m(simulator, wish.slope_deg), 0.0])
-            velocity = _initial_velocity(simulator, motion, frame) if wish.is_moving else None
-            simulator.reset(Pose(shape.skeleton, over + up, shape.rotations), velocity=velocity)
-            # A figure without a will
-            steps = max(1, round((wish.seconds or DROP_S) / wish.step_s))
-            watch = RunMonitor(simulator)
-            for n in range(steps):
-                time_s = n * wish.step_s
-                throw_due_balls(simulator, throws, time_s, wish.step_s)
-                simulator.step(wish.step_s, forces_at(pushes, time_s, wish.step_s))
-                watch(simulator)
-                tell(n + 1, steps)
-            run = watch.run(wish, pushes)
-        else:
-            run = simulate_controlled(wish, simulator, pushes, throws, tell)
+        if request.mjcf is not None:
+            pose = simulator.body.motion(request.motion)[0]
+            text = to_mjcf(simulator.body, ground=ground, gravity=gravity, step_s=request.step_s, pose=pose)
+            Path(request.mjcf).write_text(text, encoding="utf-8")
+        play = _simulate_drop if request.mode in ("drop", "free") else _simulate_controlled
+        run = (_simulate_puppet if request.mode == "puppet" else play)(request, simulator, pushes, throws, tell)
     said = (str(one.message) for one in caught if issubclass(one.category, MareyWarning))
     return replace(run, warnings=(*body.report, *dict.fromkeys(said), *run.warnings))
 
 
-def _parse_pushes(wish: SimulationRequest, body: Body) -> tuple[Push, ...]:
-    """Pushes as written; what is on no joint is refused now, not when its time comes."""
-    rng = np.random.default_rng(wish.seed)
-    pushes = tuple(Push.from_text(text, rng) for text in wish.pushes)
-    pack_forces(body.skeleton, (PointForce(push.joint, push.force_n) for push in pushes))
-    return pushes
+def _simulate_drop(
+    request: SimulationRequest,
+    simulator: Simulator,
+    pushes: tuple[Push, ...],
+    throws: list[tuple[float, Ball]],
+    tell: ProgressListener,
+) -> SimulationRun:
+    """A figure without control: dropped on the ground, or free in space."""
+    motion = simulator.body.motion(request.motion)
+    frame = round(request.start_s * motion.rate_hz)
+    if not 0 <= frame < motion.num_frames:
+        raise InputError(f"start at {request.start_s:g} s of {motion.duration_s:.3g} s", "Start within the clip")
+    # The pose of the clip above the origin, about which the ground turns, its lowest point so high above the ground
+    shape = simulator.reset(motion[frame]).pose
+    over = shape.root_position * (0.0, 1.0, 0.0)
+    simulator.reset(Pose(shape.skeleton, over, shape.rotations))
+    spheres, _ = contact_spheres(simulator.body.skeleton)
+    here, ground = simulator.mechanics(), Ground.from_slope(radians(request.slope_deg))
+    gaps = [ground.gaps(here.point(int(j), o)) - r for j, o, r in zip(*spheres, strict=True)]
+    lowest_m = float(min(gaps)) / float(ground.normal[1])
+    up = np.array([0.0, request.height_m - lowest_m, 0.0])
+    velocity = _initial_velocity(simulator, motion, frame) if request.is_moving else None
+    simulator.reset(Pose(shape.skeleton, over + up, shape.rotations), velocity=velocity)
+    steps = max(1, round((request.seconds or DROP_S) / request.step_s))
+    watch = RunMonitor(simulator)
+    for n in range(steps):
+        # Balls whose time has come, then a step under the pushes of its interval
+        time_s = n * request.step_s
+        throw_due_balls(simulator, throws, time_s, request.step_s)
+        simulator.step(request.step_s, forces_at(pushes, time_s, request.step_s))
+        watch(simulator)
+        tell(n + 1, steps)
+    return watch.run(request, pushes)
 
 
 def _parse_ball(text: str) -> tuple[float, Ball]:
@@ -142,41 +173,46 @@ def _parse_ball(text: str) -> tuple[float, Ball]:
     return start_s, Ball(np.array(place), np.array(speed))
 
 
-def _load_pose_model(wish: SimulationRequest) -> PoseModel | None:
-    from marey.models import PGA, load_model
+def _parse_pin(text: str, request: SimulationRequest) -> Pin:
+    """Pin of ``JOINT:X,Y,Z``, or of ``JOINT`` where it is in the frame that the figure starts from."""
+    name, _, place = text.partition(":")
+    joint = request.motion.skeleton.index(name)
+    frame = min(round(request.start_s * request.motion.rate_hz), request.motion.num_frames - 1)
+    where = request.motion[frame].joint_positions()[joint]
+    if request.mode in ("drop", "free"):
+        # These figures start above the origin
+        where = where - request.motion.root_positions[frame] * (1.0, 0.0, 1.0)
+    if place:
+        try:
+            x, y, z = (float(part) for part in place.split(","))
+        except ValueError:
+            raise InputError(f"pin '{text}'", "Write JOINT, or JOINT:X,Y,Z in metres") from None
+        where = np.array([x, y, z])
+    return Pin(request.motion.skeleton.names[joint], where)
 
-    if wish.model is not None:
-        return load_model(wish.model)
-    if wish.modes is None:
+
+def _load_pose_model(request: SimulationRequest) -> PoseModel | None:
+    """The pose model that is named, one learnt from the clip, or None for the full space."""
+    if request.model is not None:
+        return load_model(request.model)
+    if request.modes is None:
         return None
-    if wish.motion.num_frames <= wish.modes:
+    if request.motion.num_frames <= request.modes:
         fix = "Ask for fewer, give a --model, or move all joints with --full"
-        raise InputError(f"{wish.modes} modes from a clip of {wish.motion.num_frames} frames", fix)
-    if wish.mode in ("track", "balance"):
-        from marey.control.tracking import make_figure
-
-        return make_figure(wish.motion, wish.modes, dt=wish.step_s).model
-    return PGA(n_components=wish.modes, weights="lever").fit([wish.motion])
+        raise InputError(f"{request.modes} modes from a clip of {request.motion.num_frames} frames", fix)
+    if request.mode in ("track", "balance"):
+        return make_figure(request.motion, request.modes, dt=request.step_s).model
+    return PGA(n_components=request.modes, weights="lever").fit([request.motion])
 
 
-def _load_limits(wish: SimulationRequest) -> JointLimits | None:
-    """Limits from a file or from the clip; a dropped figure gets those of the clip by default."""
-    from marey.kinematics import fit_limits, load_limits
-
-    name = wish.limits or ("clip" if wish.mode == "drop" else "none")
-    if name == "none":
-        return None
-    return fit_limits([wish.motion], "box", margin_rad=LIMIT_MARGIN_RAD) if name == "clip" else load_limits(name)
-
-
-def _make_ground(wish: SimulationRequest) -> Ground:
+def _make_ground(request: SimulationRequest) -> Ground:
     """Plane through the origin: a coefficient alone is Coulomb's."""
     fix = f"Give a coefficient, or one of {', '.join(FRICTIONS)} with :MU behind it"
-    name, _, mu = wish.friction.partition(":")
+    name, _, mu = request.friction.partition(":")
     if name not in FRICTIONS:
-        name, mu = "coulomb", wish.friction
+        name, mu = "coulomb", request.friction
     grip = _parse_number(mu or "0.8", "friction", fix)
-    return Ground.from_slope(radians(wish.slope_deg), friction=name, mu=grip)
+    return Ground.from_slope(radians(request.slope_deg), friction=name, mu=grip)
 
 
 def _parse_number(text: str, name: str, fix: str) -> float:
@@ -186,20 +222,13 @@ def _parse_number(text: str, name: str, fix: str) -> float:
         raise InputError(f"{name} '{text}'", fix) from None
 
 
-def lowest_point_m(simulator: Simulator, slope_deg: float = 0.0) -> float:
-    """Height [m] of the lowest point of a figure above the sloped ground through the origin, straight down."""
-    spheres, _ = contact_spheres(simulator.body.skeleton)
-    here, ground = simulator.mechanics(), Ground.from_slope(radians(slope_deg))
-    gaps = [ground.gaps(here.point(int(j), o)) - r for j, o, r in zip(*spheres, strict=True)]
-    return float(min(gaps)) / float(ground.normal[1])
-
-
 def _initial_velocity(simulator: Simulator, motion: Motion, frame: int) -> FloatArray:
     """Velocity ``(d,)`` of a clip at a frame, from it to the next, in the simulator's coordinates."""
     first = min(frame, motion.num_frames - 2)
     if first < 0:
         raise InputError("a clip of one frame does not move", "Leave out --moving")
     pair, dt = motion[first : first + 2], 1.0 / motion.rate_hz
+    # Body angular velocity of each joint, velocity of the centre of mass, rates of the coordinates
     turns = (pair.rotations[0].inverse() @ pair.rotations[1]).log() / dt
     travel = np.diff(simulator.body.centre_of_mass(pair), axis=0)[0] / dt
     if simulator.model is None:
@@ -233,24 +262,33 @@ class RunMonitor:
                 self.relaxed |= set(done.outcome.relaxed)
                 self.deepest_m = max(self.deepest_m, -float(done.outcome.contacts.gaps.min(initial=0.0)))
 
-    def run(self, wish: SimulationRequest, pushes: tuple[Push, ...], motion: Motion | None = None) -> SimulationRun:
+    def run(self, request: SimulationRequest, pushes: tuple[Push, ...], motion: Motion | None = None) -> SimulationRun:
         """Everything, as a result; with its own recording of the motion unless another is given."""
         simulator, log, forces = self.simulator, self.monitor.log(), self.recorder.forces
         weight = simulator.body.weight_n
-        carried = forces[-max(1, round(0.5 / wish.step_s)) :, 1].mean() / weight
+        # What the ground carries in the last half second, in body weights
+        carried = forces[-max(1, round(0.5 / request.step_s)) :, 1].mean() / weight
+        # Drifts of the momenta since the last push, or since the first step
+        ends = [np.inf if push.every_s is not None else push.start_s + push.duration_s for push in pushes]
+        after = log.times > max(ends, default=0.0) - 1e-9
+        drifts: dict[str, float] = {}
+        if after.any():
+            names = ("times", "kinetic_j", "potential_j", "linear", "angular", "com", "substeps")
+            free = SimulationLog(*(getattr(log, name)[after] for name in names))
+            drifts = {"linear_drift": free.linear_drift, "angular_drift": free.angular_drift}
         facts: dict[str, Any] = {
-            "mode": wish.mode,
+            "mode": request.mode,
             "num_frames": len(forces) + 1,
-            "seconds": len(forces) * wish.step_s,
-            "step_s": wish.step_s,
+            "seconds": len(forces) * request.step_s,
+            "step_s": request.step_s,
             "space": "full" if simulator.model is None else "modes",
             "num_dof": simulator.num_dof,
             "mass_kg": simulator.body.mass_kg,
-            "integrator": wish.integrator,
-            "damping": wish.damping,
+            "integrator": request.integrator,
+            "damping": request.damping,
             "pushes": [str(push) for push in pushes],
             "kinetic_j": [float(log.kinetic_j[0]), float(log.kinetic_j.max()), float(log.kinetic_j[-1])],
-            **_momentum_drifts(log, pushes),
+            **drifts,
             "com_m": [log.com[0].tolist(), log.com[-1].tolist()],
             "most_substeps": int(log.substeps.max()),
             "deepest_mm": 1e3 * self.deepest_m,
@@ -259,50 +297,32 @@ class RunMonitor:
             "relaxed": sorted(self.relaxed),
         }
         motion = self.recorder.motion() if motion is None else motion
-        named = replace(motion, name=f"{wish.motion.name}-{wish.mode}")
-        return SimulationRun(named, log, facts, _run_sentence(facts), ())
+        named = replace(motion, name=f"{request.motion.name}-{request.mode}")
+        sentence = f"{request.mode}: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom; "
+        if request.mode != "free":
+            sentence += (
+                f"at most {facts['peak_force_bw']:.1f} body weights, {facts['carried_bw']:.2f} at the end; "
+                f"{facts['kinetic_j'][2]:.2g} J left; {facts['deepest_mm']:.1f} mm into the ground"
+            )
+        elif drifts:
+            sentence += (
+                f"angular momentum drifts by {drifts['angular_drift']:.2g}, linear by {drifts['linear_drift']:.2g}"
+            )
+        else:
+            sentence += "pushed to the end"
+        return SimulationRun(named, log, facts, sentence, ())
 
 
-def _momentum_drifts(log: SimulationLog, pushes: tuple[Push, ...]) -> dict[str, float]:
-    """Drifts of the momenta since the last push, or since the first step."""
-    ends = [np.inf if push.every_s is not None else push.start_s + push.duration_s for push in pushes]
-    after = log.times > max(ends, default=0.0) - 1e-9
-    if not after.any():
-        return {}
-    momenta = (log.linear[after], log.angular[after])
-    free = SimulationLog(
-        log.times[after], log.kinetic_j[after], log.potential_j[after], *momenta, log.com[after], log.substeps[after]
-    )
-    return {"linear_drift": free.linear_drift, "angular_drift": free.angular_drift}
-
-
-def _run_sentence(facts: dict[str, Any]) -> str:
-    start = f"{facts['mode']}: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom"
-    if facts["mode"] == "free":
-        return (
-            f"{start}; angular momentum drifts by {facts['angular_drift']:.2g}, linear by {facts['linear_drift']:.2g}"
-        )
-    return (
-        f"{start}; at most {facts['peak_force_bw']:.1f} body weights, {facts['carried_bw']:.2f} at the end; "
-        f"{facts['kinetic_j'][2]:.2g} J left; {facts['deepest_mm']:.1f} mm into the ground"
-    )
-
-
-ROOT_WEIGHT = 10.0  # [1/rad²], [1/m²] of a puppet's pelvis, against 1 of each joint
-BALANCE_S = 10.0  # [s]
-
-
-def simulate_controlled(
-    wish: SimulationRequest,
+def _simulate_controlled(
+    request: SimulationRequest,
     simulator: Simulator,
     pushes: tuple[Push, ...],
     throws: list[tuple[float, Ball]],
     tell: ProgressListener,
 ) -> SimulationRun:
-    """Run a mode that needs a controller."""
-    if wish.mode == "puppet":
-        return _simulate_puppet(wish, simulator, pushes, throws, tell)
-    dt, watch = wish.step_s, RunMonitor(simulator)
+    """Follow the clip, or balance, by forces of the joints alone."""
+    dt, watch = request.step_s, RunMonitor(simulator)
+    # The controller makes the first step itself: earlier balls are thrown after it
     late = [(max(start_s, dt), ball) for start_s, ball in throws]
 
     def on_step(figure: Simulator) -> None:
@@ -310,16 +330,17 @@ def simulate_controlled(
         throw_due_balls(figure, late, figure.state.time_s, dt)
         tell(round(figure.state.time_s / dt), steps)
 
-    clip = _cut_start(wish)
-    if wish.mode == "balance":
-        seconds = wish.seconds or BALANCE_S
+    clip = _cut_start(request)
+    if request.mode == "balance":
+        seconds = request.seconds or BALANCE_S
         steps = round(seconds / dt)
         found = track_balance(clip, seconds=seconds, pushes=pushes, simulator=simulator, dt=dt, on_step=on_step)
     else:
-        steps = round((wish.seconds or clip.duration_s) / dt)
-        found = solve_tracking(clip, pushes=pushes, dt=dt, seconds=wish.seconds, simulator=simulator, on_step=on_step)
-    # A run with what its controller says of it
-    run = watch.run(wish, pushes, found.motion)
+        steps = round((request.seconds or clip.duration_s) / dt)
+        found = solve_tracking(
+            clip, pushes=pushes, dt=dt, seconds=request.seconds, simulator=simulator, on_step=on_step
+        )
+    run = watch.run(request, pushes, found.motion)
     fall: dict[str, Any] | None = None
     if found.fall is not None:
         fall = {"time_s": float(found.fall.time_s), "words": str(found.fall)}
@@ -335,26 +356,28 @@ def simulate_controlled(
     return replace(run, facts=facts, sentence=sentence)
 
 
-def _cut_start(wish: SimulationRequest) -> Motion:
-    frame = round(wish.start_s * wish.motion.rate_hz)
-    if not 0 <= frame < wish.motion.num_frames - 2:
-        raise InputError(f"start at {wish.start_s:g} s of {wish.motion.duration_s:.3g} s", "Start within the clip")
-    return wish.motion[frame:]
+def _cut_start(request: SimulationRequest) -> Motion:
+    frame = round(request.start_s * request.motion.rate_hz)
+    if not 0 <= frame < request.motion.num_frames - 2:
+        raise InputError(
+            f"start at {request.start_s:g} s of {request.motion.duration_s:.3g} s", "Start within the clip"
+        )
+    return request.motion[frame:]
 
 
 def _simulate_puppet(
-    wish: SimulationRequest,
+    request: SimulationRequest,
     simulator: Simulator,
     pushes: tuple[Push, ...],
     throws: list[tuple[float, Ball]],
     tell: ProgressListener,
 ) -> SimulationRun:
     """A puppet whose external forces follow the clip, and the magnitude of these forces."""
-    dt = wish.step_s
-    reference = make_reference(_cut_start(wish), simulator, dt)
+    dt = request.step_s
+    reference = make_reference(_cut_start(request), simulator, dt)
     simulator.reset(reference.motion[0], velocity=reference.velocities[0])
-    puppet, watch, last = Puppet(simulator, alpha=wish.alpha), RunMonitor(simulator), len(reference) - 1
-    steps = last if wish.seconds is None else max(1, round(wish.seconds / dt))
+    puppet, watch, last = Puppet(simulator, alpha=request.alpha), RunMonitor(simulator), len(reference) - 1
+    steps = last if request.seconds is None else max(1, round(request.seconds / dt))
     gains = Gains(1.0 / dt, 0.0, np.inf)  # stiff springs: alpha alone sets their weight
     strings, errors = [0.0], [0.0]
     for n in range(steps):
@@ -368,8 +391,8 @@ def _simulate_puppet(
         strings.append(float(np.linalg.norm(puppet.report.force_n)))
         away = simulator.state.pose.joint_positions() - pose.joint_positions()
         errors.append(float(np.sqrt((away**2).sum(axis=1).mean())))
-    run, weight = watch.run(wish, pushes), simulator.body.weight_n
-    found = {"alpha": wish.alpha, "mean_error_cm": 100.0 * float(np.mean(errors[1:]))}
+    run, weight = watch.run(request, pushes), simulator.body.weight_n
+    found = {"alpha": request.alpha, "mean_error_cm": 100.0 * float(np.mean(errors[1:]))}
     facts = run.facts | found | {"strings_bw": float(np.mean(strings[1:])) / weight}
     sentence = (
         f"puppet: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom, "

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import json as json_format
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marey.cli.common import (
+    Count,
     Json,
-    check_target,
-    check_targets,
+    MotionOut,
+    RequireValid,
+    Strip,
+    judge_motion,
     print_json,
     progress_bar,
     remark,
+    warn,
+    writable,
     write_motion,
     write_strip,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from marey.motion import Motion
 
 
@@ -29,7 +33,77 @@ SPACING_M = 1.5  # between neighbours at the start, in rows
 LEGS_M, SPEEDS_MPS, TURNS_RADPS = (0.72, 1.02), (0.7, 1.7), (-0.15, 0.15)
 
 
-def walk_crowd(count: int, seconds: float, seed: int, model: str | None) -> list[Motion]:
+def walk(
+    script: Annotated[
+        str | None,
+        typer.Argument(metavar="SCRIPT", help="Script file (TOML, or the thesis's XML), or the name of a shipped one."),
+    ] = None,
+    out: MotionOut = None,
+    model: Annotated[str | None, typer.Option(metavar="FILE", help="Model made by `marey fit locomotion`.")] = None,
+    save: Annotated[
+        str | None, typer.Option(metavar="TOML", help="Also write the script as TOML.", callback=writable(".toml"))
+    ] = None,
+    strip: Strip = None,
+    report: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Report file to write.", callback=writable(".json"))
+    ] = None,
+    count: Count = 12,
+    crowd: Annotated[int | None, typer.Option(min=1, max=1000, help="Walk N people in place of a script.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="Crowd: duration [s].")] = 5.0,
+    seed: Annotated[int, typer.Option(min=0, help="Crowd: seed of sizes, styles and speeds.")] = 0,
+    require_valid: RequireValid = False,
+    names: Annotated[bool, typer.Option("--list", help="List the shipped scripts.")] = False,
+    json: Json = False,
+) -> None:
+    """Walk, run and jump as a script says.
+
+    A script is a time line of actions, transitions and jumps. `marey walk --list` names those that are shipped.
+    With --crowd N people of different size and style walk; each gets a file of its own, OUT with a number.
+    """
+    from marey import samples
+
+    if names:
+        known = samples.script_names()
+        typer.echo("\n".join(known)) if not json else print_json(list(known))
+        return
+    if (script is None) == (crowd is None):
+        raise typer.BadParameter("give a SCRIPT, --crowd N, or --list.")
+    facts: dict[str, Any]
+    fault: str | None = None
+    if script is None:
+        facts = _write_crowd(_walk_crowd(crowd or 1, seconds, seed, model), out, strip)
+        speeds = facts["mean_mps"]
+        span = f"{min(speeds):.2f} to {max(speeds):.2f} m/s"
+        sentence = f"{facts['people']} people  {facts['num_frames']} frames at {RATE_HZ:g} Hz  {span}"
+    else:
+        from marey.locomotion import load_model, load_script, perform_script, save_script
+
+        read = load_script(script)
+        if save is not None:
+            save_script(read, save)
+            remark(f"wrote {save}")
+        done = perform_script(read, load_model(model))
+        for warning in done.warnings:
+            warn(warning)
+        write_motion(done.motion, out)
+        write_strip(done.motion, strip, count)
+        validity, fault = judge_motion(done.motion, is_required=require_valid)
+        facts, sentence = {"script": script, "out": out, **done.report.to_json(), **validity}, done.report.sentence
+    # The same facts to a file, to stdout, or as a sentence
+    if report is not None:
+        text = json_format.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
+        Path(report).write_text(text + "\n", encoding="utf-8")
+        remark(f"wrote {report}")
+    if json:
+        print_json(facts)
+    else:
+        typer.echo(sentence)
+    if fault is not None:
+        warn(fault)
+        raise typer.Exit(1)
+
+
+def _walk_crowd(count: int, seconds: float, seed: int, model: str | None) -> list[Motion]:
     """Let a crowd walk; size, style, speed and turning of each are drawn."""
     import numpy as np
 
@@ -39,6 +113,7 @@ def walk_crowd(count: int, seconds: float, seed: int, model: str | None) -> list
 
     rng = np.random.default_rng(seed)
     gaits = load_model(model)
+    # People start on a square grid
     side = int(np.ceil(np.sqrt(count)))
     numbers = np.arange(count)
     crowd = Crowd(
@@ -62,7 +137,7 @@ def walk_crowd(count: int, seconds: float, seed: int, model: str | None) -> list
     ]
 
 
-def write_crowd(people: list[Motion], out: str | None, strip: str | None) -> dict[str, Any]:
+def _write_crowd(people: list[Motion], out: str | None, strip: str | None) -> dict[str, Any]:
     """Write one motion file for each person, OUT with a number behind its name, and a picture of all at the end."""
     import numpy as np
 
@@ -82,87 +157,7 @@ def write_crowd(people: list[Motion], out: str | None, strip: str | None) -> dic
 
         save_image(render_motion(people, people[0].num_frames - 1, spacing_m=0.0), strip)
         remark(f"wrote {strip}")
+    # Mean speed along the path on the ground
     steps = [np.linalg.norm(np.diff(one.root_positions[:, [0, 2]], axis=0), axis=1).sum() for one in people]
     speeds = [float(step) / one.duration_s for step, one in zip(steps, people, strict=True)]
     return {"people": len(people), "num_frames": people[0].num_frames, "files": files, "mean_mps": speeds}
-
-
-def describe_crowd(facts: dict[str, Any]) -> str:
-    """Say in one line what was made."""
-    speeds = facts["mean_mps"]
-    span = f"{min(speeds):.2f} to {max(speeds):.2f} m/s"
-    return f"{facts['people']} people  {facts['num_frames']} frames at {RATE_HZ:g} Hz  {span}"
-
-
-def walk(
-    script: Annotated[
-        str | None,
-        typer.Argument(metavar="SCRIPT", help="Script file (TOML, or the thesis's XML), or the name of a shipped one."),
-    ] = None,
-    out: Annotated[str | None, typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...")] = None,
-    model: Annotated[str | None, typer.Option(metavar="FILE", help="Model made by `marey fit locomotion`.")] = None,
-    strip: Annotated[str | None, typer.Option(metavar="PNG", help="Film strip to draw.")] = None,
-    report: Annotated[str | None, typer.Option(metavar="JSON", help="Report file to write.")] = None,
-    count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 12,
-    crowd: Annotated[int | None, typer.Option(min=1, max=1000, help="Walk N people in place of a script.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, max=3600.0, help="Crowd: duration [s].")] = 5.0,
-    seed: Annotated[int, typer.Option(min=0, help="Crowd: seed of sizes, styles and speeds.")] = 0,
-    names: Annotated[bool, typer.Option("--list", help="List the shipped scripts.")] = False,
-    json: Json = False,
-) -> None:
-    """Walk, run and jump as a script says.
-
-    A script is a time line of actions, transitions and jumps. `marey walk --list` names those that are shipped.
-    With --crowd N people of different size and style walk; each gets a file of its own, OUT with a number.
-    """
-    if names:
-        _list_scripts(is_json=json)
-        return
-    if (script is None) == (crowd is None):
-        raise typer.BadParameter("give a SCRIPT, --crowd N, or --list.")
-    check_targets(out, strip)
-    check_target(report, (".json",))
-    if crowd is not None:
-        facts = write_crowd(walk_crowd(crowd, seconds, seed, model), out, strip)
-        _report_facts(facts, describe_crowd(facts), report, is_json=json)
-        return
-    from marey import samples
-    from marey.locomotion import load_model, load_script, perform_script
-
-    assert script is not None
-    is_name = script in samples.script_names() and not Path(script).is_file()
-    read = load_script(samples.script_file(script) if is_name or _is_name(script) else script)
-    done = perform_script(read, load_model(model))
-    for warning in done.warnings:
-        remark(warning)
-    write_motion(done.motion, out)
-    write_strip(done.motion, strip, count)
-    facts = {"script": script, "out": out, **done.report.to_json()}
-    _report_facts(facts, done.report.sentence, report, is_json=json)
-
-
-def _report_facts(facts: Mapping[str, object], sentence: str, file: str | None, *, is_json: bool) -> None:
-    """Write the report, if one is asked for, and print it as JSON or as a sentence."""
-    if file is not None:
-        from json import dumps
-
-        Path(file).write_text(dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-        remark(f"wrote {file}")
-    if is_json:
-        print_json(facts)
-    else:
-        typer.echo(sentence)
-
-
-def _is_name(script: str) -> bool:
-    """Whether the text looks like a name rather than a path; the message then lists the names there are."""
-    return not Path(script).suffix and not Path(script).exists() and Path(script).name == script
-
-
-def _list_scripts(*, is_json: bool) -> None:
-    from marey import samples
-
-    if is_json:
-        print_json(list(samples.script_names()))
-    else:
-        typer.echo("\n".join(samples.script_names()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import BoolArray, FloatArray
+from marey.base import BoolArray, FloatArray, Result
 from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.inverse.newton_euler import InverseDynamics
 from marey.dynamics.inverse.support_split import SupportSplit
@@ -67,7 +67,7 @@ class ValiditySpan:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ValidityReport:
+class ValidityReport(Result):
     """Validity of a motion on its contacts, frame by frame; all numbers are finite.
 
     Wrenches are force [N], then moment about the world origin [N m], in world axes.
@@ -182,6 +182,21 @@ class ValidityReport:
         arrays = {name: getattr(self, name) for name in CURVES} | {"limb_forces": self.split.forces}
         values: dict[str, Any] = {"times": self.times.tolist(), "status": list(self.status), "limbs": list(LIMBS)}
         return facts | {"frames": values | {name: np.round(array, 5).tolist() for name, array in arrays.items()}}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each frame: its time, colour, causes, margins and what is missing."""
+        frames = self.to_json()["frames"]
+        columns = {name: values for name, values in frames.items() if name != "limbs" and np.ndim(values) == 1}
+        causes = [" ".join(names) for names in self.causes]
+        names = ("time_s", "causes", *list(columns)[1:])
+        return [
+            dict(zip(names, row, strict=True))
+            for row in zip(columns["times"], causes, *list(columns.values())[1:], strict=True)
+        ]
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
+        """Draw the report, see :func:`plot_report`."""
+        return plot_report(self, path)
 
     def __repr__(self) -> str:
         return f"ValidityReport('{self.name}', {self.verdict})"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
+from marey.base import BoolArray, FloatArray, InputError, IntArray, Result, UnknownNameError
 from marey.graph.algorithms import shortest_costs_to
 from marey.graph.arrays import FLIGHT, PICK_LEFT, PICK_RIGHT, STAND, GraphArrays
 from marey.graph.paths import BlendPartners, find_partners
@@ -162,8 +162,8 @@ class EventReach:
     cells: tuple[CellReach, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GraphReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class GraphReport(Result):
     """Sizes and reach of a graph."""
 
     poses: int

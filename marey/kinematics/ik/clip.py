@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen_bools
+from marey.base import BoolArray, FloatArray, InputError, IntArray, Result, frozen_bools
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, DualStep, StopRule
 from marey.kinematics.ik.methods import (
     START_DAMPING,
@@ -105,7 +105,7 @@ def solve_frames(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class IKTrackResult:
+class IKTrackResult(Result):
     """A clip that follows its tasks, and how near it came in each frame."""
 
     status: SolveStatus  # CONVERGED when every goal is reached in every frame

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError
+from marey.base import BoolArray, FloatArray, InputError, Result
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD
 from marey.kinematics.ik.methods import find_method, solve_projected_lm
 from marey.kinematics.ik.problem import (
@@ -50,7 +50,7 @@ MODEL_LIMITS_CONFLICT = (
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class IKResult:
+class IKResult(Result):
     """A pose, how near it came to each goal, and what to do when it did not."""
 
     status: SolveStatus  # CONVERGED, INFEASIBLE (the nearest pose), STALLED or ITERATION_LIMIT

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, UnknownNameError
+from marey.base import FloatArray, InputError, Result, UnknownNameError
 from marey.locomotion.fitting.quality import motion_distance, rms_degrees
 from marey.locomotion.model.locomotion_model import GAITS, LocomotionModel, load_model
 from marey.locomotion.units.gait_unit import MotionUnit, level_feet, rotations_from_rows, segment_clip, unit_rows
@@ -20,8 +20,8 @@ SWEEPS: Final = 4  # of speed and style in turn
 SUM_WEIGHT: Final = 1e3  # [-] of the equation that weights sum to one
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RecoveredParameters:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RecoveredParameters(Result):
     """Parameters estimated from a cycle, and the error of the model."""
 
     speed_mps: float  # on the performer's own legs

@@ -161,6 +161,10 @@ class LocomotionModel:
             "scale": np.array([self.leg_length_m / HUMAN_LEG_M]),
         }
         tensors |= {f"{TIMING_PREFIX}{name}": to_single(table) for name, table in self.frequencies.items()}
+        # Styles that were added to the fitted people have no branch in the tree: their tables are written
+        added = len(self.tree.people)
+        if added < len(self.styles):
+            tensors |= {f"{ADDED_PREFIX}{part}": getattr(self.gaits, part)[added:] for part in ADDED_PARTS}
         for kind, jump in self.jumps.items():
             tensors |= {f"{JUMP_PREFIX}{kind}/{name}": array for name, array in jump.to_arrays().items()}
         facts = {
@@ -249,6 +253,8 @@ FORMAT: Final = TensorFormat(
 JUMP_PREFIX: Final = "jump/"
 TIMING_PREFIX: Final = "frequency/"
 COMPONENT_PARTS: Final = ("mean", "directions", "variances", "shares")  # of a level of the tree
+ADDED_PREFIX: Final = "added/"
+ADDED_PARTS: Final = ("base", "lift", "slowest")  # of a style that was added; the rest is that of every style
 
 AnyPath = str | os.PathLike[str]
 Tensors = dict[str, NDArray[Any]]
@@ -268,10 +274,16 @@ def load_model(path: AnyPath | None = None) -> LocomotionModel:
         scale = float(tensors["scale"][0])
         skeleton, leg_m = HUMAN if scale == 1.0 else HUMAN.scaled(scale), HUMAN_LEG_M * scale
         # Gaits are multiplied out again from the tree and the standing poses.
-        tree = _read_tree(tensors, list(styles))
+        num_added = len(tensors.get(f"{ADDED_PREFIX}base", ()))
+        tree = _read_tree(tensors, list(styles[: len(styles) - num_added]))
         named = ("standing", "means", "limits", "heights", "events", "rest_heights")
         standing, means, limits, heights, events, rest = (_to_double(tensors[name]) for name in named)
         gaits = expand_gait_arrays(tree, standing, means, limits, num_frames=int(facts["num_frames"]), heights=heights)
+        if num_added:
+            parts = {part: _to_double(tensors[f"{ADDED_PREFIX}{part}"]) for part in ADDED_PARTS}
+            for part in ("standing", "slope", "offset", "has_gait"):
+                parts[part] = np.repeat(getattr(gaits, part)[:1], num_added, axis=0)
+            gaits = gaits._replace(**{n: np.concatenate([getattr(gaits, n), more]) for n, more in parts.items()})
         found = {name: _to_double(tensors[f"{TIMING_PREFIX}{name}"]) for name in TIMINGS}
         gaits = gaits._replace(events=events, frequency=found["stance"])
         # Jump models by kind; none in a file without them

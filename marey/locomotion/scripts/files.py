@@ -18,6 +18,7 @@ from marey.base import (
     InputError,
     TomlLocation,
     as_table,
+    find_shipped_file,
     format_toml_keys,
     parse_toml,
     read_record,
@@ -34,11 +35,12 @@ _DERIVED_FIELDS: Final = ("timeline", "file", "lines")
 
 
 def load_script(path: str | Path) -> Script:
-    """Read a script: TOML, or the XML form of the thesis (by its suffix or its first character).
+    """Read a script: TOML, or the XML form of the thesis (by its suffix or its first character); or a shipped name.
 
     Raises:
         FormatError: the file is not TOML or XML, or breaks the grammar; the message names file and line.
     """
+    path = find_shipped_file(path, "script")
     text = read_toml_text(path, "script")
     return parse_script(text, file=str(path))
 

@@ -22,6 +22,7 @@ from marey.base import (
     InputError,
     MareyError,
     MareyWarning,
+    Result,
     UnknownNameError,
     frozen,
 )
@@ -232,8 +233,8 @@ class PartReport:
     takeoff_error_m: float | None = None  # from the place that was asked for to the ball of the foot that leaves
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ScriptReport(Result):
     """A script and its motion in figures."""
 
     name: str

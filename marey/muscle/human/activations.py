@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, UnknownNameError, kernel
+from marey.base import FloatArray, InputError, Result, UnknownNameError, kernel
 from marey.dynamics import Body, solve_inverse_dynamics
 from marey.kinematics import retarget
 from marey.lie import SO3
@@ -149,7 +149,7 @@ RESERVE_WEIGHT: Final = 100.0  # [-]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class MuscleTrack:
+class MuscleTrack(Result):
     """Activations and forces of M muscles over F frames, and the reserves."""
 
     motion: Motion  # on the joints of marey.HUMAN

@@ -93,7 +93,7 @@ class Objective:
     min_variance: float = 0.0  # of where the hands end, under noise that grows with torques
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SpacetimeProblem:
     """What :func:`marey.optimize` solves."""
 
@@ -128,6 +128,9 @@ class SpacetimeProblem:
         ):
             if value not in known:
                 raise InputError(f"{what} '{value}'", f"It is one of {', '.join(known)}")
+
+    def __repr__(self) -> str:
+        return f"SpacetimeProblem('{self.name}', {len(self.phases)} phases, {self.duration_s:.2f} s, {self.space})"
 
     @property
     def duration_s(self) -> float:

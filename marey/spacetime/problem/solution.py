@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray
+from marey.base import FloatArray, IntArray, Result
 from marey.dynamics import GRAVITY, JointTree, compute_aggregate, compute_point_motion
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration
@@ -216,7 +216,7 @@ def _largest_row(rows: FloatArray) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SpacetimeResult:
+class SpacetimeResult(Result):
     """A motion, how it was found, and how well it holds between the frames it was solved at."""
 
     status: SolveStatus

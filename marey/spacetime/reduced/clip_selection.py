@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, Result
 from marey.motion import Motion, contact_phases, headings
 from marey.spacetime.problem.definition import SpacetimeProblem
 
@@ -21,8 +21,8 @@ POOL_FACTOR: Final = 2  # candidates for a spread selection, as a multiple of th
 RISE_S: Final = 0.5  # a flight that lasts T rises g T^2 / 8
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClipSelection:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ClipSelection(Result):
     """Chosen clips, nearest first."""
 
     indices: tuple[int, ...]

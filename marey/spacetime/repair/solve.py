@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, UnknownNameError
+from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result, UnknownNameError
 from marey.dynamics import Body, ValidityReport, check_validity
 from marey.motion import Contacts, Motion, detect_contacts
 from marey.numerics import OnIteration, SolveStatus, SQPIteration, SQPResult, solve_sqp
@@ -24,7 +24,7 @@ from marey.spacetime.repair.window import (
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RepairResult:
+class RepairResult(Result):
     """The clip after the change, and what it took."""
 
     status: SolveStatus
