@@ -7,7 +7,7 @@ the entry, whose optimisation sees them all; that takes a third of the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -29,7 +29,7 @@ class PieceLibrary(JITCodeLibrary):
     def _optimize_final_module(self) -> None:
         """Leave it to the entry."""
 
-    def _finalize_final_module(self) -> None:
+    def _finalize_final_module(self: Any) -> None:
         """Make the module ready for linking; of all its symbols the process needs the environments alone."""
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
@@ -37,10 +37,10 @@ class PieceLibrary(JITCodeLibrary):
         names = [one.name for one in self._final_module.global_variables if one.name.startswith(ENVIRONMENT)]
         lines = [f'@"{name}" = common global ptr null' for name in names if not engine.is_symbol_defined(name)]
         if lines:
-            engine.add_module(llvm.parse_assembly("\n".join(lines)))
+            engine.add_module(cast(Any, llvm).parse_assembly("\n".join(lines)))
         self._finalized = True
 
-    def get_pointer_to_function(self, name: str) -> int:
+    def get_pointer_to_function(self: Any, name: str) -> int:
         """Return zero: there is no machine code."""
         self._ensure_finalized()
         return 0
@@ -54,14 +54,15 @@ class InlineLibrary(PieceLibrary):
         for function in ll_module.functions:
             if not function.is_declaration:
                 function.add_function_attribute("alwaysinline")
-        super().add_llvm_module(ll_module)
+        cast(Any, super()).add_llvm_module(ll_module)
 
 
 class InlineCompiler(Compiler):
     """numba's compiler for a piece that is written into its callers."""
 
     def _compile_bytecode(self) -> Any:
-        self.state.library = InlineLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        state = cast(Any, self).state
+        state.library = cast(Any, InlineLibrary)(state.targetctx.codegen(), state.func_id.func_qualname)
         return cast(Any, super())._compile_bytecode()
 
 
@@ -69,17 +70,17 @@ class EntryCompiler(Compiler):
     """numba's compiler, for which everything that is compiled on the way is a piece."""
 
     def _compile_bytecode(self) -> Any:
-        state = self.state
+        state = cast(Any, self).state
         for listener in kernels.compile_listeners:
             listener(state.func_id.func_name)
-        state.library = JITCodeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = cast(Any, JITCodeLibrary)(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         with _pieces_only(state.targetctx.codegen()):
             return cast(Any, super())._compile_bytecode()
 
 
 @contextmanager
-def _pieces_only(codegen: Any) -> Iterator[None]:
+def _pieces_only(codegen: Any) -> Generator[None]:
     """Let ``codegen`` make pieces; numba's compiler lock keeps other threads out."""
     before = codegen._library_class
     codegen._library_class = PieceLibrary
@@ -89,11 +90,17 @@ def _pieces_only(codegen: Any) -> Iterator[None]:
         codegen._library_class = before
 
 
-@typeof_impl.register(kernels.Kernel)
-def _type_of_kernel(value: kernels.Kernel, context: Any) -> Dispatcher:
-    return Dispatcher(value.piece())
+def _register_types(register: Any, context: Any) -> None:
+    """Tell numba what a kernel, or a function of its own, is where compiled code mentions it."""
+
+    def type_kernel(value: kernels.Kernel, _purpose: Any) -> Any:
+        return cast(Any, Dispatcher)(value.piece())
+
+    def type_function(value: kernels.NumbaFunction, _purpose: Any) -> Any:
+        return context.resolve_value_type(value.resolve())
+
+    register(kernels.Kernel)(type_kernel)
+    register(kernels.NumbaFunction)(type_function)
 
 
-@typeof_impl.register(kernels.NumbaFunction)
-def _type_of_function(value: kernels.NumbaFunction, context: Any) -> Any:
-    return cpu_target.typing_context.resolve_value_type(value.resolve())
+_register_types(cast(Any, typeof_impl).register, cast(Any, cpu_target).typing_context)
