@@ -23,13 +23,13 @@ demo: $(CORE)
 	$(BIN)/marey demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not browser" -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not slow and not browser and not timing" -n 2 --dist loadfile --no-loadscope-reorder
 
 browser: $(STAMP)
 	$(BIN)/python -m pytest -m "browser and not slow"
 
 study: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not timing"
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -43,6 +43,7 @@ docs: $(STAMP)
 bench: $(STAMP)
 	$(INSTALL) -e '.[bench]'
 	$(BIN)/marey bench
+	$(BIN)/python -m pytest -m timing
 
 interop: $(STAMP)
 	$(BIN)/python benchmarks/interop/run.py

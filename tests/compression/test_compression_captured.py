@@ -79,6 +79,7 @@ def test_acl_measure_is_held_at_twenty_to_one(cmu):
     assert raw >= 25 * packed
 
 
+@pytest.mark.timing
 def test_tournier_37_decoding_takes_less_than_a_third_of_a_millisecond_a_frame(cmu):
     clip = cmu("17_10")
     for data, limit_ms in (

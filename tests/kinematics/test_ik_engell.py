@@ -305,6 +305,7 @@ def test_engell_10_barzilai_borwein_saves_evaluations_and_error():
     assert median_units(bb) <= median_units(unit) / 3.0
 
 
+@pytest.mark.timing
 def test_engell_11_a_solve_fits_its_slot():
     poses = smooth_motion(11, 0.05, 41)
     follow(poses)

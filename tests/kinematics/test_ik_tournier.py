@@ -170,6 +170,7 @@ def test_tournier_27_the_kinetic_metric_moves_the_arm_before_the_body(walk, mode
     assert np.linalg.eigvalsh(metric)[0] > 0.0 and np.trace(metric) == pytest.approx(len(metric))
 
 
+@pytest.mark.timing
 @pytest.mark.mocap
 def test_tournier_28_a_reduced_solve_takes_less_than_a_millisecond(walk):
     model = PGA(n_components=15).fit(walk)

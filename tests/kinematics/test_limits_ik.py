@@ -84,6 +84,7 @@ def test_engell_36_fields_keep_the_elbows_where_boxes_lose_them(mocap: Path) -> 
     assert errors["box"] <= 0.05
 
 
+@pytest.mark.timing
 @pytest.mark.mocap
 def test_engell_37_the_worst_frame_with_fields_is_soon_done(mocap: Path) -> None:
     """Box limits are those of the file, as in the source; the learnt box, an active set of its own, is a harder mark.

@@ -96,6 +96,7 @@ def test_crowds_that_make_no_sense_are_refused(model):
     assert np.isfinite(crowd.root_positions).all()
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize(("count", "plants"), [(300, False), (100, True)])
 def test_glardon_a45_a_crowd_keeps_sixty_frames_a_second(model, count, plants):
     rng = np.random.default_rng(3)
@@ -108,6 +109,7 @@ def test_glardon_a45_a_crowd_keeps_sixty_frames_a_second(model, count, plants):
     assert time.process_time() - start < 1.0
 
 
+@pytest.mark.timing
 def test_glardon_a44_one_frame_with_plants_is_quick(model):
     engine = Engine(model, speed=1.2)
     engine.step(1 / 60)
@@ -124,6 +126,7 @@ def test_glardon_a44_one_frame_with_plants_is_quick(model):
     assert varying < 3e-3
 
 
+@pytest.mark.timing
 def test_glardon_a44_units_and_plants_are_quick(model):
     weights, heights = model.weights(model.styles[0]), np.abs(np.sin(0.25 * np.arange(25)[:, None] + np.arange(4)))
     for work, most_s in ((lambda: model.gaits.row(1.4, 0.0, weights), 1e-4), (lambda: detect_plants(heights), 5e-4)):

@@ -379,8 +379,7 @@ def joint_frames_of(root: FloatArray, wxyz: FloatArray) -> tuple[FloatArray, Flo
     return positions, frames.wxyz
 
 
-def test_a_frame_costs_microseconds_and_no_memory() -> None:
-    import time
+def test_a_frame_costs_no_memory() -> None:
     import tracemalloc
 
     one = Character()
@@ -388,13 +387,9 @@ def test_a_frame_costs_microseconds_and_no_memory() -> None:
     forecast = PlantForecast(ALL, NOWHERE, np.zeros((4, 3)), np.zeros((4, 3)), one.toe_in)
     plant_step(DT, forecast, one.options, LEGS, one.state, root, wxyz)
     tracemalloc.start()
-    before, best = tracemalloc.get_traced_memory()[0], 1.0
-    for _ in range(20):
-        start = time.perf_counter()
-        for _ in range(100):
-            plant_step(DT, forecast, one.options, LEGS, one.state, root, wxyz)
-        best = min(best, (time.perf_counter() - start) / 100)
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(2000):
+        plant_step(DT, forecast, one.options, LEGS, one.state, root, wxyz)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    assert best < 200e-6
     assert grown < 50_000  # one small array a frame would be four times as much

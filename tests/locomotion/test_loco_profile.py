@@ -189,6 +189,7 @@ def test_profile_knots_are_dense_enough_for_straight_lines():
     assert np.abs(between - profile.speed(fine)).max() < 1e-4
 
 
+@pytest.mark.timing
 def test_glardon_a45_profile_plan_takes_less_than_a_millisecond():
     plan_profile(TABLE, 1.1, 1.4, 6.0, 0.3)
     best = min(_timed() for _ in range(5))

@@ -199,6 +199,7 @@ def test_tournier_19_both_kinds_agree_along_one_geodesic(clip):
     assert geodesic_distance(first.rotations(x), second.rotations(x)).max() > 1e-3
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("kind", [LINEAR_TANGENT, 1])
 def test_tournier_20_the_jacobian_costs_in_proportion_to_modes_and_joints(kind):
     from marey.models.evaluation import batch_jacobians

@@ -173,6 +173,7 @@ def test_mirrored_capture_has_mirrored_feet(mocap: Path) -> None:
     assert (feet == swapped[:, ::-1]).mean() > 0.995  # the two legs of the captured skeleton differ by millimetres
 
 
+@pytest.mark.timing
 def test_a_thousand_frames_take_a_few_milliseconds(mocap: Path) -> None:
     motion = captured(mocap, "69_71")[:1000]
     detect_contacts(motion)  # compiles

@@ -169,6 +169,7 @@ def activation_seconds(count: int) -> float:
     return min(times)
 
 
+@pytest.mark.timing
 def test_engell_54_activation_costs_less_than_four_tenths_of_a_millisecond():
     one, forty = activation_seconds(1), activation_seconds(40)
     assert forty <= 0.4e-3

@@ -95,6 +95,7 @@ def test_a27_memory_stays_of_the_order_of_the_rows_entries():
     assert peak < 0.02 * 8 * n * n  # J'J alone would be 3.2 GB
 
 
+@pytest.mark.timing
 def test_a20_banded_solve_grows_linearly_with_the_number_of_control_points():
     def seconds(num_spans):
         gram = KnotSpline.phases([0.0, 0.1 * num_spans], 0.1).second_derivative_gram()

@@ -257,6 +257,7 @@ def stream(editor: ValidEditor, quota_s: float = 5.0) -> tuple[list[EditIterate]
     return seen, editor.improve(quota_s, lambda iterate: seen.append(iterate))
 
 
+@pytest.mark.timing
 def test_a50_five_iterations_of_a_second_take_half_a_second(clip: Motion) -> None:
     editor = ValidEditor(clip, start_s=1.5, stop_s=2.5)
     editor.pin(raised(clip))

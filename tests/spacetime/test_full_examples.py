@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import cache
 
@@ -170,9 +169,7 @@ def test_space_spin_with_frozen_limbs_is_infeasible() -> None:
 def test_a_hop_of_four_metres_ends_infeasible_and_names_the_phase_joint() -> None:
     landing = replace(SHORT_HOP.phases[2], contacts=(replace(FOOT, position=(0.0, 0.0, 4.0)),))
     far = replace(SHORT_HOP, phases=(*SHORT_HOP.phases[:2], landing), max_iterations=120)
-    began = time.perf_counter()
     result = optimize(far, on_failure="return", time_limit_s=30.0)
-    assert time.perf_counter() - began < 40.0
     assert not result.is_solved and result.violation > 1.0
     assert any(word in result.worst[0][0] for word in ("touch-down", "take-off"))  # A28
     assert result.worst[0][0] in result.sentence

@@ -89,6 +89,7 @@ def test_engell_20_ten_times_the_particles_do_not_match_it_in_full_pose_space(
     assert mean_error_m(ten_times, seen, seated) > 1.1 * ours
 
 
+@pytest.mark.timing
 def test_engell_21_the_filter_is_faster_than_15_frames_a_second(
     short_track: FilterResult, seen: Observations, seated: Motion
 ) -> None:
