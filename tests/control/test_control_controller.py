@@ -159,6 +159,7 @@ def test_tournier_72_every_relaxation_drives_a_figure(make_standing, make_balanc
     assert np.isfinite(simulator.state.velocity).all()
 
 
+@pytest.mark.timing
 @pytest.mark.mocap
 def test_tournier_70_a_control_step_is_quick(make_standing, make_balanced) -> None:
     """Twenty modes and eight contacts; the bound is for a busy machine, benchmarks have the figure."""

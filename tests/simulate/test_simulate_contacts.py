@@ -254,6 +254,7 @@ def test_the_same_drop_twice_gives_the_same_bits(d1_body: Body, d1_model: PoseMo
     assert (run() == run()).all()
 
 
+@pytest.mark.timing
 @pytest.mark.mocap
 def test_tournier_54_a_step_with_contacts_and_limits_is_quick(
     d1_body: Body, c1_model: PoseModel, d1_walk: Motion
