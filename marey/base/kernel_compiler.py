@@ -7,6 +7,8 @@ the entry, whose optimisation sees them all; that takes a third of the time.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, cast
@@ -20,6 +22,8 @@ from numba.extending import typeof_impl
 
 from marey.base import kernels
 
+LOG = logging.getLogger("marey")
+EVERY_S = 10.0  # [s] between two messages on the progress
 ENVIRONMENT = "_ZN08NumbaEnv"  # prefix of the variable through which compiled code finds its Python constants
 
 
@@ -71,12 +75,33 @@ class EntryCompiler(Compiler):
 
     def _compile_bytecode(self) -> Any:
         state = cast(Any, self).state
-        for listener in kernels.compile_listeners:
-            listener(state.func_id.func_name)
+        PROGRESS.announce(state.func_id.func_name)
         state.library = cast(Any, JITCodeLibrary)(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         with _pieces_only(state.targetctx.codegen()):
             return cast(Any, super())._compile_bytecode()
+
+
+class CompileProgress:
+    """Tells the log that kernels are compiled: at once, then every ten seconds; the name of each at level DEBUG."""
+
+    def __init__(self) -> None:
+        self._count, self._began_s, self._said_s = 0, 0.0, 0.0
+
+    def announce(self, name: str) -> None:
+        """Count a kernel that is not on disk yet, before it is compiled."""
+        now = time.perf_counter()
+        if self._count == 0:
+            self._began_s = self._said_s = now
+            LOG.info("compiling for this processor; it is kept, and later runs start at once")
+        elif now - self._said_s > EVERY_S:
+            self._said_s = now
+            LOG.info("compiled %d kernels in %.0f s", self._count, now - self._began_s)
+        LOG.debug("compiling %s", name)
+        self._count += 1
+
+
+PROGRESS = CompileProgress()
 
 
 @contextmanager

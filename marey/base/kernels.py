@@ -19,8 +19,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-compile_listeners: list[Callable[[str], None]] = []
-"""Called with the name of a kernel when its code is not on disk yet, before it is compiled."""
 
 
 def kernel(function: Function) -> Function:

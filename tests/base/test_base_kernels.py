@@ -186,17 +186,18 @@ def test_a_piece_may_allocate_and_raise_inside_another_kernel() -> None:
         largest_root(np.array([-1.0]))
 
 
-def test_a_listener_hears_what_is_compiled_and_nothing_that_is_kept(tmp_path: Path) -> None:
+def test_the_log_tells_what_is_compiled_and_nothing_of_what_is_kept(tmp_path: Path) -> None:
     write(tmp_path)
-    code = "import caller\nfrom marey.base import kernels\nkernels.compile_listeners.append(print)\ncaller.outer(2.0)"
+    code = (
+        "import logging, sys; logging.basicConfig(level=10, stream=sys.stdout, format='%(name)s %(message)s')\n"
+        "import caller; caller.outer(2.0)"
+    )
     cache = os.environ | {"MAREY_KERNEL_CACHE": str(tmp_path / "cache")}
-    heard = [
-        subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, env=cache, check=True
-        )
-        for _ in range(2)
-    ]
-    assert [one.stdout.split() for one in heard] == [["outer"], []]
+    command = [sys.executable, "-c", code]
+    heard = [subprocess.check_output(command, cwd=tmp_path, text=True, env=cache).splitlines() for _ in range(2)]
+    said = [[line for line in lines if line.startswith("marey")] for lines in heard]
+    assert [line.split(";")[0] for line in said[0]] == ["marey compiling for this processor", "marey compiling outer"]
+    assert not said[1]
 
 
 def test_division_by_zero_follows_the_rules_of_c():
