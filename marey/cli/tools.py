@@ -1,9 +1,10 @@
-"""`marey studio`, `marey bench` and `marey cite`: the browser application, our times beside others', the BibTeX."""
+"""Verbs around the product: the browser application, compiling ahead, our times beside others', the BibTeX."""
 
 from __future__ import annotations
 
 import re
 import sys
+import time
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
-from marey.cli.common import Json, print_json
+from marey.cli.common import Json, one_of, print_json
 
 
 def studio(
@@ -27,6 +28,48 @@ def studio(
     from marey.studio import serve
 
     serve(tuple(paths or ()), host=host, port=port, open_browser=open_browser, max_upload_mb=max_upload_mb)
+
+
+WARM_UP: Final = {
+    "ik": ("--task", "right_wrist=0.4,1.3,0.2", "-o", "pose.bvh"),
+    "physics": ("walk", "-o", "forces.png"),
+    "compress": ("walk", "--max-error-mm", "1", "-o", "walk.marey"),
+    "walk": ("stroll", "-o", "stroll.glb"),
+    "synth": ("pick-jump-goal", "-o", "sketch.glb"),
+}  # a small job of each common verb, which compiles what the verb needs
+
+
+def warm_up(
+    verbs: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"Of {', '.join(WARM_UP)}; all by default.", callback=one_of(*WARM_UP)),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes at a time.")] = 2,
+    json: Json = False,
+) -> None:
+    """Compile what the common verbs need, before their first use.
+
+    Compiled code is kept in the folder of the user's caches, or in MAREY_KERNEL_CACHE.
+    """
+    import subprocess
+    from concurrent.futures import ThreadPoolExecutor
+    from tempfile import TemporaryDirectory
+
+    def run(verb: str) -> tuple[str, float, int]:
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "marey", "--quiet", verb, *WARM_UP[verb]]
+        code = subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode
+        return verb, time.perf_counter() - began, code
+
+    with TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
+        done = list(pool.map(run, verbs or WARM_UP))
+    for verb, seconds, code in done:
+        line = {"verb": verb, "seconds": round(seconds, 1), "exit_code": code}
+        print_json(line) if json else typer.echo(
+            f"{verb:10s} {seconds:6.1f} s" + (f"  exit code {code}" if code else "")
+        )
+    if any(code for _, _, code in done):
+        raise typer.Exit(1)
 
 
 def bench(

@@ -220,3 +220,10 @@ def test_a_joint_goes_by_its_role_in_python_too(mocap):
     assert clip.skeleton.names[clip.skeleton.index("right_wrist")] == "RightHand"
     hand = marey.PointTask("right_wrist", target_world=(0.4, 1.3, 0.2))
     assert marey.solve_ik(clip.skeleton, [hand], start=clip[0]).position_error_m < 1e-3
+
+
+def test_a_verb_is_compiled_ahead(run):
+    result = run("warm-up", "ik", "--json")
+    line = json_of(result)
+    assert (line["verb"], line["exit_code"]) == ("ik", 0)
+    assert run("warm-up", "sing").code == 2
