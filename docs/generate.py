@@ -26,7 +26,7 @@ NOTE = "<!-- Written by docs/generate.py from the source. Run `make docs`; do no
 REFERENCE = "## Reference"  # everything below this heading of `commands.md` is written from the command
 ARCHITECTURE = """# Architecture
 
-```
+```text
  files ──io──▶ Motion ──library──▶ clips ─┬─models──▶ pose models ──┐
                   │                       ├─locomotion model        ├─▶ engines ─▶ Motion ─▶ validity ─▶ files, studio
                   └─contacts, gait, body  └─motion graph ───────────┘      ▲
