@@ -38,7 +38,9 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 docs: $(STAMP)
+	$(INSTALL) -e '.[docs]'
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/site.py
 
 bench: $(STAMP)
 	$(INSTALL) -e '.[bench]'
@@ -53,4 +55,4 @@ studio: $(CORE)
 	$(BIN)/marey studio
 
 clean:
-	rm -rf $(VENV) .venvs demo artefacts
+	rm -rf $(VENV) .venvs demo artefacts build

@@ -26,6 +26,11 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(?=\S)((?:[^$\n]|\n(?!\n))+?)(?<=\S)\$", re.DOTALL)
 SECTIONS = ("Args", "Returns", "Raises", "Yields", "Note", "Attributes")
+MAX_SIGNATURE = 90  # [letters] of a signature on one line
+STYLE = """.wy-nav-content { max-width: 1000px; }
+.wy-table-responsive table td, .wy-table-responsive table th { white-space: normal; }
+.rst-content pre { white-space: pre-wrap; }
+"""
 GUIDES = {
     "Start": ["own-clip", "researchers", "formats", "commands", "json", "environment"],
     "Clips and poses": ["ik", "limits", "pose-models", "compression", "library", "tracking"],
@@ -101,7 +106,17 @@ def format_signature(value: Any) -> str:
         return _Text(annotation) if isinstance(annotation, str) else annotation
 
     parameters = [one.replace(annotation=plain(one.annotation)) for one in signature.parameters.values()]
-    text = str(signature.replace(parameters=parameters, return_annotation=plain(signature.return_annotation)))
+    parameters = [one for one in parameters if one.name not in ("self", "cls")]
+    whole = signature.replace(parameters=parameters, return_annotation=plain(signature.return_annotation))
+    text = str(whole)
+    if len(text) > MAX_SIGNATURE:
+        # One parameter a line; the marks of keyword-only parameters stand where the signature has them
+        lines = [str(inspect.Signature([one]))[1:-1] for one in parameters]
+        kinds = [one.kind for one in parameters]
+        if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+            lines = [line.removeprefix("*, ") for line in lines]
+            lines.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+        text = "(\n    " + ",\n    ".join(lines) + ",\n)" + text.rpartition(")")[2]
     return re.sub(r"<(?:function|class|built-in function) '?([\w.]+)'?[^>]*>", r"\1", text)
 
 
@@ -128,7 +143,14 @@ def describe_name(room: str, name: str) -> list[str]:
         lines += [format_docstring(document), ""]
     if inspect.isclass(value):
         if dataclasses.is_dataclass(value):
-            fields = [f"`{field.name}`: `{field.type}`" for field in dataclasses.fields(value) if field.repr]
+            # The comment behind a field has its shape and unit
+            source = inspect.getsource(value)
+            notes = dict(re.findall(r"^ {4}(\w+): [^#\n]*#[ ]*(?:noqa[^\n]*)?(.*)$", source, re.MULTILINE))
+            fields = [
+                f"`{field.name}`: `{field.type}`" + (f", {notes[field.name]}" if notes.get(field.name) else "")
+                for field in dataclasses.fields(value)
+                if field.repr
+            ]
             lines += ["**Fields**", "", *(f"- {one}" for one in fields), ""] if fields else []
         for inner, member in list_members(value):
             function = getattr(member, "fget", None) or getattr(member, "__func__", member)
@@ -211,6 +233,7 @@ def write_pages() -> dict[str, str]:
         elif source.is_file():
             (PAGES / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, PAGES / place)
+    (PAGES / "style.css").write_text(STYLE, encoding="utf-8")
     for folder, title in (("theses", "From a thesis to its code"), ("decisions", "Decisions")):
         lines = [f"# {title}", ""]
         for path in sorted((DOCS / folder).glob("*.md")):
@@ -254,6 +277,7 @@ def write_settings() -> Path:
         "theme": {"name": "readthedocs", "highlightjs": False, "navigation_depth": 3},
         "markdown_extensions": ["tables", "fenced_code", "sane_lists", {"toc": {"permalink": False}}],
         "validation": {"links": strict, "nav": {"not_found": "warn", "absolute_links": "warn"}},
+        "extra_css": ["style.css"],
         "nav": menu,
     }
     path = BUILD / "mkdocs.yml"
@@ -271,15 +295,17 @@ def write_formulas(formulas: dict[str, str]) -> None:
     }
     for page in [*SITE.rglob("*.html"), *SITE.rglob("search_index.json")]:
         text = page.read_text(encoding="utf-8")
-        table = shown if page.suffix == ".html" else dict.fromkeys(shown, "")
-        page.write_text(re.sub(r"FORMULA\d{5}X", lambda found: table[found[0]], text), encoding="utf-8")
+        for word in set(re.findall(r"FORMULA\d{5}X", text)):
+            text = text.replace(word, shown[word] if page.suffix == ".html" else "")
+        page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    from mkdocs.__main__ import cli
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
 
     BUILD.mkdir(exist_ok=True)
     formulas = write_pages()
-    cli(["build", "--quiet", "--config-file", str(write_settings())], standalone_mode=False)
+    build(load_config(str(write_settings())))  # a warning ends it: the settings say `strict`
     write_formulas(formulas)
     sys.stdout.write(f"{SITE.relative_to(ROOT)}: {len(list(SITE.rglob('*.html')))} pages\n")
