@@ -10,10 +10,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import logging
 import os
 import re
 import shutil
 import sys
+import types
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +27,7 @@ PAGES, SITE = BUILD / "pages", BUILD / "site"
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(?=\S)((?:[^$\n]|\n(?!\n))+?)(?<=\S)\$", re.DOTALL)
-SECTIONS = ("Args", "Returns", "Raises", "Yields", "Note", "Attributes")
+SECTIONS = ("Args", "Returns", "Raises", "Yields", "Note", "Methods")
 MAX_SIGNATURE = 90  # [letters] of a signature on one line
 STYLE = """.wy-nav-content { max-width: 1000px; }
 .wy-table-responsive table td, .wy-table-responsive table th { white-space: normal; }
@@ -81,7 +83,7 @@ def format_docstring(text: str) -> str:
     section = False
     for line in text.splitlines():
         heading = re.fullmatch(rf"({'|'.join(SECTIONS)}):", line)
-        entry = re.fullmatch(r" {4}([\w*`., ]+): (.*)", line)
+        entry = re.fullmatch(r" {4}([\w*`][\w*`., ]*): (.*)", line)
         if heading:
             section = True
             lines += ["", f"**{heading[1]}**", ""]
@@ -90,6 +92,8 @@ def format_docstring(text: str) -> str:
             lines += ["", line]
         elif section and entry:
             lines.append(f"- `{entry[1].strip('`')}`: {entry[2]}")
+        elif section and line.startswith('    `"'):  # a value in quotes begins an entry too
+            lines.append(f"- {line.strip()}")
         else:
             lines.append(f"  {line.strip()}" if section and line else line)
     return "\n".join(lines).strip()
@@ -133,7 +137,7 @@ def describe_name(room: str, name: str) -> list[str]:
     value = getattr(import_module(f"marey.{room}"), name)
     lines = [f"## {name}", ""]
     document = inspect.getdoc(value) if callable(value) or inspect.isclass(value) else None
-    if not callable(value):
+    if not callable(value) or isinstance(value, types.GenericAlias):
         shown = repr(value)
         return [*lines, "```python", f"{name} = {shown if len(shown) < 200 else type(value).__name__}", "```", ""]
     word = "class " if inspect.isclass(value) else ""
@@ -304,6 +308,7 @@ if __name__ == "__main__":
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
     BUILD.mkdir(exist_ok=True)
     formulas = write_pages()
     build(load_config(str(write_settings())))  # a warning ends it: the settings say `strict`

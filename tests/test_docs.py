@@ -20,13 +20,14 @@ import io
 import json
 import re
 import shlex
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
@@ -146,8 +147,8 @@ def find_anchors(page: Path) -> set[str]:
 
 
 @cache
-def load_generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_docs", DOCS / "generate.py")
+def load_generator(file: str = "generate.py") -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"docs_{Path(file).stem}", DOCS / file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -327,3 +328,27 @@ def test_every_link_leads_to_a_file_and_to_a_heading_of_it() -> None:
             target = (page.parent / path).resolve() if path else page
             assert target.exists(), f"{page.name}: {path}"
             assert not anchor or anchor in find_anchors(target), f"{page.name}: {path}#{anchor}"
+
+
+def test_the_reference_describes_every_public_name_by_its_docstring() -> None:
+    site = load_generator("site.py")
+    rooms = site.list_rooms()
+    assert len(rooms) > 20
+    for room in rooms:
+        page, module = site.describe_room(room), importlib.import_module(f"marey.{room}")
+        for name in module.__all__:
+            assert f"\n## {name}\n" in page
+            value = getattr(module, name)
+            assert not isinstance(value, type | FunctionType) or value.__doc__, f"{room}.{name}"
+
+
+def test_the_menu_of_the_site_lists_every_page() -> None:
+    listed = sorted(name for names in load_generator("site.py").GUIDES.values() for name in names)
+    assert listed == sorted(page.stem for page in DOCS.glob("*.md"))
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning() -> None:
+    pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
+    done = subprocess.run([sys.executable, str(DOCS / "site.py")], capture_output=True, text=True)
+    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr
