@@ -30,8 +30,8 @@ from marey.graph.search.footsteps import (
     follow_edge,
     is_crossed,
     is_jumped,
+    is_near_pick,
     is_path_free,
-    is_pick_unreachable,
     is_picked,
     is_reached,
     make_anchor,
@@ -144,55 +144,64 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
     """Go along every edge of a search state; false when the memory is full."""
     # Locals save look-ups in the inner loop
     roads, world, goals, terms, memory = space.graph, space.world, space.goals, space.terms, space.memory
-    cost, root, final, counts = roads.cost, roads.root, terms.final, memory.counts[0]
-    own = memory.states[s]
+    order, target, cost, delta, path, apart = (
+        roads.order, roads.target, roads.cost, roads.delta, roads.path, roads.apart
+    )  # fmt: skip
+    event, hand, root, feet, pick = roads.event, roads.hand, roads.root, roads.feet, roads.pick
+    free, firm, distance, final = world.free, world.stand, world.distance, terms.final
+    table, states, counts = memory.table, memory.states, memory.counts[0]
+    own = states[s]
     node, met, last, own_g, own_h = int(own.node), int(own.met), len(goals), own.g, own.h
-    here, goal = make_anchor(own.x, own.z, own.yaw), goals[met]
+    here, goal, leads = make_anchor(own.x, own.z, own.yaw), goals[met], len(pick) > 0
     # Edges in order of cost; the few that differ come first
     end = roads.first[node] + roads.few[node] if is_few else roads.first[node + 1]
     for k in range(roads.first[node], end):
-        e = int(roads.order[k])
+        e = int(order[k])
         # Cost so far plus this edge; prune what cannot beat the incumbent
-        reached, t = own_g + cost[e], int(roads.target[e])
+        reached, t = own_g + cost[e], int(target[e])
         if not reached < upper:
             continue
         # Anchor after the edge; planted feet must find ground
-        after = follow_edge(roads.delta, e, here)
-        if not can_stand(roads.feet, world.stand, grid, t, after):
+        after = follow_edge(delta, e, here)
+        if not can_stand(feet, firm, grid, t, after):
             continue
         # Place of the root, by which constraints and heuristic are measured
         x, z = transform_point(after, root[t, 0], root[t, 1])
         # Does this edge meet the next constraint?
         if goal.kind == PICK:
             if goal.slack > 0.0:
-                hit, after = move_to_pick(space, grid, goal, s, e, after)
-                x, z = transform_point(after, root[t, 0], root[t, 1])
+                hit = is_near_pick(goal, int(event[t]), hand, root, t, after)
+                if hit:
+                    hit, after = move_to_pick(space, grid, goal, s, e, after)
+                    x, z = transform_point(after, root[t, 0], root[t, 1])
             else:
-                hit = is_picked(goal, int(roads.event[t]), roads.hand, t, after, x, z)
+                hit = is_picked(goal, int(event[t]), hand, t, after, x, z)
         elif goal.kind == JUMP:
-            hit = is_jumped(goal, roads.flight, roads.path, e, here)
+            hit = is_jumped(goal, roads.flight, path, e, here)
             hit = hit and (np.isnan(goal.heading) or is_crossed(goal, here.x, here.z, after.x, after.z))
         elif goal.kind == STEP:
             hit = is_crossed(goal, here.x, here.z, after.x, after.z)
         else:
             hit = is_reached(goal, roads.stands[t], x, z, after.yaw + root[t, 2])
-        # Prune edges that serve only to meet a constraint and do not, and ways past a pick
-        if (roads.apart[e] and not hit) or (
-            goal.slack > 0.0 and not hit and is_pick_unreachable(roads, goal, t, after)
-        ):
+        # Prune edges that serve only to meet a constraint and do not, and ways to a single pick that cannot be moved
+        if not hit and apart[e]:
             continue
+        if not hit and leads and goal.slack > 0.0 and pick[t] != EMPTY:
+            there = follow_edge(roads.pick_end, t, after)
+            if not is_near_pick(goal, int(event[pick[t]]), hand, root, int(pick[t]), there):
+                continue
         # The last constraint costs coming to rest as well
         now = met + 1 if hit else met
         final_cost = final[t] if now == last and len(final) > 0 else 0.0
         reached += final_cost
         # Look up the state in the table; a way that is no cheaper is dropped
         key = hash_state(goals[min(now, last - 1)], grid, t, now, after)
-        slot = find_slot(memory.table, memory.states, key)
-        number = int(memory.table[slot])
-        if number != EMPTY and reached >= memory.states[number].g:
+        slot = find_slot(table, states, key)
+        number = int(table[slot])
+        if number != EMPTY and reached >= states[number].g:
             continue
         # The dearest test last: the root's path must not cross a wall; blocked edges get a second look
-        if not is_path_free(roads.path, world.free, grid, e, here):
+        if not is_path_free(path, free, grid, e, here):
             if counts.blocked < MAX_BLOCKED:
                 memory.blocked[counts.blocked, 0], memory.blocked[counts.blocked, 1] = s, e
                 counts.blocked += 1
@@ -200,7 +209,7 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
         # Heuristic; count where it is inconsistent, h(s) > c(s, s') + h(s')
         h = 0.0
         if now != last:
-            h = evaluate_heuristic(world.distance, grid, terms, t, now, x, z, after.yaw)
+            h = evaluate_heuristic(distance, grid, terms, t, now, x, z, after.yaw)
         if own_h > cost[e] + final_cost + h + CONSISTENT:
             counts.violations += 1
         # f = g + h bounds the cost of every goal behind this state
@@ -211,7 +220,7 @@ def expand_state(space: SearchSpace, grid: FloatArray, s: int, upper: float, eps
             number = add_state(memory, slot, key, t, now)
         if number == EMPTY:
             return False
-        update_state(memory.states[number], s, e, after, reached, h)
+        update_state(states[number], s, e, after, reached, h)
         if not queue_state(memory, number, last, epsilon):
             return False
     return True

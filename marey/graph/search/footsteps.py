@@ -21,7 +21,6 @@ from marey.graph.arrays import (
     Anchor,
     HeuristicTerms,
     Records,
-    SearchGraph,
     SearchSpace,
 )
 
@@ -170,28 +169,19 @@ def is_picked(
 
 
 @kernel
-def is_near_pick(goal: Records, event: int, hand: FloatArray, root: FloatArray, anchor: Anchor) -> bool:
+def is_near_pick(goal: Records, event: int, hand: FloatArray, root: FloatArray, node: int, anchor: Anchor) -> bool:
     """Whether a state at an anchor is so near to a pick that footsteps could make it one."""
     if not (event == 1 or event == 2) or (goal.hands & event) == 0:
         return False
-    if abs(hand[1] - goal.y) > goal.tolerance:
+    if abs(hand[node, 1] - goal.y) > goal.tolerance:
         return False
-    hx, hz = transform_point(anchor, hand[0], hand[2])
+    hx, hz = transform_point(anchor, hand[node, 0], hand[node, 2])
     near = (goal.tolerance + goal.slack) ** 2
     if (hx - goal.x) ** 2 + (hz - goal.z) ** 2 > near:
         return False
-    rx, rz = transform_point(anchor, root[0], root[1])
+    rx, rz = transform_point(anchor, root[node, 0], root[node, 1])
     near = (goal.pin_tolerance + goal.slack) ** 2
     return np.isnan(goal.pin_x) or (rx - goal.pin_x) ** 2 + (rz - goal.pin_z) ** 2 <= near
-
-
-@kernel
-def is_pick_unreachable(roads: SearchGraph, goal: Records, node: int, anchor: Anchor) -> bool:
-    """Whether a state at an anchor leads to a single pick that cannot be moved to its target."""
-    if len(roads.pick) == 0 or roads.pick[node] == EMPTY:
-        return False
-    pick, there = int(roads.pick[node]), follow_edge(roads.pick_end, node, anchor)
-    return not is_near_pick(goal, int(roads.event[pick]), roads.hand[pick], roads.root[pick], there)
 
 
 @kernel
@@ -310,7 +300,7 @@ def is_walkable(space: SearchSpace, grid: FloatArray, nodes: IntArray, edges: In
 def move_to_pick(
     space: SearchSpace, grid: FloatArray, goal: Records, s: int, e: int, anchor: Anchor
 ) -> tuple[bool, Anchor]:
-    """Whether an edge from a search state ends in a pick, once footsteps since the last constraint have given way.
+    """Whether an edge that ends near a pick ends in it, once footsteps since the last constraint have given way.
 
     Args:
         space: of the search.
@@ -326,8 +316,6 @@ def move_to_pick(
     roads, visited = space.graph, space.memory.states
     t = int(roads.target[e])
     hand, root = roads.hand[t], roads.root[t]
-    if not is_near_pick(goal, int(roads.event[t]), hand, root, anchor):
-        return False, anchor
     # Search states since the last constraint was met, and their anchors
     n, at, met = 1, s, visited[s].met
     while visited[at].parent != EMPTY and visited[visited[at].parent].met == met:
