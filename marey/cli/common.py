@@ -76,6 +76,14 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
+def print_names(names: Sequence[str], *, is_json: bool) -> None:
+    """Print what ships, a line each, or as one JSON list."""
+    if is_json:
+        print_json(list(names))
+    else:
+        typer.echo("\n".join(names))
+
+
 @contextmanager
 def progress_bar(title: str) -> Generator[Callable[[int, int], None]]:
     """A function that shows how many of how many are done; silent with ``--quiet`` and where stderr is no terminal."""
