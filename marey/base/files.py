@@ -200,7 +200,7 @@ class Result:
     """What a result offers beside its fields: a line that describes it, a table and a plot.
 
     The table has a row for each frame, step or task where arrays share their first length, else one row of the
-    single values; a class that knows better has a method ``rows``.
+    single values; a class that knows better has a method ``table_rows``.
     """
 
     __slots__ = ()
@@ -241,21 +241,23 @@ class Result:
 
 def _list_rows(result: Any) -> list[dict[str, Any]]:
     """Rows of the table of a result."""
-    if hasattr(result, "rows"):
-        return list(result.rows())
+    if hasattr(result, "table_rows"):
+        return list(result.table_rows())
     values = {field.name: getattr(result, field.name) for field in fields(result)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray) and value.ndim in (1, 2)}
     if not arrays:
         single = {name: value for name, value in values.items() if isinstance(value, (bool, int, float, str))}
         return [single]
-    # The longest length is that of the frames or steps; arrays (N, k) are k columns
+    # The longest length is that of the frames or steps; arrays (N, k) are k columns, named where there are k names
+    names = tuple(getattr(result, "names", ()))
     length = max(len(array) for array in arrays.values())
-    columns: dict[str, list[Any]] = {"index": list(range(length))}
-    for name, array in arrays.items():
+    columns: dict[str, list[Any]] = {} if "times" in arrays else {"index": list(range(length))}
+    for name, array in sorted(arrays.items(), key=lambda item: item[0] != "times"):
         if len(array) == length and array.ndim == 1:
             columns[name] = array.tolist()
         elif len(array) == length:
-            columns |= {f"{name}_{k}": column.tolist() for k, column in enumerate(array.T)}
+            labels = names if len(names) == array.shape[1] else range(array.shape[1])
+            columns |= {f"{name}_{label}": column.tolist() for label, column in zip(labels, array.T, strict=True)}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
