@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -243,8 +243,9 @@ def _list_rows(result: Any) -> list[dict[str, Any]]:
     """Rows of the table of a result."""
     if hasattr(result, "table_rows"):
         return list(result.table_rows())
-    values = {field.name: getattr(result, field.name) for field in fields(result)}
-    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray) and value.ndim in (1, 2)}
+    values: dict[str, Any] = {field.name: getattr(result, field.name) for field in fields(result)}
+    found = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    arrays: Tensors = {name: value for name, value in cast(Tensors, found).items() if value.ndim in (1, 2)}
     if not arrays:
         single = {name: value for name, value in values.items() if isinstance(value, (bool, int, float, str))}
         return [single]
@@ -264,10 +265,10 @@ def _list_rows(result: Any) -> list[dict[str, Any]]:
 def _format_brief(value: Any) -> str:
     """Return a value in a few letters: numbers rounded, arrays by their shape, collections by their length."""
     if isinstance(value, np.ndarray):
-        return f"array{value.shape}"
+        return f"array{cast(NDArray[Any], value).shape}"
     if isinstance(value, float):
         return f"{value:.4g}"
-    if isinstance(value, (tuple, list, dict)) and len(value) > 3:
-        return f"<{len(value)} items>"
+    if isinstance(value, (tuple, list, dict)) and len(cast(Sized, value)) > 3:
+        return f"<{len(cast(Sized, value))} items>"
     text = repr(value)
     return text if len(text) <= 60 else f"<{type(value).__name__}>"
