@@ -244,8 +244,8 @@ def _list_rows(result: Any) -> list[dict[str, Any]]:
     if hasattr(result, "table_rows"):
         return list(result.table_rows())
     values: dict[str, Any] = {field.name: getattr(result, field.name) for field in fields(result)}
-    found = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-    arrays: Tensors = {name: value for name, value in cast(Tensors, found).items() if value.ndim in (1, 2)}
+    found = cast(Tensors, {name: value for name, value in values.items() if isinstance(value, np.ndarray)})
+    arrays = {name: value for name, value in found.items() if value.ndim in (1, 2)}
     if not arrays:
         single = {name: value for name, value in values.items() if isinstance(value, (bool, int, float, str))}
         return [single]
@@ -264,11 +264,11 @@ def _list_rows(result: Any) -> list[dict[str, Any]]:
 
 def _format_brief(value: Any) -> str:
     """Return a value in a few letters: numbers rounded, arrays by their shape, collections by their length."""
+    text, kind = repr(value), type(value).__name__
     if isinstance(value, np.ndarray):
         return f"array{cast(NDArray[Any], value).shape}"
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, (tuple, list, dict)) and len(cast(Sized, value)) > 3:
         return f"<{len(cast(Sized, value))} items>"
-    text = repr(value)
-    return text if len(text) <= 60 else f"<{type(value).__name__}>"
+    return text if len(text) <= 60 else f"<{kind}>"
