@@ -44,7 +44,7 @@ def frozen_bools(values: ArrayLike, *shape: int | None, name: str) -> BoolArray:
 
 def _freeze(values: ArrayLike, dtype: type[Any], shape: tuple[int | None, ...], name: str) -> NDArray[Any]:
     """A read-only array of a type and shape; the given one if nobody can write to it."""
-    base = cast(Any, values) if isinstance(values, np.ndarray) else None
+    base = cast(NDArray[Any], values) if isinstance(values, np.ndarray) else None
     # Read-only all the way down to the array that owns the data
     while base is not None and not base.flags.writeable and isinstance(base.base, np.ndarray):
         base = base.base

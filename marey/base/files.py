@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -201,7 +201,7 @@ class Result:
     """What a result offers beside its fields: a line that describes it, a table and a plot.
 
     The table has a row for each frame, step or task where arrays share their first length, else one row of the
-    single values; a class that knows better has a method ``rows``.
+    single values; a class that knows better has a method ``table_rows``.
     """
 
     __slots__ = ()
@@ -242,31 +242,34 @@ class Result:
 
 def _list_rows(result: Any) -> list[dict[str, Any]]:
     """Rows of the table of a result."""
-    if hasattr(result, "rows"):
-        return list(result.rows())
-    values = {field.name: getattr(result, field.name) for field in fields(result)}
-    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray) and value.ndim in (1, 2)}
+    if hasattr(result, "table_rows"):
+        return list(result.table_rows())
+    values: dict[str, Any] = {field.name: getattr(result, field.name) for field in fields(result)}
+    found = cast(Tensors, {name: value for name, value in values.items() if isinstance(value, np.ndarray)})
+    arrays = {name: value for name, value in found.items() if value.ndim in (1, 2)}
     if not arrays:
         single = {name: value for name, value in values.items() if isinstance(value, (bool, int, float, str))}
         return [single]
-    # The longest length is that of the frames or steps; arrays (N, k) are k columns
+    # The longest length is that of the frames or steps; arrays (N, k) are k columns, named where there are k names
+    names = tuple(getattr(result, "names", ()))
     length = max(len(array) for array in arrays.values())
-    columns: dict[str, list[Any]] = {"index": list(range(length))}
-    for name, array in arrays.items():
+    columns: dict[str, list[Any]] = {} if "times" in arrays else {"index": list(range(length))}
+    for name, array in sorted(arrays.items(), key=lambda item: item[0] != "times"):
         if len(array) == length and array.ndim == 1:
             columns[name] = array.tolist()
         elif len(array) == length:
-            columns |= {f"{name}_{k}": column.tolist() for k, column in enumerate(array.T)}
+            labels = names if len(names) == array.shape[1] else range(array.shape[1])
+            columns |= {f"{name}_{label}": column.tolist() for label, column in zip(labels, array.T, strict=True)}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _format_brief(value: Any) -> str:
     """Return a value in a few letters: numbers rounded, arrays by their shape, collections by their length."""
+    text, kind = repr(value), type(value).__name__
     if isinstance(value, np.ndarray):
-        return f"array{value.shape}"
+        return f"array{cast(NDArray[Any], value).shape}"
     if isinstance(value, float):
         return f"{value:.4g}"
-    if isinstance(value, (tuple, list, dict)) and len(value) > 3:
-        return f"<{len(value)} items>"
-    text = repr(value)
-    return text if len(text) <= 60 else f"<{type(value).__name__}>"
+    if isinstance(value, (tuple, list, dict)) and len(cast(Sized, value)) > 3:
+        return f"<{len(cast(Sized, value))} items>"
+    return text if len(text) <= 60 else f"<{kind}>"

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -76,6 +76,14 @@ def print_json(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
+def print_names(names: Sequence[str], *, is_json: bool) -> None:
+    """Print what ships, a line each, or as one JSON list."""
+    if is_json:
+        print_json(list(names))
+    else:
+        typer.echo("\n".join(names))
+
+
 @contextmanager
 def progress_bar(title: str) -> Generator[Callable[[int, int], None]]:
     """A function that shows how many of how many are done; silent with ``--quiet`` and where stderr is no terminal."""
@@ -98,7 +106,8 @@ def one_of(*known: str) -> Callable[[typer.CallbackParam, Any], Any]:
     """Callback of an option that takes one of these values, or of a repeatable one."""
 
     def check(param: typer.CallbackParam, value: Any) -> Any:
-        for one in value if isinstance(value, list) else [value]:
+        given = cast(list[str | None], value if isinstance(value, list) else [value])
+        for one in given:
             if one is None or one in known:
                 continue
             from difflib import get_close_matches
@@ -107,7 +116,7 @@ def one_of(*known: str) -> Callable[[typer.CallbackParam, Any], Any]:
             nearest = get_close_matches(one, known, 1)
             hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
             raise typer.BadParameter(f"there is no {param.name} '{one}'; it is one of {', '.join(known)}.{hint}")
-        return value
+        return cast(Any, value)
 
     return check
 

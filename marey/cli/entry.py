@@ -13,6 +13,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 DONE, FAILED, WRONG_USAGE, STOPPED = 0, 1, 2, 130
 ANYWHERE = ("--debug", "--quiet", "--verbose")  # may stand before or behind the verb
@@ -33,9 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             # Warnings of the library read like those of the command; the class is not imported for `--help`
             show = warnings.showwarning
-            warnings.showwarning = lambda message, category, *rest: (
-                warn(str(message)) if category.__name__ == "MareyWarning" else show(message, category, *rest)
-            )
+
+            def show_warning(message: Any, category: type[Warning], *rest: Any) -> None:
+                if category.__name__ == "MareyWarning":
+                    warn(str(message))
+                else:
+                    show(message, category, *rest)
+
+            warnings.showwarning = show_warning
             code = app(args=[a for a in given if a not in ANYWHERE], prog_name="marey", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:

@@ -51,6 +51,7 @@ def lock_feet(motion: Motion, stands: BoolArray) -> Motion:
         end, tip = roles[ankle], roles[toe]
         ends = _smooth_stance(positions[:, end], stands[:, 2 * number])
         tips = _smooth_stance(positions[:, tip], stands[:, 2 * number + 1])
+        # The foot turns with its toe
         turn = SO3.from_two_vectors(positions[:, tip] - positions[:, end], tips - ends)
         motion = solve_two_bone(motion, leg, ends, end_rotations=turn @ frames[:, end]).motion
     return motion
@@ -80,6 +81,7 @@ def _smooth_stance(track: FloatArray, stands: BoolArray) -> FloatArray:
 
     if len(track) < 2:
         return track
+    # Diagonal and the band above it
     pulls = STANCE_WEIGHT * stands[1:].astype(np.float64)
     bands = np.ones((2, len(track)))
     bands[1, 1:] += pulls

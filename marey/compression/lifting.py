@@ -92,6 +92,7 @@ def predict_points(p: FloatArray, count: int) -> FloatArray:
     r"""Points half-way after each of the first ``count`` samples: :math:`(-p_{i-1}+9p_i+9p_{i+1}-p_{i+2})/16`."""
     if len(p) == 1:
         return np.repeat(p, count, axis=0)
+    # Beyond the ends the track is reflected in its end
     tail = [2.0 * p[-1] - p[-2], 2.0 * p[-1] - p[max(-3, -len(p))]]
     p = np.concatenate([[2.0 * p[0] - p[1]], p, tail])
     before, here, after, far = (p[i : i + count] for i in range(4))

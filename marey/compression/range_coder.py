@@ -94,6 +94,7 @@ def _start_counters(counters: NDArray[np.uint32], model: int, stride: int) -> No
 @kernel
 def new_coder(channels: int, stretch: IntArray, squash: IntArray) -> Coder:
     """Return a coder for the symbols of so many channels, before its first decision."""
+    # Room for the contexts of every model; three of them begin with a law
     size = max(BUCKETS * BUCKETS, max(channels * RATIOS, channels * BUCKETS), RECENT * RECENT * 4) * NODES
     counters = np.full((MODELS, size), 32768 << 8, dtype=np.uint32)
     _start_counters(counters, 0, BUCKETS)
@@ -159,6 +160,7 @@ def code_plain(coder: Coder, data: Bytes, place: int, bit: int, is_reading: bool
     """Write or read a bit with one adaptive chance."""
     chance = int(coder.plain[place])
     bit = code_bit(coder.interval, data, min(max(chance, 64), 65472), bit, is_reading)
+    # Exponential average over about 32 bits
     target = 65535 if bit else 0
     coder.plain[place] = chance + ((target - chance) >> 5)
     return bit

@@ -58,18 +58,18 @@ def extra_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadrati
     k, K = problem.num_actuators, problem.kinetics.gram
     away = problem.rows @ problem.kinetics.free_velocity - problem.ends
     if relaxation.name == "none":
-        H, g = np.zeros_like(K), np.zeros(len(K))
+        hessian, gradient = np.zeros_like(K), np.zeros(len(K))
     elif relaxation.name == "sticky":
-        H, g = 2.0 * K[k:].T @ K[k:], 2.0 * K[k:].T @ away
+        hessian, gradient = 2.0 * K[k:].T @ K[k:], 2.0 * K[k:].T @ away
     elif relaxation.name == "gap":
         touching = np.concatenate([np.zeros(k), np.ones(K.shape[0] - k)])[:, None]
-        H = touching * K + (touching * K).T  # rows that hold exactly add nothing to the gap, and convexity to H
-        H[:k, :k] = relaxation.balance * K[:k, :k]
-        g = np.concatenate([np.zeros(k), away])
+        hessian = touching * K + (touching * K).T  # rows that hold exactly add nothing to the gap, and convexity
+        hessian[:k, :k] = relaxation.balance * K[:k, :k]
+        gradient = np.concatenate([np.zeros(k), away])
     else:
         alphas = {"kinetic": -1.0, "workfree": 0.0, "dissipative": relaxation.dissipation}
-        H, g = _work_family(problem, alphas[relaxation.name])
-    return relaxation.weight * H, relaxation.weight * g
+        hessian, gradient = _work_family(problem, alphas[relaxation.name])
+    return relaxation.weight * hessian, relaxation.weight * gradient
 
 
 def control_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:

@@ -166,9 +166,9 @@ def turn_rows(at: TrackingStep, moving: IntArray) -> list[RowsTask]:
         turns = here.turns[moving].reshape(3 * len(moving), -1)
         matrix = np.concatenate([np.zeros((len(turns), 6)), turns], axis=1)
         turned = at.simulator.state.rotations[moving].inverse() @ r.motion.rotations[at.frame][moving]
-        rates = (values[moving].ravel() for values in at.rates(r.rates))
+        wanted, then = (values[moving].ravel() for values in at.rates(r.rates))
         now, error = turns @ at.velocity[6:], turned.log().ravel()
-        target = correct_velocity((at.dt, w.pose_per_s), now, *rates, error)
+        target = correct_velocity((at.dt, w.pose_per_s), now, wanted, then, error)
         laws.append(RowsTask(matrix, target, weight=w.pose))
     return laws
 

@@ -57,6 +57,7 @@ def read_arrays(path: AnyPath, wanted: Iterable[str], *, spare: Collection[str] 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: AnyPath, is_spare: bool) -> NDArray[Any] | None:
     name, size = info.filename, info.file_size
+    # Refused before a byte is unpacked
     if size > MAX_ARRAY_BYTES or size > max(FREE_BYTES, MAX_RATIO * info.compress_size):
         what = f"'{name}' unpacks from {info.compress_size} to {size} bytes"
         raise format_error(path, what, "This looks like a decompression bomb; it was not read.")

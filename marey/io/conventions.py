@@ -93,6 +93,7 @@ def rate_from_frame_time(text: str) -> tuple[float, str | None]:
         return plain, None
     low, high = 1.0 / (seconds + 2.0 * half), 1.0 / (seconds - 2.0 * half)  # twice: digits may be cut, not rounded
     whole = (float(round(plain)),) if half < FINE * seconds else ()
+    # Common rates first, then any whole one, then those of television
     for rates in (COMMON_RATES, whole, NTSC_RATES):
         inside = [r for r in rates if low <= r <= high]
         if inside:

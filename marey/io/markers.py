@@ -57,6 +57,7 @@ def upright_axis(positions: FloatArray, valid: BoolArray) -> tuple[str, bool]:
     rows = [row for row in np.linspace(0, len(positions) - 1, SAMPLES).astype(int) if valid[row].sum() >= 4]
     if not rows:
         return "+y", False
+    # Extent and lowest point along each axis, in the middle of some frames
     spreads = np.median([np.ptp(positions[row][valid[row]], axis=0) for row in rows], axis=0)
     lowest = np.median([positions[row][valid[row]].min(axis=0) for row in rows], axis=0)
     stands_on_z = spreads[2] > TALLER * spreads[1] and lowest[2] > -BELOW * spreads[2]

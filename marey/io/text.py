@@ -56,6 +56,7 @@ def read_text(path: str | os.PathLike[str]) -> TextFile:
     """
     path_text = str(path)
     data = read_bytes(path)
+    # UTF-16 with a mark or without, marks of UTF-8, and line ends of old Macs
     if data[:2] in _UTF16:
         data = _recode(path_text, data[2:], _UTF16[data[:2]])
     elif b"\0" in data[:256]:

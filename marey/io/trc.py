@@ -103,6 +103,7 @@ def _number(settings: dict[str, str], name: str, file: str, default: float | Non
 def _parse_marker_row(line: str, count: int, file: str, number: int) -> list[float]:
     cells = line.split("\t") if "\t" in line else line.split()
     cells = [cell.strip() for cell in cells[2:]]
+    # Editors add blank cells at the end, or leave out those of markers that were lost
     while len(cells) > 3 * count and not cells[-1]:
         cells.pop()
     cells += [""] * (3 * count - len(cells)) if "\t" in line else []

@@ -30,7 +30,7 @@ def rotate_collar(motion: Motion, collar: int, limb: Limb, goals: FloatArray, st
     if length.min() < 1e-6 or far.min() < 1e-6:
         return motion
     # How much the arm is too short: from zero by a parabola that goes over into a straight line
-    x = np.maximum(far - saturation_start(stretch) * arm, 0.0)
+    x: FloatArray = np.maximum(far - saturation_start(stretch) * arm, 0.0)
     short = np.where(x < ONSET_M, x * x / (2.0 * ONSET_M), x - 0.5 * ONSET_M)
     # The turn about the axis across bone and gap, saturated at what a girdle can do
     axis = np.cross(bone, gap) / (length * far)[:, None]

@@ -53,10 +53,12 @@ class Catalogue:
             # autocommit: transactions are opened by hand, where a reader can see them
             self._db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
             self._db.row_factory = sqlite3.Row
-            # A file's folder and name: what lies above says where the archive stands, nothing of the clip
-            self._db.create_function(
-                "place", 1, lambda source: "/".join(PurePath(str(source)).parts[-2:]), deterministic=True
-            )
+
+            def place(source: Any) -> str:
+                # A file's folder and name: what lies above says where the archive stands, nothing of the clip
+                return "/".join(PurePath(str(source)).parts[-2:])
+
+            self._db.create_function("place", 1, place, deterministic=True)
             self._open()
 
     def _open(self) -> None:

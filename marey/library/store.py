@@ -153,11 +153,12 @@ class StagedClip:
         """Undo :meth:`to_json`."""
         values = cast(dict[str, Any], json.loads(data))
         # JSON has made lists of tuples
-        job, record = (
-            {key: tuple(cast(list[Any], v)) if isinstance(v, list) else v for key, v in values[part].items()}
+        parts: dict[str, dict[str, Any]] = {
+            part: {key: tuple(cast(list[Any], v)) if isinstance(v, list) else v for key, v in values[part].items()}
             for part in ("job", "record")
-        )
-        return cls(IngestJob(**job), ClipRecord(**record), bytes.fromhex(values["signature"]), values["stamp"])
+        }
+        job, record = IngestJob(**parts["job"]), ClipRecord(**parts["record"])
+        return cls(job, record, bytes.fromhex(values["signature"]), values["stamp"])
 
 
 class Store:

@@ -62,6 +62,7 @@ def root_triples(motion: Motion) -> FloatArray:
 
     The yaw is continuous in time: a full turn ends at 2π, not at zero. [Safonova2006]_ §3.1.1.
     """
+    # The clip faces +Z on its first frame; the twist about the vertical is the yaw, what is left the tilt
     facing = float(headings(motion)[0])
     turned = SO3.exp(-facing * UP) @ motion.rotations[:, 0]
     yaw = np.unwrap(turned.twist_angle(UP))

@@ -68,6 +68,7 @@ def _sweep_directions(fit: ExactFit, metric: FloatArray, wxyz: FloatArray) -> Ex
     normals, slopes = joint_normals(
         arrays.kind, as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis), as_readonly(wxyz), as_readonly(x)
     )
+    # A Gauss-Newton step of each joint's part of the directions
     steps = solve_normals(normals[1:], slopes[1:]).reshape(len(normals) - 1, -1, 3).swapaxes(1, 2)
     for halving in range(MAX_HALVINGS):
         basis = arrays.basis.copy()
@@ -182,6 +183,7 @@ def _basis(table: FloatArray, metric: FloatArray, directions: FloatArray, deviat
     if np.all(metric[1:] == 1.0):
         basis[1:] = directions.reshape(joints - 1, 3, count)
         return basis
+    # Regression of the tangents on the coordinates
     scores = (table * np.repeat(np.sqrt(metric[1:]), 3)) @ directions
     basis[1:] = (table.T @ (scores / (len(table) * deviations**2))).reshape(joints - 1, 3, count)
     return basis

@@ -63,6 +63,7 @@ def mode_motion(model: PoseModel, component: int, *, reach: float = 2.0, count: 
         raise InputError(f"component {component} of a model of {model.num_components}", "Count from zero")
     if count < 1:
         raise InputError(f"{count} poses of a component", "Ask for one at least")
+    # One coordinate moves, the others stay at the mean
     x = np.zeros((count, model.num_components))
     x[:, component] = np.linspace(-reach, reach, count) * model.deviations[component]
     moved = model.decode(x, rate_hz=1.0)

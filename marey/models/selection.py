@@ -99,6 +99,7 @@ def selection_curve(
     """
     clips = as_clips(motions)
     judges = clips if held_out is None else as_clips(held_out)
+    # The largest model there is, linearised: its components are those of all smaller ones
     whole = replace(settings or PGA(), n_components=None, explained=1.0)
     if isinstance(whole, PCA):
         whole = replace(whole, at_least=0, at_most=None)

@@ -161,7 +161,7 @@ def check_sketch(sketch: Sketch, line: StraightPath) -> None:
     # The path and places to pass are on the line, as far as the corridor allows; a root sways by 8 cm
     allowed = (0.5 * sketch.corridor_m if sketch.path is not None else CLEARANCE_M) - 0.08
     asked = [event.at for event in sketch.events if event.at is not None]
-    drawn = [] if sketch.path is None else sketch.path.sample(0.1).tolist()
+    drawn: list[list[float]] = [] if sketch.path is None else sketch.path.sample(0.1).tolist()
     x, z = np.array([*asked, *drawn], dtype=np.float64).reshape(-1, 2).T
     off = float(segment_distance(line.start, line.at(line.length_m), x, z).max(initial=0.0))
     if off > allowed:

@@ -76,7 +76,7 @@ class EffectorDecoder:
         for n in range(len(wxyz)):
             tasks: list[Task] = [self.rest]
             tasks += [_point_task(scene.tools, t, tools[n, t], weight) for t in range(len(scene.tools))]
-            tasks += [_point_task(scene.keypoints, k, rays[n, i], ray_weights[i]) for i, k in enumerate(seen)]
+            tasks += [_point_task(scene.keypoints, k, rays[n, i], ray_weights[i]) for i, k in enumerate(seen.tolist())]
             result = solve_ik(
                 body.skeleton,
                 tasks,

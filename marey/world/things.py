@@ -108,7 +108,9 @@ class World:
         raise UnknownNameError("object", name, "this world", [thing.name for thing in self.objects])
 
 
-def segment_distance(start: Sequence[float], end: Sequence[float], X: FloatArray, Z: FloatArray) -> FloatArray:
+def segment_distance(
+    start: Sequence[float] | FloatArray, end: Sequence[float] | FloatArray, X: FloatArray, Z: FloatArray
+) -> FloatArray:
     """Distance [m] of places to a segment."""
     # Foot of the perpendicular, held at the ends
     ux, uz = end[0] - start[0], end[1] - start[1]

@@ -137,6 +137,13 @@ def test_speed_and_height_are_plotted(run, walk, tmp_path):
     assert run("plot", walk, "--speed", "--contacts", "-o", tmp_path / "s.png").code == 2
 
 
+def test_pictures_are_facts_too(run, walk, tmp_path):
+    for verb, name in (("strip", "s.png"), ("plot", "p.png")):
+        facts = json_of(run(verb, walk, "-o", tmp_path / name, "--json"))
+        assert facts["out"] == str(tmp_path / name)
+        assert (tmp_path / name).is_file()
+
+
 def test_a_script_of_the_thesis_becomes_toml(run, tmp_path):
     assert run("walk", "walk", "--save", tmp_path / "s.toml").code == 0
     again, first = load_script(tmp_path / "s.toml"), load_script(samples.script_file("walk"))

@@ -84,9 +84,9 @@ def blend(
     cuts = [cut_phases(motion) for motion in motions[:2]]
     share = shares[0] / max(abs(sum(shares[:2])), 1e-9)
     faults = [
-        f"phase {number} ({pair[0].kind}): {reason}"
-        for number, pair in enumerate(zip(*cuts, strict=False))
-        for reason in predict_validity(*pair, share).reasons
+        f"phase {number} ({first.kind}): {reason}"
+        for number, (first, second) in enumerate(zip(cuts[0], cuts[1], strict=False))
+        for reason in predict_validity(first, second, share).reasons
     ]
     result = blend_motions(
         motions, shares, time=time, root=root, stance=stance, rotations=rotations, realign=realign,

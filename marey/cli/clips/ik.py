@@ -74,7 +74,7 @@ def ik(
         Motion(pose.skeleton, rate_hz, pose.root_position[None], SO3(pose.rotations.wxyz[None]), name="pose"), out
     )
     # The error of every task, reached or not
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"task": text, "error_m": error, "reached": is_reached}
         for text, error, is_reached in zip(task, result.errors.tolist(), result.reached.tolist(), strict=True)
     ]

@@ -104,6 +104,6 @@ def physics(
             plot_report(report, pictures[clip], measured=measured)
             remark(f"wrote {pictures[clip]}")
         fault = report.verdict if require_valid and not report.is_valid else None
-        return Outcome(facts, "\n".join(lines), report.rows() if frames else None, fault)
+        return Outcome(facts, "\n".join(lines), report.table_rows() if frames else None, fault)
 
     run_each("physics", files, check, is_json=json, csv=csv)

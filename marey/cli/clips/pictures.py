@@ -9,11 +9,13 @@ import typer
 from marey.cli.common import (
     PLOT_SUFFIXES,
     Clip,
+    Json,
     RateHz,
     Unit,
     check_picture_file,
     check_target,
     load_clip,
+    print_json,
     remark,
     writable,
     write_strip,
@@ -27,6 +29,7 @@ def strip(
     ],
     count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 8,
     width: Annotated[int, typer.Option(min=64, max=8192, help="Width of the picture [pixel].")] = 1600,
+    json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
@@ -34,7 +37,10 @@ def strip(
 
     A solid body at several moments, with ground, shadow and foot plants.
     """
-    write_strip(load_clip(clip, rate_hz=read_rate_hz, unit=unit), out, count, width=width)
+    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
+    write_strip(motion, out, count, width=width)
+    if json:
+        print_json({"file": clip, "out": out, "count": count, "num_frames": motion.num_frames})
 
 
 def film(
@@ -46,14 +52,18 @@ def film(
         ),
     ],
     fps: Annotated[float, typer.Option(min=1, max=240, help="Pictures a second.")] = 30.0,
+    json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
     """Render a motion as a GIF or MP4 film."""
     from marey.picture import save_film
 
-    save_film(load_clip(clip, rate_hz=read_rate_hz, unit=unit), out, fps=fps)
+    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
+    save_film(motion, out, fps=fps)
     remark(f"wrote {out}")
+    if json:
+        print_json({"file": clip, "out": out, "fps": fps, "duration_s": motion.duration_s})
 
 
 def plot(
@@ -64,6 +74,7 @@ def plot(
     ] = None,
     contacts: Annotated[bool, typer.Option("--contacts", help="Plot contacts instead of joint angles.")] = False,
     speed: Annotated[bool, typer.Option("--speed", help="Plot speed and height of the root instead.")] = False,
+    json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
 ) -> None:
@@ -82,3 +93,5 @@ def plot(
     else:
         plot_angles(motion, out, joints=joint or None)
     remark(f"wrote {out}")
+    if json:
+        print_json({"file": clip, "out": out, "num_frames": motion.num_frames})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from marey.cli.common import progress_bar, remark
+from marey.cli.common import Json, print_json, progress_bar, remark
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -24,6 +24,7 @@ SKETCH_BODIES = 14  # on the film strip of a sketch
 def demo(
     out: Annotated[str, typer.Option("-o", "--out", help="Folder to write.")] = "demo",
     sample: Annotated[str, typer.Option(help="Shipped sketch, script or clip: pick, slalom, walk, leap, ...")] = "pick",
+    json: Json = False,
 ) -> None:
     """Run the main job on what is shipped and write a folder.
 
@@ -34,7 +35,10 @@ def demo(
         motion, lines = _load_sample(sample)
         progress(1, NUM_STEPS)
         report = _write_results(motion, Path(out), lambda done: progress(done, NUM_STEPS), lines)
-    typer.echo(report, nl=False)
+    if json:
+        print_json({"sample": sample, "out": out, "report": report.splitlines()})
+    else:
+        typer.echo(report, nl=False)
 
 
 def _load_sample(name: str) -> tuple[Motion, list[str]]:

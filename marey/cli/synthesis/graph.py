@@ -24,7 +24,7 @@ from marey.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from marey.graph import MotionGraph, SearchResult
+    from marey.graph import MotionGraph, SearchResult, SearchSolution
     from marey.motion import Motion
 
 
@@ -124,10 +124,12 @@ def search(
             raise typer.BadParameter(f"'{epsilon}' is not a list of numbers: write 3,2,1.") from None
     if heuristic is not None:
         options["heuristic"] = heuristic
-    if not json:
-        options["on_solution"] = lambda one: remark(
-            f"epsilon {one.epsilon:g}: cost {one.cost:.2f}, {one.expansions} expansions, {one.seconds:.2f} s"
-        )
+
+    def report_solution(one: SearchSolution) -> None:
+        effort = f"{one.expansions} expansions, {one.seconds:.2f} s"
+        remark(f"epsilon {one.epsilon:g}: cost {one.cost:.2f}, {effort}")
+
+    options |= {} if json else {"on_solution": report_solution}
     found = _load_graph(graph).search(load_sketch(sketch), **options)
     motion = found.motion if found.steps and (out or strip) else None
     if motion is not None:

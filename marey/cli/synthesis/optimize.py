@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import Json, MotionOut, Strip, load_clip, one_of, print_json, remark, writable, write_motion
+from marey.cli.common import (
+    Json,
+    MotionOut,
+    Strip,
+    load_clip,
+    one_of,
+    print_json,
+    print_names,
+    remark,
+    writable,
+    write_motion,
+)
 
 if TYPE_CHECKING:
     from marey.numerics import SQPIteration
@@ -66,8 +77,7 @@ def optimize(
     if names:
         from marey import samples
 
-        known = samples.problem_names()
-        typer.echo("\n".join(known)) if not json else print_json(list(known))
+        print_names(samples.problem_names(), is_json=json)
         return
     if (problem is None) == (source is None):
         raise typer.BadParameter("give either a PROBLEM or --from CLIP --make-valid.")

@@ -16,6 +16,7 @@ from marey.cli.common import (
     Strip,
     judge_motion,
     print_json,
+    print_names,
     progress_bar,
     remark,
     warn,
@@ -63,8 +64,7 @@ def walk(
     from marey import samples
 
     if names:
-        known = samples.script_names()
-        typer.echo("\n".join(known)) if not json else print_json(list(known))
+        print_names(samples.script_names(), is_json=json)
         return
     if (script is None) == (crowd is None):
         raise typer.BadParameter("give a SCRIPT, --crowd N, or --list.")

@@ -134,16 +134,17 @@ def actuate_step(
     # K: full strength at a speed error of `slack_speed`
     stiff = strongest / slack_speed if isfinite(slack_speed) else np.zeros_like(strongest)
     wanted, actuation, size = plan.planned_velocity[ROOT_SIZE:], plan.actuation, system.rhs.size
-    for _ in range(2):
+    over = np.zeros_like(strongest, dtype=np.bool_)
+    while True:
         inertia, rhs = np.array(system.damped), np.array(system.rhs)
         inertia.reshape(-1)[ROOT_SIZE * (size + 1) :: size + 1] += stiff
         rhs[ROOT_SIZE:] += actuation + stiff * wanted
         velocity, outcome = solve_constrained(simulator, replace(system, damped=inertia, rhs=rhs))
         whole = actuation + stiff * (wanted - velocity[ROOT_SIZE:])
-        over = np.abs(whole) > (1.0 + ROUNDING) * strongest
-        if not over.any():
+        # Once more, with those that are above their bounds at them
+        is_second, over = over.any(), np.abs(whole) > (1.0 + ROUNDING) * strongest
+        if is_second or not over.any():
             break
-        # Once more, with these at their bounds
         stiff = np.where(over, 0.0, stiff)
         actuation = np.where(over, np.clip(whole, -strongest, strongest), actuation)
     # Internal forces of the step, within their bounds

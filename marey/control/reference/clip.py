@@ -210,7 +210,7 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
 
 
 def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
-    lows = sole_positions(motion, soles)[..., 1].min(axis=-1)
+    lows: FloatArray = sole_positions(motion, soles)[..., 1].min(axis=-1)
     places, frames = motion.joint_positions(), np.arange(len(motion))
     result = motion
     for s, side in enumerate(SIDES):

@@ -28,7 +28,7 @@ POSITION, VELOCITY, ACCELERATION, OMEGA, ALPHA, ROWS = 0, 1, 2, 3, 4, 5
 SUMS = 13  # mass times position, velocity, acceleration; angular momentum about the world origin; kinetic energy
 
 
-class BodyArrays(NamedTuple):
+class PieceArrays(NamedTuple):
     """A body as the kernels take it."""
 
     parents: IntArray  # (J,)
@@ -87,7 +87,7 @@ def _inertia_times(R: FloatArray, j: int, inertias: FloatArray, v: Vector) -> Ve
 
 @kernel
 def _add_joint_load(
-    body: BodyArrays, R: FloatArray, s: FloatArray, j: int, gravity: float, f: int, sums: FloatArray
+    body: PieceArrays, R: FloatArray, s: FloatArray, j: int, gravity: float, f: int, sums: FloatArray
 ) -> tuple[Vector, Vector]:
     """Add one piece to the sums of its frame; return the force and the moment about the joint that it needs."""
     # Newton and Euler for one piece: m a, and I alpha + omega x I omega
@@ -113,7 +113,7 @@ def _add_joint_load(
 
 @kernel
 def newton_euler_clip(
-    body: BodyArrays, clip: ClipArrays, external: FloatArray, gravity: float
+    body: PieceArrays, clip: ClipArrays, external: FloatArray, gravity: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Inverse dynamics of F frames: forces and torques that the given motion needs.
 
@@ -327,7 +327,7 @@ def solve_newton_euler(
     pushed = 0 if external is None else frames
     push = frozen(np.zeros((0, joints, 6)) if external is None else external, pushed, joints, 6, name="external")
     roots = np.stack([given.root_positions, given.root_velocities, given.root_accelerations], axis=1)
-    pieces = BodyArrays(body.skeleton.parents, body.skeleton.offsets, body.masses, body.centres, body.inertias)
+    pieces = PieceArrays(body.skeleton.parents, body.skeleton.offsets, body.masses, body.centres, body.inertias)
     turns = (given.rotations.wxyz.reshape(-1, 4), given.rates.reshape(-1, 3), given.rate_changes.reshape(-1, 3))
     clip = ClipArrays(roots.reshape(-1, 3), *turns)
     torques, wrench, sums = newton_euler_clip(pieces, clip, push.reshape(-1, 6), -float(gravity_vector(gravity)[1]))

@@ -183,7 +183,7 @@ class ValidityReport(Result):
         values: dict[str, Any] = {"times": self.times.tolist(), "status": list(self.status), "limbs": list(LIMBS)}
         return facts | {"frames": values | {name: np.round(array, 5).tolist() for name, array in arrays.items()}}
 
-    def rows(self) -> list[dict[str, Any]]:
+    def table_rows(self) -> list[dict[str, Any]]:
         """One row for each frame: its time, colour, causes, margins and what is missing."""
         frames = self.to_json()["frames"]
         columns = {name: values for name, values in frames.items() if name != "limbs" and np.ndim(values) == 1}

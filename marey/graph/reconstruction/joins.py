@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
@@ -112,7 +112,7 @@ def spread_discontinuities(track: PoseTrack, cuts: Sequence[Discontinuity], fixe
     fixed time allows; flights are unchanged, since they are ballistic.
     """
     roots, turns = track.roots.copy(), np.zeros((*track.wxyz.shape[:2], 3))
-    is_held = np.isnan(track.plants[:, :, 0]).all(axis=1)
+    is_held = cast(BoolArray, np.isnan(track.plants[:, :, 0]).all(axis=1))
     for cut in cuts:
         if max(np.abs(part).max(initial=0.0) for part in (cut.shift, cut.turn, cut.pace, cut.spin)) >= NEGLIGIBLE:
             times = track.times

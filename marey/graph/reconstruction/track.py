@@ -156,7 +156,7 @@ def _blend_edges(graph: MotionGraph, first: PoseTrack, second: PoseTrack, step: 
     # Velocity of the blend at its first pose, where both clips have one
     arrival: Velocity | None = np.zeros(3), np.zeros((first.wxyz.shape[1], 3))
     for track, weight in zip((first, second), weights, strict=True):
-        if arrival is None or track.arrival is None:
+        if track.arrival is None:
             arrival = None
             break
         share = weight * track.seconds / seconds

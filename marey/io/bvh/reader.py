@@ -48,6 +48,7 @@ def read_bvh(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit
 def _motion(tree: BvhTree, frames: BvhFrames, dropped: int, guess: UnitGuess, rate: float, path: str) -> Motion:
     raw, layout = tree.raw, tree.layout
     channels, wxyz = frames.channels[dropped:], frames.wxyz[dropped:]
+    # Root and moving offsets in the file's own axes, which then say which way is up
     roots = channels_to_positions(channels, layout, 0, raw.offsets[0])
     moving = _translations(channels, layout, raw)
     up = "+y" if tree.profile == "cmu" else detect_up(raw, roots, wxyz, moving)

@@ -50,6 +50,7 @@ def build_skinned_body(skeleton: Skeleton, *, segments: int = 12) -> SkinnedBody
 def vertex_normals(positions: FloatArray, faces: IntArray) -> FloatArray:
     """Unit normals ``(V, 3)``: the mean of the faces around a vertex, weighted by their area."""
     a, b, c = (positions[faces[:, i]] for i in range(3))
+    # Twice the area of each face, along its normal
     areas = np.cross(b - a, c - a)
     normals = np.zeros_like(positions)
     for corner in range(3):

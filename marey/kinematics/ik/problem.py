@@ -355,7 +355,7 @@ def _check_movable(
         place = rest[layout.blocks.joints[row]] + layout.blocks.points[row]
         has_lever = any(np.linalg.norm(place - rest[j]) > 1e-9 for j in free)
         if not free or (isinstance(task, PointTask) and not has_lever):
-            joint = skeleton.names[layout.blocks.joints[row]]
+            joint = skeleton.names[int(layout.blocks.joints[row])]
             name = "the centre of mass" if isinstance(task, ComTask) else f"'{joint}'"
             raise InputError(
                 f"nothing can move task {i}, {name}: its chain has no length or no free joint",

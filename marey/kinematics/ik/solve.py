@@ -32,7 +32,7 @@ from marey.kinematics.ik.starts import (
     match_body,
 )
 from marey.kinematics.ik.state import OUT_OF_ITERATIONS
-from marey.kinematics.ik.tasks import Task
+from marey.kinematics.ik.tasks import ComTask, PoseTask, Task
 from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.limits.tables import largest_violation
 from marey.lie import SO3
@@ -346,9 +346,11 @@ def _build_result(
         reached[i] = size <= tolerance
         worst[is_angle] = max(worst[is_angle], size)
         if not reached[i]:
-            joint = getattr(tasks[i], "joint", None)
-            name = joint if joint is None or isinstance(joint, str) else body.skeleton.names[joint]
-            missed.append(f"task {i} (centre of mass)" if name is None else f"task {i} ('{name}')")
+            task = tasks[i]
+            name = "centre of mass"
+            if not isinstance(task, ComTask | PoseTask):
+                name = f"'{task.joint if isinstance(task.joint, str) else body.skeleton.names[task.joint]}'"
+            missed.append(f"task {i} ({name})")
     status = read_status(all(reached), outcome.stop, outcome.objective, outcome.gradient)
     start_moved_rad = moved if moved > HELD_RAD else 0.0
     # The arrays of the guess become those of the pose

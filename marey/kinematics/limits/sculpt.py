@@ -69,7 +69,8 @@ def _cut_tetrahedron(corner: IntArray, flat: FloatArray, level: float, inside: i
         else:
             order[2], order[3] = order[3], order[2]
     # Edges between inner and outer corners, in the order in which their triangles go round
-    a, b, c, d = corner[order[0]], corner[order[1]], corner[order[2]], corner[order[3]]
+    a, b = int(corner[order[0]]), int(corner[order[1]])
+    c, d = int(corner[order[2]]), int(corner[order[3]])
     if inside == 1:
         return _write_triangle(out, count, flat.size, (a, b), (a, c), (a, d))
     if inside == 3:

@@ -84,7 +84,7 @@ def fit_poses(scores: FloatArray, table: JumpTable, centre: FloatArray) -> tuple
     root = np.sqrt(table.weights)[:, None]
     left = np.concatenate([design * root, np.sqrt(RIDGE) * np.eye(count, count + 3)])
     right = np.concatenate([scores * root, np.zeros((count, scores.shape[1]))])
-    solved = np.linalg.lstsq(left, right, rcond=None)[0]
+    solved = np.asarray(np.linalg.lstsq(left, right, rcond=None)[0], dtype=np.float64)
     return solved[:count] + solved[count], solved[count + 1 :]
 
 
@@ -151,14 +151,15 @@ def _fit_line(lengths: FloatArray, values: FloatArray, slope: float) -> FloatArr
     """Constant and slope ``(2,)`` of values by length; with the slope given where the jumps are too few."""
     if len(lengths) < MIN_JUMPS_FOR_SLOPE:
         return np.array([float(np.mean(values - slope * lengths)), slope])
-    return np.linalg.lstsq(np.stack([np.ones(len(lengths)), lengths], axis=1), values, rcond=None)[0]
+    design = np.stack([np.ones(len(lengths)), lengths], axis=1)
+    return np.asarray(np.linalg.lstsq(design, values, rcond=None)[0], dtype=np.float64)
 
 
 def _fit_planes(table: JumpTable, values: FloatArray) -> FloatArray:
     """Constant and slopes by length and airtime ``(3, m)`` of values ``(n, m)``."""
     root = np.sqrt(table.weights)[:, None]
     design = np.concatenate([np.ones((len(root), 1)), table.at], axis=1)
-    return np.linalg.lstsq(design * root, values * root, rcond=None)[0]
+    return np.asarray(np.linalg.lstsq(design * root, values * root, rcond=None)[0], dtype=np.float64)
 
 
 JUMP_VARIANCE_EXPLAINED: Final = 0.97  # [-] of the variance of the rows; the thesis keeps 80 % of jumps

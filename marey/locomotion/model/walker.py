@@ -280,15 +280,8 @@ class GaitWalker:
 
 def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:
     """Memory of walkers that have not begun, characters first."""
-    shapes = {
-        "clock": (7,),
-        "state": (7,),
-        "here": (num_parameters,),
-        "settling": (5,),
-        "until": (4,),
-        "places": (7, 8),
-    }
-    shapes |= {"shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
+    shapes: dict[str, tuple[int, ...]] = {"clock": (7,), "state": (7,), "here": (num_parameters,), "settling": (5,)}
+    shapes |= {"until": (4,), "places": (7, 8), "shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
     arrays = {name: np.zeros((*batch, *shape)) for name, shape in shapes.items()}
     arrays["settling"] += INITIAL_SETTLING
     held, touch = np.zeros((*batch, 4), dtype=np.bool_), np.ones((*batch, 4), dtype=np.bool_)

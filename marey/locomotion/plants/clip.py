@@ -321,8 +321,8 @@ def pivot_landing_feet(motion: Motion) -> Motion:
     The engine holds ankles, as [Glardon2005]_ §III.2.4 does, so that a heel swings back by a centimetre while its foot
     rolls down. A whole clip allows better: the ankle comes in by so much less, and goes ahead over the heel.
     """
-    assert motion.contacts is not None
     for side in ("left", "right"):
+        assert motion.contacts is not None
         limb = Limb.from_name(motion.skeleton, f"{side}_leg")
         heel, toe = (motion.contacts.track(f"{side}_{part}") for part in ("heel", "toe"))
         path = contact_positions(motion)[:, contact_points(motion.skeleton).index(f"{side}_heel")]

@@ -5,7 +5,7 @@ One set of plain arrays serves any number of characters with the same body.
 
 from __future__ import annotations
 
-from typing import Annotated, Final, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -152,13 +152,11 @@ class FootState:
 
 
 # Numpy's record with the annotated fields of `FootState`: flags, numbers, and arrays of the annotated shape
-FOOT_RECORD: Final = np.dtype(
-    [
-        (name, np.bool_ if hint is bool else np.float64, () if hint in (bool, float) else get_args(hint)[-1])
-        for name, hint in get_type_hints(FootState, include_extras=True).items()
-    ],
-    align=True,
-)
+_FOOT_FIELDS: Final[list[Any]] = [
+    (name, np.bool_ if hint is bool else np.float64, () if hint in (bool, float) else get_args(hint)[-1])
+    for name, hint in get_type_hints(FootState, include_extras=True).items()
+]
+FOOT_RECORD: Final = np.dtype(_FOOT_FIELDS, align=True)
 
 
 class PlantState(NamedTuple):

@@ -225,7 +225,7 @@ class ConstraintSet:
         near = find_near_contacts(here.frames, here.joints, *columns, *solids, expected, at.dt)
         table = write_contact_rows(*columns, *solids, near, at.memory.contacts, at.state.velocity, at.dt)
         priorities = np.full(len(table.b), CONTACT_PRIORITY)
-        contact_part = ConstraintRows(*table, priorities, [self._slot_names[slot] for slot in table.slots.tolist()])
+        contact_part = ConstraintRows(*table, priorities, [self._slot_names[int(s)] for s in table.slots])
         parts, logs = [contact_part], at.memory.logs
         if self._limit_rows is not None:
             J, b, who, logs = self._limit_rows.rows(at.state.rotations.wxyz, at.here.turns, logs, expected, at.dt)
@@ -235,6 +235,6 @@ class ConstraintSet:
 
     def _make_limit_rows(self, J: FloatArray, b: FloatArray, who: IntArray, *, is_new: bool = True) -> ConstraintRows:
         slots = who + len(self.grounds) * len(self.sphere_names) * SLOTS
-        names = [self._slot_names[slot] for slot in slots.tolist()]
+        names = [self._slot_names[int(s)] for s in slots]
         kept = slots if is_new else None  # a second row of the same limit leaves no guess behind
         return make_rows(J, b, is_equality=False, name="limit", priority=LIMIT_PRIORITY, slots=kept, names=names)

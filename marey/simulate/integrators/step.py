@@ -82,7 +82,7 @@ class StepMethod(NamedTuple):
     h: float  # [s] length of the step
 
 
-class StepStart(NamedTuple):
+class StartState(NamedTuple):
     """State at the start of a step, as the kernels take it; see ``State``."""
 
     last: float  # [s] length of the step before
@@ -103,7 +103,7 @@ class StepLoad(NamedTuple):
 
 @kernel
 def assemble_step(
-    mech: Mechanism, method: StepMethod, start: StepStart, load: StepLoad
+    mech: Mechanism, method: StepMethod, start: StartState, load: StepLoad
 ) -> tuple[Mechanics, FloatArray, FloatArray, FloatArray, bool]:
     """Mechanics, M + D, right-hand side, forces from outside, and whether all went well: one step but for its solve."""
     v, p = start.velocity.copy(), start.momentum.copy()  # so that what is called is compiled for one kind of array
@@ -146,7 +146,7 @@ def assemble_step(
 
 @kernel
 def assemble_variational_step(
-    here: Mechanics, h: float, start: StepStart, damped: FloatArray, rhs: FloatArray, outer: FloatArray
+    here: Mechanics, h: float, start: StartState, damped: FloatArray, rhs: FloatArray, outer: FloatArray
 ) -> tuple[FloatArray, bool]:
     r"""Right-hand side ``(d,)`` whose solution is the velocity of the implicit step; and whether that was found.
 
@@ -226,7 +226,7 @@ def make_step_system(
     # The variational step starts from the explicit one of scheme CONSTANT
     scheme = INTEGRATORS.index("constant" if is_implicit else method.integrator)
     configuration = (state.place, state.rotations.wxyz, state.coordinates)
-    start = StepStart(state.step_s, *configuration, state.velocity, state.momentum)
+    start = StartState(state.step_s, *configuration, state.velocity, state.momentum)
     steps = StepMethod(scheme, method.implicit_passes, damping, rate, dt)
     here, damped, rhs, outer, is_solvable = assemble_step(mechanism, steps, start, load)
     # Newton steps of (11.11)

@@ -221,8 +221,8 @@ def compute_body_state(
         rate = np.asarray(values.wrench)[:, 3:] - cross_rows(com, force)
         momentum = np.asarray(values.angular_momentum)
         rates = (com, np.asarray(values.com_velocity), force / float(tree.mass), momentum, rate)
-        bare = (StateJet(value, np.zeros((3, *value.shape, 0))) for value in rates)
-        return BodyState(angles, speeds, curves[2], *bare, found)
+        place, velocity, pull, spin, spin_rate = (StateJet(v, np.zeros((3, *v.shape, 0))) for v in rates)
+        return BodyState(angles, speeds, curves[2], place, velocity, pull, spin, spin_rate, found)
     motion = compute_com_motion(tree, q, qd, qdd)
     com_jets = motion_jets(
         (motion.position, motion.velocity, motion.acceleration),
@@ -239,4 +239,5 @@ def compute_body_state(
         linear, angular = value[:, :3], value[:, 3:] - cross_rows(place.value, value[:, :3])
         by_force, by_place = skew_matrices(place.value) @ by_state[:, :, :3], skew_matrices(linear) @ place.partials
         shifted.append(StateJet(angular, by_state[:, :, 3:] - by_force + by_place))
-    return BodyState(angles, speeds, curves[2], *com_jets, *shifted, found)
+    spin, spin_rate = shifted
+    return BodyState(angles, speeds, curves[2], *com_jets, spin, spin_rate, found)

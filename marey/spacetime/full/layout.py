@@ -122,7 +122,8 @@ class InstantBuilder:
         is_end = times == self._timeline.edges[phases + 1]
         basis, first = np.zeros((3, len(times), NUM_ACTIVE)), np.zeros(len(times), dtype=np.int64)
         for derivative in range(3):
-            for side, chosen in (("left", is_end), ("right", ~is_end)):
+            for chosen in (is_end, ~is_end):
+                side = "left" if chosen is is_end else "right"
                 local = self._timeline.spline.local(times[chosen], derivative, side)
                 first[chosen], basis[derivative, chosen] = local
         return Instants(times, phases, first, basis)

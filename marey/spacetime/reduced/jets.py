@@ -235,7 +235,7 @@ def angle_of_vector(y: Jet, x: Jet) -> Jet:
     return y.tape.append(OP_ANGLE, y.register, x.register)
 
 
-def weight_jets(weights: FloatArray, terms: Sequence[Jet]) -> Jet:
+def weight_jets(weights: FloatArray, terms: Vector | Sequence[Jet]) -> Jet:
     """Sum of jets times constants; terms of weight zero are left out."""
     kept = [float(w) * term for w, term in zip(weights, terms, strict=True) if w != 0.0]
     return reduce(add, kept) if kept else terms[0] * 0.0

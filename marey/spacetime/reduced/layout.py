@@ -106,9 +106,10 @@ def build_layout(problem: SpacetimeProblem, dimension: int) -> ReducedLayout:
     """
     phases = problem.phases
     edges = np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
+    times: list[float] = edges.tolist()
     breaks: list[FloatArray] = []
     contacts: list[tuple[Contact | None, Contact | None]] = []
-    for phase, start, stop in zip(phases, edges[:-1], edges[1:], strict=True):
+    for phase, start, stop in zip(phases, times[:-1], times[1:], strict=True):
         span = phase.span_s or problem.span_s * (FLIGHT_SPAN_FRACTION if phase.is_flight else 1.0)
         count = max(MIN_SPANS, int(np.ceil((stop - start) / span - 1e-9)))
         breaks.append(np.linspace(start, stop, count + 1))

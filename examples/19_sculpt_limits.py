@@ -20,4 +20,4 @@ wider = limits.replace_joint("left_hip", resculpt_joint(hip, load_obj("18_hip.ob
 for name, some in (("learnt", limits), ("sculpted", wider)):
     print(f"{name}: {some.of('left_hip').field.feasible_share():.1%} of the grid is feasible")
 
-plot_limits(wider, ["left_hip"], motion=walk, path="18_sculpt_limits.png")
+plot_limits(wider, ["left_hip"], motion=walk, path="19_sculpt_limits.png")

@@ -20,4 +20,4 @@ for score in compare_limits(first, held_out=second, rng=np.random.default_rng(0)
         f"{score.held_out:6.1%} of the second; {score.volume:6.1%} of the box; {score.project_ns:8.0f} ns a joint"
     )
 
-plot_limits(fit_limits(walk, "sdf"), ["left_hip"], motion=walk, path="17_joint_limits.png")
+plot_limits(fit_limits(walk, "sdf"), ["left_hip"], motion=walk, path="18_joint_limits.png")
