@@ -1,10 +1,10 @@
 """Sculpt a joint's limits: its learnt set as a surface that a modelling program can edit, and back to limits."""
 
-import marey
 from marey.kinematics import fit_limits, iso_surface, plot_limits, resculpt_joint, shrink_wrap
 from marey.kinematics.limits.sculpt import load_obj
+from marey.locomotion import load_script
 
-walk = marey.samples.walk()
+walk = load_script("stroll").render()  # with turns: its hip moves about three axes
 limits = fit_limits(walk, "sdf")
 hip = limits.of("left_hip")
 
