@@ -40,7 +40,7 @@ check: $(STAMP)
 docs: $(STAMP)
 	$(INSTALL) -e '.[docs]'
 	$(BIN)/python docs/generate.py
-	$(BIN)/python docs/site.py
+	$(BIN)/python docs/build_site.py
 
 bench: $(STAMP)
 	$(INSTALL) -e '.[bench]'

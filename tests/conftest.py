@@ -50,6 +50,7 @@ LONG_FILES = (  # begun first
     "test_tracking_filters",
     "test_validity_captured",
     "test_examples",
+    "test_docs",
     "test_pipeline_batch",
 )
 

@@ -331,7 +331,7 @@ def test_every_link_leads_to_a_file_and_to_a_heading_of_it() -> None:
 
 
 def test_the_reference_describes_every_public_name_by_its_docstring() -> None:
-    site = load_generator("site.py")
+    site = load_generator("build_site.py")
     rooms = site.list_rooms()
     assert len(rooms) > 20
     for room in rooms:
@@ -343,12 +343,12 @@ def test_the_reference_describes_every_public_name_by_its_docstring() -> None:
 
 
 def test_the_menu_of_the_site_lists_every_page() -> None:
-    listed = sorted(name for names in load_generator("site.py").GUIDES.values() for name in names)
+    listed = sorted(name for names in load_generator("build_site.py").GUIDES.values() for name in names)
     assert listed == sorted(page.stem for page in DOCS.glob("*.md"))
 
 
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning() -> None:
     pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
-    done = subprocess.run([sys.executable, str(DOCS / "site.py")], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, str(DOCS / "build_site.py")], capture_output=True, text=True)
     assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr

@@ -265,7 +265,7 @@ def write_settings() -> Path:
     listed = {name for names in GUIDES.values() for name in names}
     missing = {path.stem for path in DOCS.glob("*.md")} ^ listed
     if missing:
-        raise SystemExit(f"docs/site.py: the menu and the pages differ: {', '.join(sorted(missing))}")
+        raise SystemExit(f"docs/build_site.py: the menu and the pages differ: {', '.join(sorted(missing))}")
     menu: list[dict[str, Any]] = [{"Overview": "index.md"}]
     menu += [{heading: [f"{name}.md" for name in names]} for heading, names in GUIDES.items()]
     menu += [{"Examples": "examples/index.md"}, {"Theses": "theses/index.md"}, {"Decisions": "decisions/index.md"}]
