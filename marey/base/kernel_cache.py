@@ -75,7 +75,7 @@ class _Locator:
         return self._stamp
 
     def get_disambiguator(self) -> str:
-        return self._stamp[:16]
+        return self._stamp[:22]
 
 
 class _TolerantFiles(IndexDataCacheFile):

@@ -49,6 +49,10 @@ class PieceLibrary(JITCodeLibrary):
         self._ensure_finalized()
         return 0
 
+    def serialize_using_object_code(self: Any) -> tuple[str, str, bytes]:
+        """What the cache keeps: the module, ready for linking."""
+        return self.name, "bitcode", self._get_module_for_linking().as_bitcode()
+
 
 class InlineLibrary(PieceLibrary):
     """A piece that has no calls left in the entry: passing records of arrays costs a count of references for each."""

@@ -91,10 +91,12 @@ class Kernel:
         compiler = import_module("marey.base.kernel_compiler")
         if is_piece:
             pipeline = {"pipeline_class": compiler.InlineCompiler} if self._is_inline else {}
-            return numba.njit(no_cpython_wrapper=True, **options, **pipeline)(self.py_func)
-        dispatcher = numba.njit(pipeline_class=compiler.EntryCompiler, **options)(self.py_func)
+            dispatcher = numba.njit(no_cpython_wrapper=True, **options, **pipeline)(self.py_func)
+        else:
+            dispatcher = numba.njit(pipeline_class=compiler.EntryCompiler, **options)(self.py_func)
         if dispatcher is not self.py_func:  # NUMBA_DISABLE_JIT hands the function back
-            import_module("marey.base.kernel_cache").enable_cache(dispatcher, self.stamp())
+            kind = "piece" if is_piece else "entry"
+            import_module("marey.base.kernel_cache").enable_cache(dispatcher, f"{kind}-{self.stamp()}")
         return dispatcher
 
     def stamp(self) -> str:
