@@ -49,7 +49,7 @@ class PieceLibrary(JITCodeLibrary):
         self._ensure_finalized()
         return 0
 
-    def serialize_using_object_code(self: Any) -> tuple[str, str, bytes]:
+    def serialize_using_object_code(self: Any) -> Any:
         """What the cache keeps: the module, ready for linking."""
         return self.name, "bitcode", self._get_module_for_linking().as_bitcode()
 
