@@ -78,6 +78,11 @@ class Kernel:
             self._entry = self._compile_lazily(is_piece=False)
         return self._entry(*arguments)
 
+    @property
+    def signatures(self) -> list[Any]:
+        """Types of arguments for which there is code that Python has called."""
+        return [] if self._entry is None else list(self._entry.signatures)
+
     def piece(self) -> Any:
         """Return numba's dispatcher for calls from other kernels."""
         if self._piece is None:
