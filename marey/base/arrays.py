@@ -44,12 +44,12 @@ def frozen_bools(values: ArrayLike, *shape: int | None, name: str) -> BoolArray:
 
 def _freeze(values: ArrayLike, dtype: type[Any], shape: tuple[int | None, ...], name: str) -> NDArray[Any]:
     """A read-only array of a type and shape; the given one if nobody can write to it."""
-    base = cast(NDArray[Any], values) if isinstance(values, np.ndarray) else None
+    given = cast("NDArray[Any]", values)  # the alias as text: made anew at each call it takes 3 microseconds
+    base = given if isinstance(values, np.ndarray) else None
     # Read-only all the way down to the array that owns the data
     while base is not None and not base.flags.writeable and isinstance(base.base, np.ndarray):
         base = base.base
     is_immutable = base is not None and not base.flags.writeable and base.base is None
-    given = cast(NDArray[Any], values)
     if is_immutable and given.dtype == dtype and given.flags.c_contiguous:
         array = given
     else:
