@@ -65,7 +65,7 @@ def test_the_causes_it_lists_are_those_of_the_report():
 
 def test_the_options_it_names_exist(capfd):
     helps = ""
-    for verb in ("physics", "optimize"):
+    for verb in ("physics", "optimize", "edit"):
         assert main([verb, "--help"]) == 0
         helps += capfd.readouterr().out
     named = set(re.findall(r"--[a-z][a-z-]*", TEXT))
