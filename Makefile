@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 STAMP := $(VENV)/.installed
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+WARM := $(VENV)/.warm
+# pip makes byte code in one process, also that of the tests of other packages; two processes leave these out
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+BYTECODE := $(BIN)/python -m compileall -q -j 2 -x '/tests?/' $(VENV)/lib >/dev/null || true
 
 .PHONY: demo test browser check docs bench interop studio study clean
 
@@ -12,18 +15,23 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 $(CORE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e .
+	$(BYTECODE)
 	touch $(CORE)
 
-# With every extra, the peers that tests compare against, and the linters.
+# With every extra, the peers that tests compare against, the linters, and compiled kernels of the common verbs.
 $(STAMP): $(CORE)
 	$(INSTALL) -e '.[dev]'
-	touch $(STAMP)
+	$(BYTECODE)
+	$(BIN)/marey warm-up --environment
+	touch $(WARM) $(STAMP)
 
+# The first time, the kernels of the demo go into the environment, and beside it those of inverse kinematics.
 demo: $(CORE)
-	$(BIN)/marey demo
+	@test -e $(WARM) || { $(BIN)/marey warm-up --environment --workers 1 ik >/dev/null && touch $(WARM); } & \
+	MAREY_KERNEL_CACHE=$(CURDIR)/$(VENV)/share/marey/kernels $(BIN)/marey demo; code=$$?; wait; exit $$code
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not browser and not timing" -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not slow and not browser and not timing" -n 2 --dist loadfile --no-loadscope-reorder --durations=30
 
 browser: $(STAMP)
 	$(BIN)/python -m pytest -m "browser and not slow"

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from marey.io import load
-from marey.motion.time_base import FLAG_ABOVE, CueWeight, find_body, measure_cues, score_cues
+from marey.motion.time_base import FLAG_DOUBTFUL, CueWeight, find_body, measure_cues, score_cues
 from marey.motion.time_base import WEIGHTS as CUE_WEIGHTS
 
 RIDGE = 0.2  # on standardised log cues
@@ -107,7 +107,7 @@ def report(examples: list[Example], scores: dict[tuple[str, str], float]) -> Non
     for kind in WEIGHTS:
         these = [e for e in examples if e.kind == kind]
         judged = [(scores[e.name, kind], e) for e in these]
-        wrong = sorted((score, e.name) for score, e in judged if (score > FLAG_ABOVE) != e.is_fast)
+        wrong = sorted((score, e.name) for score, e in judged if (score > FLAG_DOUBTFUL) != e.is_fast)
         listed = ", ".join(f"{name} ({score:+.1f})" for score, name in wrong)
         print(f"{kind}: {len(these) - len(wrong)} of {len(these)} right; wrong: {listed or 'none'}")
 

@@ -261,7 +261,9 @@ def hash_ik(solver: str, kind: str) -> str:
     options = {"method": method, "variant": variant or None, "limits": limits, "max_iterations": IK_ITERATIONS}
     for frame in IK_FRAMES:
         tasks = [marey.PointTask(joint, positions[frame, joint]) for joint in joints]
-        result = marey.solve_ik(walk.skeleton, tasks, start=pose, on_failure="return", **options)
+        result = marey.solve_ik(
+            walk.skeleton, tasks, start=pose, root="free", follow=False, on_failure="return", **options
+        )
         pose = result.pose
         parts += [pose.root_position, pose.rotations.wxyz, result.iterations]
     return hash_parts(*parts)

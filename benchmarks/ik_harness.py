@@ -20,6 +20,7 @@ from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.skeleton import Pose, Skeleton, role_map
 
+RAW = {"root": "free", "feet": "free", "follow": False}  # the solvers alone, without what posing assumes of a person
 UNIT_M = 0.20  # [m] the source's unit of length
 TOLERANCE_M = 0.05 * UNIT_M  # [m] the source's tolerance, 1 cm
 SHORT_LIMB_M = 0.25  # [m] a goal that moves by x turns some joint by about x over the shortest limb
@@ -149,7 +150,13 @@ def follow(way: Course, solver: Solver, max_iterations: int | None, *, tolerance
     """Solve frame after frame, each from the answer before; the first, from the reference, is not counted."""
     way = way.for_solver(solver)
     limits, rows = way.limits, []
-    options: dict[str, Any] = {"limits": limits, "tolerance_m": tolerance_m, "on_failure": "return", **solver.options}
+    options: dict[str, Any] = {
+        "limits": limits,
+        "tolerance_m": tolerance_m,
+        "on_failure": "return",
+        **RAW,
+        **solver.options,
+    }
     before = solve_ik(way.skeleton, way.tasks(0), start=way.pose(0), **options).pose
     poses = [before]
     for k in range(1, len(way.goals)):

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from ik_harness import (
+    RAW,
     SOLVERS,
     TOLERANCE_M,
     Course,
@@ -100,7 +101,7 @@ def starts_sweep(solver: Solver, ways: Sequence[Course], count: int, spread_rad:
         for k in range(0, len(way.goals), 3):
             turns = SO3.exp(rng.normal(0.0, spread_rad, (way.skeleton.num_joints, 3)))
             start = Pose(way.skeleton, way.roots[k], way.rotations[k] @ turns)
-            options = {"start": start, "limits": way.limits, "on_failure": "return", **solver.options}
+            options = {"start": start, "limits": way.limits, "on_failure": "return", **RAW, **solver.options}
             first = solve_ik(
                 way.skeleton,
                 way.tasks(k),
@@ -123,6 +124,7 @@ def step_sweep(ways: Sequence[Course], step: float) -> dict[str, float]:
                 way.tasks(k),
                 start=way.pose(k - apart),
                 limits=way.limits,
+                **RAW,
                 method="jacobian-transpose",
                 step=step,
                 max_iterations=100,

@@ -34,8 +34,9 @@ STYLE = """.wy-nav-content { max-width: 1000px; }
 .rst-content pre { white-space: pre-wrap; }
 """
 GUIDES = {
-    "Start": ["own-clip", "researchers", "formats", "commands", "json", "environment"],
-    "Clips and poses": ["ik", "limits", "pose-models", "compression", "library", "tracking"],
+    "Start": ["own-clip", "researchers", "formats", "characters", "pictures", "commands", "json", "environment"],
+    "Clips": ["cleaning", "measure", "retargeting", "laboratories", "library", "compression"],
+    "Poses": ["ik", "limits", "pose-models", "tracking"],
     "Physics": ["physics-report", "physics", "simulation", "muscles"],
     "Motions that are made": ["locomotion", "scripts", "graphs"],
     "Background": ["conventions", "glossary", "architecture", "results"],

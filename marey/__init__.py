@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from importlib import import_module
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from marey import samples
     from marey.base import FormatError, MareyError
     from marey.compression import compress, decompress
     from marey.dynamics import Body
-    from marey.io import load, save
+    from marey.io import clips, load
     from marey.kinematics import OrientationTask, PointTask, retarget, solve_ik
     from marey.lie import SO3
+    from marey.measure import measure_motion
     from marey.models import PCA, PGA, load_model
     from marey.motion import Motion, detect_contacts
     from marey.pipeline.synthesis import synthesize
@@ -31,9 +35,11 @@ _HOMES = {
     "PCA": "marey.models",
     "PGA": "marey.models",
     "PointTask": "marey.kinematics",
+    "clips": "marey.io",
     "compress": "marey.compression",
     "decompress": "marey.compression",
     "load_model": "marey.models",
+    "measure_motion": "marey.measure",
     "solve_ik": "marey.kinematics",
     "Motion": "marey.motion",
     "Pose": "marey.skeleton",
@@ -46,7 +52,6 @@ _HOMES = {
     "World": "marey.world",
     "synthesize": "marey.pipeline.synthesis",
     "retarget": "marey.kinematics",
-    "save": "marey.io",
 }
 
 _ROOMS = frozenset(
@@ -62,6 +67,7 @@ _ROOMS = frozenset(
         "library",
         "lie",
         "locomotion",
+        "measure",
         "models",
         "motion",
         "muscle",
@@ -93,11 +99,13 @@ __all__ = [
     "Skeleton",
     "Sketch",
     "World",
+    "clips",
     "compress",
     "decompress",
     "detect_contacts",
     "load",
     "load_model",
+    "measure_motion",
     "optimize",
     "retarget",
     "samples",
@@ -105,6 +113,33 @@ __all__ = [
     "solve_ik",
     "synthesize",
 ]
+
+
+def save(motion: Motion | Sequence[Motion], path: str | PathLike[str], *, onto: Any = None, **options: Any) -> None:
+    """Write a motion file; the suffix names the format.
+
+    Args:
+        motion: what to write; several motions on one skeleton become the clips of one file (`.glb`, `.fbx`).
+        path: the file; it appears whole or not at all.
+        onto: a rigged character, or its `.glb`, `.gltf` or `.fbx` file: its mesh, skin, materials and names, and this
+            motion. A motion on another skeleton is retargeted to the character's first.
+        options: those of the format's writer: ``root="bone"`` puts the root motion of `.glb`, `.fbx`, `.usda` and
+            `.bvh` files on a bone of its own.
+
+    Raises:
+        InputError: the suffix is unknown, or the motion does not fit the character.
+        MissingFileError: the folder or the character does not exist.
+    """
+    io = import_module("marey.io")
+    if onto is None:
+        io.save(motion, path, **options)
+        return
+    target = onto.skeleton if hasattr(onto, "skeleton") else io.load(onto).skeleton
+    clips = [motion] if hasattr(motion, "skeleton") else list(motion)
+    retarget = import_module("marey.kinematics").retarget
+    ordered = [io.fit_joint_order(clip, target) for clip in clips]
+    fitted = [clip if io.bone_difference(target, clip.skeleton) is None else retarget(clip, target) for clip in ordered]
+    io.save(fitted if len(fitted) > 1 else fitted[0], path, onto=onto, **options)
 
 
 def __getattr__(name: str) -> Any:

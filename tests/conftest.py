@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).parent))  # tests import `oracles`: what only tests run
 settings.register_profile("marey", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("marey")
-sys.path.insert(0, str(Path(__file__).parent))  # tests import `oracles`
 gc.set_threshold(100_000, 20, 20)  # compiling makes objects that stay; to look through them often takes a tenth of it
 
 SHORTEST_M, RADIUS_M, MASS_KG = 0.05, 0.06, 70.0  # of the rods
 MOCAP = Path(os.environ.get("MAREY_MOCAP", Path(__file__).parents[2] / "shared" / "mocap"))
+REAL = Path(os.environ.get("MAREY_REAL", Path(__file__).parents[2] / "shared" / "real"))
 
 
 LONG_FILES = (  # begun first
@@ -57,18 +57,25 @@ LONG_FILES = (  # begun first
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: LONG_FILES.index(item.path.stem) if item.path.stem in LONG_FILES else len(LONG_FILES))
-    if MOCAP.is_dir():
-        return
-    skip = pytest.mark.skip(reason=f"captured clips are not at {MOCAP}; set MAREY_MOCAP to their folder")
-    for item in items:
-        if "mocap" in item.keywords:
-            item.add_marker(skip)
+    for marker, folder, what in (("mocap", MOCAP, "captured clips"), ("real", REAL, "files of other tools")):
+        if folder.is_dir():
+            continue
+        skip = pytest.mark.skip(reason=f"{what} are not at {folder}; set MAREY_{marker.upper()} to their folder")
+        for item in items:
+            if marker in item.keywords:
+                item.add_marker(skip)
 
 
 @pytest.fixture(scope="session")
 def mocap() -> Path:
     """The folder of captured clips; a test that uses it is marked ``mocap``."""
     return MOCAP
+
+
+@pytest.fixture(scope="session")
+def real() -> Path:
+    """The folder of files of other tools and laboratories; a test that uses it is marked ``real``."""
+    return REAL
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ Usage: python blender_side.py FILE RATE_HZ NUM_FRAMES FRAME[,FRAME...] OUT.json 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -22,6 +23,16 @@ def import_file(path: str, rate_hz: float) -> int:
     if path.endswith(".bvh"):
         bpy.ops.import_anim.bvh(filepath=path, frame_start=1, use_fps_scale=False, axis_forward="-Z", axis_up="Y")
         return 1
+    if path.endswith(".fbx"):
+        # The older importer is an add-on of its own code, the newer one is built in
+        if os.environ.get("FBX_IMPORTER") == "addon":
+            bpy.ops.import_scene.fbx(filepath=path)
+        else:
+            bpy.ops.wm.fbx_import(filepath=path)
+        return 1
+    if path.endswith((".usda", ".usd")):
+        bpy.ops.wm.usd_import(filepath=path)
+        return 0
     bpy.ops.import_scene.gltf(filepath=path)
     return 0
 
@@ -35,6 +46,21 @@ def joint_positions(first: int, frames: list[int]) -> dict[str, list[list[float]
         for bone in armature.pose.bones:
             x, y, z = armature.matrix_world @ bone.head
             found[bone.name].append([x, z, -y])
+    return found
+
+
+def mesh_vertices(first: int, frames: list[int]) -> list[list[list[float]]]:
+    """World positions of the vertices of the largest skinned mesh, y-up, frame by frame."""
+    meshes = [item for item in bpy.data.objects if item.type == "MESH" and item.find_armature() is not None]
+    if not meshes:
+        return []
+    largest = max(meshes, key=lambda item: len(item.data.vertices))
+    found: list[list[list[float]]] = []
+    for frame in frames:
+        bpy.context.scene.frame_set(first + frame)
+        posed = largest.evaluated_get(bpy.context.evaluated_depsgraph_get())
+        places = [posed.matrix_world @ vertex.co for vertex in posed.data.vertices]
+        found.append([[x, z, -y] for x, y, z in places])
     return found
 
 
@@ -72,7 +98,12 @@ def main() -> None:
     path, rate, count, frames, out = sys.argv[1:6]
     wanted = [int(frame) for frame in frames.split(",")]
     first = import_file(path, float(rate))
-    Path(out).write_text(json.dumps({"blender": bpy.app.version_string, "positions": joint_positions(first, wanted)}))
+    found = {
+        "blender": bpy.app.version_string,
+        "positions": joint_positions(first, wanted),
+        "vertices": mesh_vertices(first, [wanted[0], wanted[-1]]) if path.endswith(".fbx") else [],
+    }
+    Path(out).write_text(json.dumps(found))
     if len(sys.argv) > 6:
         export(sys.argv[6], first, int(count))
     if len(sys.argv) > 7:

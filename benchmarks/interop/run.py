@@ -30,10 +30,13 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 VENVS = ROOT / ".venvs"
 MOCAP = Path(os.environ.get("MAREY_MOCAP", ROOT.parent / "shared" / "mocap"))
+REAL = Path(os.environ.get("MAREY_REAL", ROOT.parent / "shared" / "real"))
+RIGS = ("mesh2motion/m2m-sample-rig.glb", "momentum-tests/test_24fps.glb", "khronos-gltf/BrainStem.glb")
 BLENDER = "bpy==5.0.1"
 PEERS = ("pybvh==0.9.0", "ezc3d>=1.5")
 NUM_FRAMES = 20
 BAR_MM = 0.1
+FBX_BAR_MM = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,26 @@ def blender_checks(name: str, motion: Motion, folder: Path) -> Iterator[Check]:
     places = again.joint_positions()
     theirs = {joint: places[frames, j] for j, joint in enumerate(again.skeleton.names)}
     yield Check("Blender", f"{name}.glb as Blender exports it", _gap(motion, theirs, frames), "mm", BAR_MM)
+
+
+def fbx_checks(name: str, motion: Motion, folder: Path) -> Iterator[Check]:
+    """Largest distance between joints of our FBX in ufbx and in both importers of Blender, and ours."""
+    frames = np.unique(np.linspace(0, motion.num_frames - 1, NUM_FRAMES).astype(int))
+    for root in ("hips", "bone"):
+        path = folder / f"{name}_{root}.fbx"
+        save(replace(motion, source=None), path, root=root)
+        times = [repr(float(frame) / motion.rate_hz) for frame in frames]
+        side = ROOT / "tests" / "oracles" / "ufbx_side.py"
+        said = json.loads(_run([sys.executable, str(side), str(path), "0", *times]))
+        theirs = {joint: said["unit_m"] * np.array(places) for joint, places in said["positions"].items()}
+        yield Check("ufbx", f"{path.name}, {len(frames)} frames", _gap(motion, theirs, frames), "mm", FBX_BAR_MM)
+        # Blender's add-on places keys by whole frames a second
+        for importer in ("builtin", "addon") if motion.rate_hz == round(motion.rate_hz) else ("builtin",):
+            os.environ["FBX_IMPORTER"] = importer
+            found = _ask_blender(path, motion, frames, picture=False)
+            theirs = {joint: np.array(places) for joint, places in found.items()}
+            what = f"{path.name}, {importer} importer, {len(frames)} frames"
+            yield Check("Blender", what, _gap(motion, theirs, frames), "mm", FBX_BAR_MM)
 
 
 def _gap(motion: Motion, theirs: dict[str, np.ndarray], frames: np.ndarray) -> float:
@@ -186,8 +209,13 @@ def all_checks(folder: Path) -> Iterator[Check]:
     for name, motion in clips():
         yield from blender_checks(name, motion, folder)
         yield from pybvh_checks(name, motion, folder)
+        yield from fbx_checks(name, motion, folder)
         save(motion, folder / f"{name}.gltf")
         written += [folder / f"{name}.glb", folder / f"{name}.gltf"]
+    # Rigs of other tools: bones that change length, 161 joints, a rate that is not whole
+    for path in sorted(REAL / place for place in RIGS):
+        if path.exists():
+            yield from fbx_checks(path.stem, load(path), folder)
     yield from validator_checks(written)
     yield from ezc3d_checks(folder)
 

@@ -51,10 +51,10 @@ def atomic_file(target: Path) -> Generator[Path]:
         raise
 
 
-def write_atomically(target: Path, data: bytes) -> None:
-    """Write a file so that its name appears only when all of its bytes are on the disk."""
+def write_atomically(target: Path, data: bytes | str) -> None:
+    """Write bytes, or text as UTF-8, so that the name appears only when all of it is on the disk."""
     with atomic_file(target) as draft, draft.open("wb") as file:
-        file.write(data)
+        file.write(data.encode() if isinstance(data, str) else data)
         file.flush()
         os.fsync(file.fileno())
 
@@ -95,7 +95,7 @@ class TensorFormat:
             raise InputError(f"'{target.name}' is no name for a {self.called} file", "End it in .safetensors")
         if not target.parent.is_dir():
             raise MissingFileError(str(target.parent), "Make the folder first.")
-        target.write_bytes(self.pack(tensors, facts))
+        write_atomically(target, self.pack(tensors, facts))
 
     def read(self, path: str | Path) -> tuple[Tensors, dict[str, Any]]:
         """Arrays and facts of a file.
@@ -194,7 +194,7 @@ def format_table(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def write_table(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
     """Write rows as a CSV file."""
-    Path(path).write_text(format_table(rows), encoding="utf-8")
+    write_atomically(Path(path), format_table(rows))
 
 
 class Result:
@@ -210,7 +210,7 @@ class Result:
         """Return the table as CSV text; also write it, where a path is given."""
         text = format_table(_list_rows(self))
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_atomically(Path(path), text)
         return text
 
     def plot(self, path: str | Path | None = None) -> Any:

@@ -2,7 +2,6 @@
 
 from marey.base import deprecated_names
 from marey.blending.balance import balance_motion, lower_root_to_reach
-from marey.blending.gravity_rules import blend_duration
 from marey.blending.phase_blending import (
     BlendedPhase,
     BlendResult,
@@ -13,7 +12,7 @@ from marey.blending.phase_blending import (
     blend_plants,
     blend_sources,
 )
-from marey.blending.phases import MotionPhase, cut_phases, hold_plants, phase_string
+from marey.blending.phases import MotionPhase, blend_duration, cut_phases, hold_plants, phase_string
 from marey.blending.pose_blending import BlendedPoses
 from marey.blending.sources import BlendSource
 from marey.blending.validity import (

@@ -244,7 +244,27 @@ def balance_motion(
     # Each pass measures the clip as it was moved and begins at the last shift
     shift, shown = np.zeros((motion.num_frames, 2)), motion
     for _ in range(settings.num_passes):
-        need = _pressure_constraints(shown, body, margin_m, settings)
+        # Centre of pressure that each frame demands, and the support that it has
+        from scipy.ndimage import gaussian_filter1d
+
+        dynamics = solve_inverse_dynamics(body, shown, cutoff_hz=settings.cutoff_hz)
+        averaged = gaussian_filter1d(dynamics.wrench, settings.window_s * shown.rate_hz, axis=0, mode="mirror")
+        wrench = np.asarray(averaged, dtype=np.float64)
+        supports = find_supports(shown, slack_s=settings.window_s)
+        normal = wrench[:, 1] / body.weight_n
+        carried = supports.carried & (normal > settings.min_carried_weight)
+        pressure = compute_centre_of_pressure(wrench, supports.floor_m)[0]
+        places = np.where(carried[:, None], pressure, dynamics.com)[:, [0, 2]]
+        pull = GRAVITY * np.where(carried, np.maximum(normal, settings.min_carried_weight), 1.0)
+        lever = (dynamics.com[:, 1] - supports.floor_m) / pull
+        # How far along each direction the pressure may go: the soles without their rim
+        along = supports.points[:, :, [0, 2]] @ DIRECTIONS.T
+        on = (supports.active & carried[:, None])[..., None]
+        high = np.where(carried[:, None], np.where(on, along, -np.inf).max(axis=1, initial=-np.inf), 0.0)
+        low = np.where(carried[:, None], np.where(on, along, np.inf).min(axis=1, initial=np.inf), 0.0)
+        half = 0.5 * (high - low)
+        bounds = 0.5 * (high + low) + np.maximum(half - margin_m, settings.min_support_fraction * half)
+        need = PressureConstraints(places, lever, bounds, carried & ~supports.grips.any(axis=1), carried)
         shift = solve_least_shift(need, motion.rate_hz, keep, shift, settings)
         shown = shift_root(motion, shift, settings)
     return shown
@@ -264,29 +284,3 @@ def shift_root(motion: Motion, shift: FloatArray, settings: BalanceSettings = DE
             held, leg, goals, end_rotations=frames[:, leg.end], stretch=settings.final_leg_extension
         ).motion
     return held
-
-
-def _pressure_constraints(
-    motion: Motion, body: Body, margin_m: float, settings: BalanceSettings
-) -> PressureConstraints:
-    """Demanded centre of pressure and support of each frame."""
-    from scipy.ndimage import gaussian_filter1d
-
-    dynamics = solve_inverse_dynamics(body, motion, cutoff_hz=settings.cutoff_hz)
-    averaged = gaussian_filter1d(dynamics.wrench, settings.window_s * motion.rate_hz, axis=0, mode="mirror")
-    wrench = np.asarray(averaged, dtype=np.float64)
-    supports = find_supports(motion, slack_s=settings.window_s)
-    normal = wrench[:, 1] / body.weight_n
-    carried = supports.carried & (normal > settings.min_carried_weight)
-    pressure = compute_centre_of_pressure(wrench, supports.floor_m)[0]
-    places = np.where(carried[:, None], pressure, dynamics.com)[:, [0, 2]]
-    pull = GRAVITY * np.where(carried, np.maximum(normal, settings.min_carried_weight), 1.0)
-    lever = (dynamics.com[:, 1] - supports.floor_m) / pull
-    # How far along each direction the pressure may go: the soles without their rim
-    along = supports.points[:, :, [0, 2]] @ DIRECTIONS.T
-    on = (supports.active & carried[:, None])[..., None]
-    high = np.where(carried[:, None], np.where(on, along, -np.inf).max(axis=1, initial=-np.inf), 0.0)
-    low = np.where(carried[:, None], np.where(on, along, np.inf).min(axis=1, initial=np.inf), 0.0)
-    half = 0.5 * (high - low)
-    bounds = 0.5 * (high + low) + np.maximum(half - margin_m, settings.min_support_fraction * half)
-    return PressureConstraints(places, lever, bounds, carried & ~supports.grips.any(axis=1), carried)

@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, Result, UnknownNameError
-from marey.blending.gravity_rules import blend_duration, check_blend_weights
-from marey.blending.phases import MotionPhase, cut_phases, mark_planted, phase_string
+from marey.blending.phases import (
+    MotionPhase,
+    blend_duration,
+    check_blend_weights,
+    cut_phases,
+    mark_planted,
+    phase_string,
+)
 from marey.blending.pose_blending import (
     ROOT_SCHEMES,
     STANCE_SCHEMES,
@@ -214,7 +220,10 @@ class _PhaseSequence:
         if self._before is not None:
             self._boundaries.append(BoundaryCheck.between(*self._before, placed, duration, self._weights, self._body))
         # Frames of the common clock that fall into the phase
-        shares = self._shares(duration)
+        last = int(np.floor((self._begin_s + duration) * self._rate_hz - 1e-9))
+        times = np.arange(self._frames, last + 1) / self._rate_hz
+        self._frames = last + 1
+        shares = np.clip((times - self._begin_s) / duration, 0.0, 1.0)
         if len(shares):
             poses = evaluate_blend(placed, self._weights, shares, self._rule, self._body)
             motion = Motion(phases[0].motion.skeleton, self._rate_hz, poses.roots, SO3(poses.wxyz))
@@ -224,31 +233,23 @@ class _PhaseSequence:
         self._before = placed, duration
         # After a flight each source is turned to the blended heading
         is_turning = self._realign and placed[0].kind == "flight"
-        return self._realign_placements(placed, places) if is_turning else places
-
-    def _shares(self, duration_s: float) -> FloatArray:
-        """Shares of a phase at the frames of the clock that fall into it."""
-        last = int(np.floor((self._begin_s + duration_s) * self._rate_hz - 1e-9))
-        times = np.arange(self._frames, last + 1) / self._rate_hz
-        self._frames = last + 1
-        return np.clip((times - self._begin_s) / duration_s, 0.0, 1.0)
-
-    def _realign_placements(self, placed: list[MotionPhase], places: list[Placement]) -> list[Placement]:
-        """Places that turn each source, about its centre of mass at landing, to the blended heading."""
-        motions = [phase.motion for phase in placed]
-        yaws = [np.unwrap(motion.rotations[:, 0].twist_angle(UP)) for motion in motions]
-        spins = np.array([float(np.ptp(yaw[[0, -1]]) * np.sign(yaw[-1] - yaw[0])) for yaw in yaws])
-        # Headings at lift-off within half a turn of the first
-        starts = [float(motion.rotations[0, 0].twist_angle(UP)) for motion in motions]
-        whole = [start - 2.0 * np.pi * np.round((start - starts[0]) / (2.0 * np.pi)) for start in starts]
-        landing = np.array(whole) + spins
-        goal = float(self._weights @ landing)
-        turned: list[Placement] = []
-        for motion, (first, here, there), yaw in zip(motions, places, landing, strict=True):
-            pivot = self._body.centre_of_mass(self._body.motion(motion[-1:]))[0] * [1.0, 0.0, 1.0]
-            turn = goal - float(yaw)
-            turned.append((first + turn, here, SO3.exp(turn * UP) @ (there - pivot) + pivot))
-        return turned
+        if is_turning:
+            # Places that turn each source, about its centre of mass at landing, to the blended heading
+            motions = [phase.motion for phase in placed]
+            yaws = [np.unwrap(motion.rotations[:, 0].twist_angle(UP)) for motion in motions]
+            spins = np.array([float(np.ptp(yaw[[0, -1]]) * np.sign(yaw[-1] - yaw[0])) for yaw in yaws])
+            # Headings at lift-off within half a turn of the first
+            starts = [float(motion.rotations[0, 0].twist_angle(UP)) for motion in motions]
+            whole = [start - 2.0 * np.pi * np.round((start - starts[0]) / (2.0 * np.pi)) for start in starts]
+            landing = np.array(whole) + spins
+            goal = float(self._weights @ landing)
+            turned: list[Placement] = []
+            for motion, (first, here, there), yaw in zip(motions, places, landing, strict=True):
+                pivot = self._body.centre_of_mass(self._body.motion(motion[-1:]))[0] * [1.0, 0.0, 1.0]
+                turn = goal - float(yaw)
+                turned.append((first + turn, here, SO3.exp(turn * UP) @ (there - pivot) + pivot))
+            return turned
+        return places
 
     def result(self, like: Motion) -> BlendResult:
         """The whole clip."""

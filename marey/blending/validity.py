@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, Result, frozen
-from marey.blending.gravity_rules import blend_duration, blend_velocity
-from marey.blending.phases import MotionPhase
+from marey.blending.phases import MotionPhase, blend_duration, blend_velocity
 from marey.blending.sources import UP
 from marey.dynamics import GRAVITY, Body, compute_momentum, smooth_values
 from marey.lie import SO3

@@ -10,20 +10,20 @@ import typer
 from marey.cli import tools
 from marey.cli.clips import (
     blend,
+    clean,
     compress,
     contacts,
     convert,
     edit,
-    fit,
-    ik,
     info,
     library,
-    limits,
+    markers,
+    measure,
     physics,
     pictures,
-    track,
 )
 from marey.cli.common import LOG
+from marey.cli.poses import fit, ik, limits, track
 from marey.cli.synthesis import demo, graph, muscle, optimize, simulate, synth, walk
 
 app = typer.Typer(
@@ -67,13 +67,16 @@ def _options(  # pyright: ignore[reportUnusedFunction] (typer calls it)
 # Clips: look, convert, clean, learn, judge, compress
 app.command("info")(info.info)
 app.command("convert")(convert.convert)
+app.command("clean")(clean.clean)
 app.command("contacts")(contacts.contacts)
 app.command("retarget")(convert.retarget)
 app.command("plant")(contacts.plant)
 app.command("fit")(fit.fit)
+app.command("fit-markers")(markers.fit_markers)
 app.command("ik")(ik.ik)
 app.add_typer(limits.app, name="limits")
 app.command("track")(track.track)
+app.command("measure")(measure.measure)
 app.command("physics")(physics.physics)
 app.command("compress")(compress.compress)
 app.command("decompress")(compress.decompress)

@@ -15,13 +15,16 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 if TYPE_CHECKING:
+    from marey.kinematics.markers import MarkerFit
     from marey.motion import Motion
+    from marey.world import Sketch, World
 
 LOG = logging.getLogger("marey")
 TRACEBACK = 5  # level of the log below DEBUG: tracebacks of errors
@@ -174,13 +177,36 @@ def usage_of(option: str) -> Generator[None]:
         raise typer.BadParameter(str(error), param_hint=f"'{option}'") from error
 
 
+def check_up(axis: str | None) -> str | None:
+    """Callback of an option that names a vertical axis."""
+    from marey.io import parse_up
+
+    if axis is not None:
+        with usage_of("--up"):
+            parse_up(axis)
+    return axis
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text, one line for each input.")]
 Csv = Annotated[
     str | None, typer.Option("--csv", metavar="FILE", help="Also write a table.", callback=writable(".csv"))
 ]
 RateHz = Annotated[float | None, typer.Option("--read-rate-hz", help="Frame rate of the input, if the file is wrong.")]
 Unit = Annotated[
-    str | None, typer.Option("--unit", help="Length unit of the input (m, cm, inch, ...), if the guess is wrong.")
+    str | None, typer.Option("--unit", help="Length unit of the input (m, cm, inch, ..., file), if the guess is wrong.")
+]
+Up = Annotated[
+    str | None,
+    typer.Option(
+        "--up",
+        metavar="AXIS",
+        help="Vertical axis of the input (x, y, z, -y), if the guess is wrong.",
+        callback=check_up,
+    ),
+]
+ClipName = Annotated[
+    str | None,
+    typer.Option("--clip", metavar="NAME", help="Clip of a file that holds several; a name, or a number from 0."),
 ]
 Clip = Annotated[
     str, typer.Argument(metavar="CLIP", help="Motion file or shipped clip; - is stdin.", show_default=False)
@@ -193,7 +219,7 @@ MotionOut = Annotated[
     str | None,
     typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...", callback=check_motion_file),
 ]
-FORMATS = ("bvh", "glb", "gltf", "safetensors")
+FORMATS = ("bvh", "glb", "gltf", "safetensors", "fbx", "usda", "npz", "csv", "trc")
 Format = Annotated[str, typer.Option(help=f"Of files in a folder: {', '.join(FORMATS)}.", callback=one_of(*FORMATS))]
 OutOrFolder = Annotated[
     str, typer.Option("-o", "--out", help="File to write; for several, a folder.", show_default=False)
@@ -207,30 +233,38 @@ Count = Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")
 # Reading and writing motions
 
 
-def load_clip(path: str, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+def load_clip(
+    path: str, *, rate_hz: float | None = None, unit: str | None = None, up: str | None = None, clip: str | None = None
+) -> Motion:
     """Read a motion file, a shipped clip, or stdin when the path is ``-``; warnings go to stderr."""
-    motion = read_motion(path, rate_hz=rate_hz, unit=unit)
+    motion = read_motion(path, rate_hz=rate_hz, unit=unit, up=up, clip=clip)
     for warning in motion.load_report.warnings:
         warn(f"{path}: {warning}")
     return motion
 
 
-def read_motion(path: str, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+def read_motion(
+    path: str, *, rate_hz: float | None = None, unit: str | None = None, up: str | None = None, clip: str | None = None
+) -> Motion:
     """As :func:`load_clip`, without the warnings."""
     from tempfile import TemporaryDirectory
 
     from marey.io import load
 
     if path != "-":
-        return load(path, rate_hz=rate_hz, unit=unit)
+        return load(path, rate_hz=rate_hz, unit=unit, up=up, clip=clip)
     # Readers take files: what comes from stdin becomes one, with a suffix
     data = sys.stdin.buffer.read()
-    # The beginning of the bytes names the format: glTF and clips have headers, BVH has a first word
+    # The beginning of the bytes names the format: glTF, FBX, USD and clips have headers, BVH has a first word
     head = data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
     if data[:4] == b"glTF":
         suffix = ".glb"
     elif data[:2] == b"PK":
-        suffix = ".npz"
+        suffix = ".usdz" if b".usd" in data[:256] else ".npz"
+    elif data[:11] == b"Kaydara FBX" or head[:5] == b"; FBX":
+        suffix = ".fbx"
+    elif data[:8] == b"PXR-USDC" or head[:5] == b"#usda":
+        suffix = ".usd"
     elif data[8:9] == b"{":
         suffix = ".safetensors"
     elif head[:1] == b"{":
@@ -240,23 +274,40 @@ def read_motion(path: str, *, rate_hz: float | None = None, unit: str | None = N
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"stdin{suffix}"
         file.write_bytes(data)
-        motion = load(file, rate_hz=rate_hz, unit=unit)
+        motion = load(file, rate_hz=rate_hz, unit=unit, up=up, clip=clip)
         # Some checks wait until their warnings are asked for, and look at the file then
         _ = motion.load_report.warnings
         return motion
 
 
-def load_body_motion(path: str, *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+def load_body_motion(
+    path: str, *, rate_hz: float | None = None, unit: str | None = None, up: str | None = None, clip: str | None = None
+) -> Motion:
     """Read a clip; the canonical human is fitted to markers."""
     if Path(path).suffix.lower() not in MARKER_SUFFIXES:
-        return load_clip(path, rate_hz=rate_hz, unit=unit)
-    from marey.io import load_markers
+        return load_clip(path, rate_hz=rate_hz, unit=unit, up=up, clip=clip)
+    return fit_capture(path, rate_hz=rate_hz, unit=unit, up=up).over_ground()
+
+
+def fit_capture(
+    path: str,
+    *,
+    rate_hz: float | None = None,
+    unit: str | None = None,
+    up: str | None = None,
+    height_m: float | None = None,
+    names: bool = True,
+) -> MarkerFit:
+    """Fit the canonical human to a marker file; the stature comes from a file beside it unless it is given."""
+    from marey.io import find_subject, load_markers
     from marey.kinematics import fit_markers
 
-    # Markers have no skeleton: a human is fitted to them
-    fit = fit_markers(load_markers(path, rate_hz=rate_hz, unit=unit))
-    remark(f"{path}: fitted a body to {len(fit.sites)} markers, {1e3 * fit.rms_m:.1f} mm RMS")
-    return fit.motion
+    subject = find_subject(path)
+    known = height_m if height_m is not None or subject is None else subject.height_m
+    fit = fit_markers(load_markers(path, rate_hz=rate_hz, unit=unit, up=up), height_m=known, names=names)
+    belt = "" if fit.belt is None else f", on a treadmill at {fit.belt.speed_mps:.2f} m/s"
+    remark(f"{path}: fitted a body to {len(fit.sites)} markers, {1e3 * fit.rms_m:.1f} mm RMS{belt}")
+    return fit
 
 
 def write_motion(motion: Motion, out: str | None) -> None:
@@ -267,6 +318,22 @@ def write_motion(motion: Motion, out: str | None) -> None:
 
     save(motion, out)
     remark(f"wrote {out} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)")
+
+
+def load_world(path: str | None) -> Sketch | World | None:
+    """Read what surrounds the body from a sketch, or from a space-time problem, whose file has phases."""
+    if path is None:
+        return None
+    from marey.world import load_sketch
+
+    names = import_module("marey").samples
+    is_shipped = path in names.problem_names() and path not in names.sketch_names()
+    is_file = Path(path).is_file()
+    if not (is_file and "[[phase" in Path(path).read_text(encoding="utf-8", errors="replace")) and not is_shipped:
+        return load_sketch(path)
+    from marey.spacetime import build_surroundings, load_problem
+
+    return build_surroundings(load_problem(path))
 
 
 def write_strip(motion: Motion, strip: str | None, count: int, **options: Any) -> None:

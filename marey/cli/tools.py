@@ -31,12 +31,12 @@ def studio(
 
 
 WARM_UP: Final = {
-    "ik": ("--task", "right_wrist=0.4,1.3,0.2", "-o", "pose.bvh"),
-    "physics": ("walk", "-o", "forces.png"),
-    "compress": ("walk", "--max-error-mm", "1", "-o", "walk.marey"),
-    "walk": ("stroll", "-o", "stroll.glb"),
-    "synth": ("pick-jump-goal", "-o", "sketch.glb"),
-}  # a small job of each common verb, which compiles what the verb needs
+    "synth": ("marey.cli.synthesis.demo_ahead",),
+    "ik": ("marey", "--quiet", "ik", "--task", "right_wrist=0.4,1.3,0.2", "-o", "pose.bvh"),
+    "walk": ("marey", "--quiet", "walk", "stroll", "-o", "stroll.glb"),
+    "compress": ("marey", "--quiet", "compress", "walk", "--max-error-mm", "1", "-o", "walk.marey"),
+    "physics": ("marey", "--quiet", "physics", "walk", "-o", "forces.png"),
+}  # a small job of each common verb, which compiles what the verb needs, the longest first: a module and its arguments
 
 
 def warm_up(
@@ -45,22 +45,33 @@ def warm_up(
         typer.Argument(help=f"Of {', '.join(WARM_UP)}; all by default.", callback=one_of(*WARM_UP)),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes at a time.")] = 2,
+    environment: Annotated[
+        bool, typer.Option("--environment", help="Keep it inside the Python environment, for all its users.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Compile what the common verbs need, before their first use.
 
-    Compiled code is kept in the folder of the user's caches, or in MAREY_KERNEL_CACHE.
+    Compiled code is kept in the folder of the user's caches, or in MAREY_KERNEL_CACHE. With --environment it goes to
+    share/marey/kernels of the environment, where every user of it finds it, also one who may write nowhere: for images
+    and shared installations. It serves the kind of processor that compiled it; others compile their own.
     """
+    import os
     import subprocess
     from concurrent.futures import ThreadPoolExecutor
     from tempfile import TemporaryDirectory
 
     def run(verb: str) -> tuple[str, float, int]:
         began = time.perf_counter()
-        command = [sys.executable, "-m", "marey", "--quiet", verb, *WARM_UP[verb]]
-        code = subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode
+        command = [sys.executable, "-m", *WARM_UP[verb]]
+        code = subprocess.run(command, cwd=folder, env=variables, capture_output=True, check=False).returncode
         return verb, time.perf_counter() - began, code
 
+    variables = dict(os.environ)
+    if environment:
+        from marey.base.kernel_cache import FOLDER_VARIABLE, environment_folder
+
+        variables[FOLDER_VARIABLE] = str(environment_folder())
     with TemporaryDirectory() as folder, ThreadPoolExecutor(workers) as pool:
         done = list(pool.map(run, verbs or WARM_UP))
     for verb, seconds, code in done:

@@ -258,7 +258,18 @@ def encode_tournier(
     """
     check_writable(motion.num_frames, 3 * motion.skeleton.num_joints)
     fitted = PGA(n_components=n_components, explained=0.99).fit(motion)
-    joints = _choose_ends(motion.skeleton, ends)
+    # Joints whose positions are kept: those asked for, else hands, feet and head, else the leaves of the tree
+    skeleton = motion.skeleton
+    if ends is not None:
+        found = tuple(skeleton.index(e) if isinstance(e, str) else int(e) for e in ends)
+        if not found or min(found) < 0 or max(found) >= skeleton.num_joints:
+            raise InputError(f"end effectors {ends}", "Name some joints of the skeleton")
+        joints = found
+    else:
+        roles = role_map(skeleton)
+        known = tuple(roles[role] for role in END_ROLES if role in roles)
+        leaves = tuple(j for j in range(skeleton.num_joints) if not len(skeleton.children(j)))
+        joints = known if len(known) == len(END_ROLES) else leaves
     turns = motion.rotations[:, 0]
     tracks = motion.joint_positions()[:, list(joints)]
     root_drop = _count_dropped_levels(motion.root_positions[:, None], root_levels, max_error_m)
@@ -379,18 +390,6 @@ def _build_model(skeleton: Skeleton, centre: SO3, basis: FloatArray, rate_hz: fl
 
 def _to_single(values: FloatArray) -> FloatArray:
     return np.asarray(values, dtype=np.float32).astype(np.float64)
-
-
-def _choose_ends(skeleton: Skeleton, given: tuple[str | int, ...] | None) -> tuple[int, ...]:
-    if given is not None:
-        found = tuple(skeleton.index(e) if isinstance(e, str) else int(e) for e in given)
-        if not found or min(found) < 0 or max(found) >= skeleton.num_joints:
-            raise InputError(f"end effectors {given}", "Name some joints of the skeleton")
-        return found
-    roles = role_map(skeleton)
-    known = tuple(roles[role] for role in END_ROLES if role in roles)
-    leaves = tuple(j for j in range(skeleton.num_joints) if not len(skeleton.children(j)))
-    return known if len(known) == len(END_ROLES) else leaves
 
 
 def _count_dropped_levels(track: FloatArray, levels: int | None, max_error_m: float) -> int:

@@ -345,7 +345,19 @@ def _quantise(fit: JointFit, numbers: FloatArray, metric: FloatArray, code: int)
     mean_steps = step / weights[free:]
     mean = np.rint(numbers[:, free:].mean(axis=0) / mean_steps).astype(np.int64)
     rest = numbers[:, free:] - mean * mean_steps
-    basis, scale_codes = _quantise_basis(rest, metric, weights[free:], step)
+    # Principal components (k, n) in the metric, rounded, and the codes (k,) of their deviations
+    if not rest.shape[1]:
+        basis, scale_codes = np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    else:
+        # Components of the samples times a root of the metric, brought back
+        lower = np.linalg.cholesky(metric)
+        scaled = rest @ lower
+        values, vectors = np.linalg.eigh(scaled.T @ scaled / len(rest))
+        deviations = np.sqrt(np.maximum(values[::-1], 0.0))
+        count = int((deviations > KEEP_SHARE * step).sum())
+        rows = np.linalg.solve(lower.T, vectors[:, ::-1][:, :count]).T
+        scale_codes = encode_steps(np.maximum(deviations[:count], step))
+        basis = np.rint(rows / _basis_steps(weights[free:], scale_codes, step)).astype(np.int64)
     rows = basis * _basis_steps(weights[free:], scale_codes, step)
     scores = np.zeros((len(rest), 0))
     if len(rows):
@@ -376,24 +388,6 @@ def decode_step(code: int) -> float:
     if abs(code) > LARGEST_CODE:
         raise format_error("the step of the quantiser is out of range")
     return 2.0 ** (code / STEPS_PER_OCTAVE)
-
-
-def _quantise_basis(
-    rest: FloatArray, metric: FloatArray, weights: FloatArray, step: float
-) -> tuple[IntArray, IntArray]:
-    """Principal components ``(k, n)`` in the metric, rounded, and the codes ``(k,)`` of their deviations."""
-    if not rest.shape[1]:
-        return np.zeros((0, 0), dtype=np.int64), np.zeros(0, dtype=np.int64)
-    # Components of the samples times a root of the metric, brought back
-    lower = np.linalg.cholesky(metric)
-    scaled = rest @ lower
-    values, vectors = np.linalg.eigh(scaled.T @ scaled / len(rest))
-    deviations = np.sqrt(np.maximum(values[::-1], 0.0))
-    count = int((deviations > KEEP_SHARE * step).sum())
-    rows = np.linalg.solve(lower.T, vectors[:, ::-1][:, :count]).T
-    codes = encode_steps(np.maximum(deviations[:count], step))
-    rounded = np.rint(rows / _basis_steps(weights, codes, step)).astype(np.int64)
-    return rounded, codes
 
 
 def _basis_steps(weights: FloatArray, codes: IntArray, step: float) -> FloatArray:

@@ -8,8 +8,7 @@ from marey.control.controllers.pd_baseline import Keyframe, PDController
 from marey.control.controllers.strings import Puppet
 from marey.control.reference.clip import Reference, make_reference
 from marey.control.reference.in_place import back_and_forth, make_stand, walk_in_place
-from marey.control.relaxations import Relaxation
-from marey.control.solvers import solve_control
+from marey.control.solvers import Relaxation, solve_control
 from marey.control.support import Support, next_support
 from marey.control.tasks import (
     Drive,

@@ -293,21 +293,20 @@ def begin_recovery_step(at: TrackingStep) -> None:
     hull = convex_hull(at.points[down][:, :4].reshape(-1, 3)[:, HORIZONTAL_AXES])
     if len(hull) < 3 or -float(hull_distances(hull, at.capture_point())[1].min()) <= at.weights.outside_m:
         return
-    at.steps.step_out(at.step, _stepping_foot(at), at.points, at.weights.recovery_step_s)
-
-
-def _stepping_foot(at: TrackingStep) -> int:
-    """The foot that is free; else that of the side of the fall, or the one that is farther from it."""
+    # The foot that is free; else that of the side of the fall, or the one that is farther from it
     left, right = at.steps.feet
     if not (left.is_down and right.is_down):
-        return 0 if right.is_down else 1
-    # Direction to the capture point, split into ahead and sideways
-    soles = at.points[:, :4].mean(axis=1)[:, HORIZONTAL_AXES]
-    ahead = (at.points[:, 2:4] - at.points[:, :2]).mean(axis=(0, 1))[HORIZONTAL_AXES]
-    leftwards = np.array([ahead[1], -ahead[0]]) / max(float(np.linalg.norm(ahead)), 1e-9)
-    way = at.capture_point() - soles.mean(axis=0)
-    sideways = float(way @ leftwards)
-    # A fall to the side is caught by the foot of that side, any other by the farther foot
-    if abs(sideways) > at.weights.sideways * float(np.linalg.norm(way - sideways * leftwards)):
-        return 0 if sideways > 0.0 else 1
-    return int(np.argmax(np.linalg.norm(soles - at.capture_point(), axis=1)))
+        side = 0 if right.is_down else 1
+    else:
+        # Direction to the capture point, split into ahead and sideways
+        soles = at.points[:, :4].mean(axis=1)[:, HORIZONTAL_AXES]
+        ahead = (at.points[:, 2:4] - at.points[:, :2]).mean(axis=(0, 1))[HORIZONTAL_AXES]
+        leftwards = np.array([ahead[1], -ahead[0]]) / max(float(np.linalg.norm(ahead)), 1e-9)
+        way = at.capture_point() - soles.mean(axis=0)
+        sideways = float(way @ leftwards)
+        # A fall to the side is caught by the foot of that side, any other by the farther foot
+        if abs(sideways) > at.weights.sideways * float(np.linalg.norm(way - sideways * leftwards)):
+            side = 0 if sideways > 0.0 else 1
+        else:
+            side = int(np.argmax(np.linalg.norm(soles - at.capture_point(), axis=1)))
+    at.steps.step_out(at.step, side, at.points, at.weights.recovery_step_s)

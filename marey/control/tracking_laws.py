@@ -250,17 +250,9 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     if foot.due >= len(at.reference):  # it never lands
         return _avoid_crossing(at, side, base)
     left_s = min(max(foot.due - at.step, 0) * at.dt, LONGEST_S)
-    more = at.weights.step * predict_capture_error(at, 1 - side, left_s)
-    return _avoid_crossing(at, side, base + _limit_length(more, at.weights.longest_step_m))
-
-
-def predict_capture_error(at: TrackingStep, stance: int, left_s: float) -> FloatArray:
-    r"""Error ``(2,)`` [m] of the capture point when a foot lands, :math:`\dot e = \omega\,(e - u)`.
-
-    Until then the pressure moves by u under the sole that stands, as far as that reaches.
-    """
+    # Error (2,) [m] of the capture point e when a foot lands: de/dt = omega (e - u)
     error, sway, last = at.capture_error(), at.sway, len(at.reference) - 1
-    hull = convex_hull(at.points[stance, :4][:, HORIZONTAL_AXES]) - at.steps.offset
+    hull = convex_hull(at.points[1 - side, :4][:, HORIZONTAL_AXES]) - at.steps.offset
     h = left_s / LOOK_AHEADS
     grow = np.exp(sway.frequency * h)
     for n in range(LOOK_AHEADS if left_s > 0.0 else 0):
@@ -269,7 +261,8 @@ def predict_capture_error(at: TrackingStep, stance: int, left_s: float) -> Float
         pivot = sway.pivot[i] + sway.shift[i]
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot
         error = push + grow * (error - push)
-    return error
+    more = at.weights.step * error
+    return _avoid_crossing(at, side, base + _limit_length(more, at.weights.longest_step_m))
 
 
 def _avoid_crossing(at: TrackingStep, side: int, offset: FloatArray) -> FloatArray:

@@ -145,7 +145,28 @@ def find_supports(
     for name in track.names:
         if name not in known:
             raise UnknownNameError("contact point", name, f"skeleton '{motion.skeleton.name}'", sorted(known))
-    soles, palms = _find_limb_corners(motion, track, motion.joint_frames() if frames is None else frames)
+    # Corners of the soles: heel, ball and toe end of each foot
+    origins, R_world_joint = motion.joint_frames() if frames is None else frames
+    sole_points = foot_points(motion.skeleton)
+    places = sole_points.positions(origins, R_world_joint)
+    stature_m = leg_length(motion.skeleton, role_map(motion.skeleton)) / LEG_SHARE
+    soles: list[_LimbCorners] = []
+    for limb, side in enumerate(("left", "right")):
+        columns = [i for i, name in enumerate(sole_points.names) if name.startswith(side)]
+        if len(columns) == 3:
+            whole = (f"{side}_foot", "feet")
+            heel, toe = _contact_flags(track, f"{side}_heel", *whole), _contact_flags(track, f"{side}_toe", *whole)
+            soles.append(_sole_corners(limb, places[:, columns], np.stack([heel, toe, toe], axis=1), stature_m))
+    # Corners of the palms that touch
+    points = contact_points(motion.skeleton)
+    palms: list[_LimbCorners] = []
+    for limb, name in ((2, "left_hand"), (3, "right_hand")):
+        active = _contact_flags(track, name, "hands")
+        if name in points.names and active.any():
+            place = points.positions(origins, R_world_joint)[:, points.index(name)]
+            centres = place[:, None] + PALM_HALF_M * np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+            half = np.broadcast_to(np.array([PALM_HALF_M, 0.0, 0.0]), centres.shape)
+            palms.append(_LimbCorners(limb, centres, np.repeat(active[:, None], 2, axis=1), half))
     # Height of the floor [m], and of heels and balls that touch; a clip that stands far from zero stands on nothing
     planted = np.concatenate([np.zeros(0), *(sole.middles[:, :2, 1][sole.flags[:, :2]] for sole in soles)])
     is_flat, floor_m = floor != "plants", 0.0
@@ -182,6 +203,17 @@ def find_supports(
                 grips.append(is_grip[:, m])
     none = np.zeros((num_frames, 0), dtype=np.bool_)
     lowest = [np.zeros(num_frames)] if not soles else [s.middles[:, :2, 1].min(axis=1) for s in soles]
+    # Displacement [m] of the slowest planted point of the most sliding foot in a window around each frame
+    half = max(1, round(0.5 * SLIDE_WINDOW_S * motion.rate_hz))
+    slides = np.zeros(num_frames)
+    if num_frames > 2 * half:
+        scale = SLIDE_WINDOW_S * motion.rate_hz / (2 * half)
+        for sole in soles:
+            step = sole.middles[2 * half :] - sole.middles[: -2 * half]
+            held = sole.flags[2 * half :] & sole.flags[: -2 * half] & sole.flags[half:-half]
+            moved = np.where(held, np.hypot(step[..., 0], step[..., 2]), np.inf).min(axis=1)
+            slides[half:-half] = np.maximum(slides[half:-half], np.where(np.isfinite(moved), scale * moved, 0.0))
+        slides[:half], slides[-half:] = slides[half], slides[-half - 1]
     return Supports(
         np.array(limbs, dtype=np.int64),
         np.stack(positions, axis=1) if limbs else np.zeros((num_frames, 0, 3)),
@@ -192,7 +224,7 @@ def find_supports(
         floor_m,
         float(np.median(planted)) - floor_m if len(planted) and is_flat else 0.0,
         np.min(lowest, axis=0) - floor_m if is_flat else np.zeros(num_frames),
-        _slide_distances(soles, motion.rate_hz, num_frames),
+        slides,
         given is not None,
     )
 
@@ -205,35 +237,6 @@ class _LimbCorners:
     middles: FloatArray  # (F, M, 3) points in the middle of the limb
     flags: BoolArray  # (F, M) which touch
     half: FloatArray  # (F, M, 3) from the middle to a corner, the other is on the other side
-
-
-def _find_limb_corners(
-    motion: Motion, track: Contacts, frames: tuple[FloatArray, SO3]
-) -> tuple[list[_LimbCorners], list[_LimbCorners]]:
-    """Corners of both soles, and of the palms that touch."""
-    # Soles: heel, ball and toe end of each foot
-    origins, R_world_joint = frames
-    sole_points = foot_points(motion.skeleton)
-    places = sole_points.positions(origins, R_world_joint)
-    stature_m = leg_length(motion.skeleton, role_map(motion.skeleton)) / LEG_SHARE
-    soles: list[_LimbCorners] = []
-    for limb, side in enumerate(("left", "right")):
-        columns = [i for i, name in enumerate(sole_points.names) if name.startswith(side)]
-        if len(columns) == 3:
-            whole = (f"{side}_foot", "feet")
-            heel, toe = _contact_flags(track, f"{side}_heel", *whole), _contact_flags(track, f"{side}_toe", *whole)
-            soles.append(_sole_corners(limb, places[:, columns], np.stack([heel, toe, toe], axis=1), stature_m))
-    # Palms that touch
-    points = contact_points(motion.skeleton)
-    palms: list[_LimbCorners] = []
-    for limb, name in ((2, "left_hand"), (3, "right_hand")):
-        flags = _contact_flags(track, name, "hands")
-        if name in points.names and flags.any():
-            place = points.positions(origins, R_world_joint)[:, points.index(name)]
-            middles = place[:, None] + PALM_HALF_M * np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
-            half = np.broadcast_to(np.array([PALM_HALF_M, 0.0, 0.0]), middles.shape)
-            palms.append(_LimbCorners(limb, middles, np.repeat(flags[:, None], 2, axis=1), half))
-    return soles, palms
 
 
 def check_length(track: Contacts, motion: Motion) -> None:
@@ -273,19 +276,3 @@ def widen_flags(flags: BoolArray, count: int) -> BoolArray:
         return flags
     sums = np.concatenate([[0], np.cumsum(np.pad(flags.astype(np.int64), count))])
     return (sums[2 * count + 1 :] - sums[: -2 * count - 1]) > 0
-
-
-def _slide_distances(soles: list[_LimbCorners], rate_hz: float, num_frames: int) -> FloatArray:
-    """Displacement [m] of the slowest planted point of the most sliding foot in a window around each frame."""
-    half = max(1, round(0.5 * SLIDE_WINDOW_S * rate_hz))
-    worst = np.zeros(num_frames)
-    if num_frames <= 2 * half:
-        return worst
-    scale = SLIDE_WINDOW_S * rate_hz / (2 * half)
-    for sole in soles:
-        step = sole.middles[2 * half :] - sole.middles[: -2 * half]
-        held = sole.flags[2 * half :] & sole.flags[: -2 * half] & sole.flags[half:-half]
-        moved = np.where(held, np.hypot(step[..., 0], step[..., 2]), np.inf).min(axis=1)
-        worst[half:-half] = np.maximum(worst[half:-half], np.where(np.isfinite(moved), scale * moved, 0.0))
-    worst[:half], worst[-half:] = worst[half], worst[-half - 1]
-    return worst

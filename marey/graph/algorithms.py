@@ -1,12 +1,20 @@
-"""General algorithms on graphs: a compiled heap of four children, and what scipy offers, typed."""
+"""General algorithms on graphs: a compiled heap of four children, products of rows, and what scipy offers, typed.
+
+Products and principal directions have kernels of their own. Those of BLAS and LAPACK depend on the number of threads in
+their last bits, and the bytes of a graph must not.
+"""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
 from marey.base import FloatArray, IntArray, kernel
+
+BLOCK_COLUMNS: Final = 256  # columns of a product of rows that are worked on at once
+MAX_SWEEPS: Final = 30  # of Jacobi's method; about 8 suffice
+OFF_DIAGONAL: Final = 1e-12  # [-] norm beside the diagonal, relative to all, at which a matrix counts as diagonal
 
 
 @kernel
@@ -44,6 +52,67 @@ def pop_heap(heap: IntArray, keys: FloatArray, size: int) -> int:
         at = least
     heap[at], keys[at] = node, key
     return size
+
+
+def multiply_rows(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Dot products ``(n, m)`` of rows ``(n, K)`` and ``(m, K)``, each summed from the first column to the last."""
+    return _add_products(np.ascontiguousarray(first), np.ascontiguousarray(second.T))
+
+
+@kernel
+def _add_products(rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Product of ``(n, K)`` and ``(K, m)``, by blocks of columns that stay near the processor."""
+    count, length = columns.shape
+    found = np.zeros((len(rows), length))
+    for begin in range(0, length, BLOCK_COLUMNS):
+        end = min(begin + BLOCK_COLUMNS, length)
+        for i in range(len(rows)):
+            for k in range(count):
+                factor = rows[i, k]
+                for j in range(begin, end):
+                    found[i, j] += factor * columns[k, j]
+    return found
+
+
+def project_principal(rows: FloatArray, count: int) -> FloatArray:
+    """Rows ``(n, m)`` in the ``count`` directions that keep their dot products best, about zero ``(n, count)``."""
+    matrix, directions = multiply_rows(rows.T, rows.T), np.eye(rows.shape[1])
+    _rotate_to_diagonal(matrix, directions)
+    kept = directions[np.argsort(-np.diagonal(matrix), kind="stable")[:count]]
+    scores = multiply_rows(rows, kept)
+    missing = count - scores.shape[1]
+    return np.concatenate([scores, np.zeros((len(rows), missing))], axis=1) if missing > 0 else scores
+
+
+@kernel
+def _rotate_to_diagonal(matrix: FloatArray, directions: FloatArray) -> None:
+    """Make a symmetric matrix diagonal by the cyclic method of Jacobi; the rows of ``directions`` turn along."""
+    count = len(matrix)
+    for _ in range(MAX_SWEEPS):
+        beside, total = 0.0, 0.0
+        for p in range(count):
+            for q in range(count):
+                total += matrix[p, q] ** 2
+                beside += matrix[p, q] ** 2 if p != q else 0.0
+        if beside <= OFF_DIAGONAL**2 * total:
+            return
+        for p in range(count - 1):
+            for q in range(p + 1, count):
+                if matrix[p, q] == 0.0:
+                    continue
+                # The smaller angle whose rotation makes the entry (p, q) vanish: t = tan, c = cos, s = sin
+                tau = (matrix[q, q] - matrix[p, p]) / (2.0 * matrix[p, q])
+                t = (1.0 if tau >= 0.0 else -1.0) / (abs(tau) + np.sqrt(1.0 + tau * tau))
+                c = 1.0 / np.sqrt(1.0 + t * t)
+                s = t * c
+                for k in range(count):
+                    a, b = matrix[k, p], matrix[k, q]
+                    matrix[k, p], matrix[k, q] = c * a - s * b, s * a + c * b
+                for k in range(count):
+                    a, b = matrix[p, k], matrix[q, k]
+                    matrix[p, k], matrix[q, k] = c * a - s * b, s * a + c * b
+                    a, b = directions[p, k], directions[q, k]
+                    directions[p, k], directions[q, k] = c * a - s * b, s * a + c * b
 
 
 def select_cheapest(columns: list[IntArray], cost: FloatArray) -> IntArray:

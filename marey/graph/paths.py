@@ -42,7 +42,7 @@ class SearchSolution:
     expansions: int
     seconds: float
     k: int = 1  # motions that are blended
-    places: FloatArray = field(default_factory=lambda: np.zeros((0, 2)), repr=False)  # (n, 2) [m] root along the way
+    places: FloatArray = field(default_factory=lambda: np.zeros((0, 2)), repr=False)  # (n, 2) [m] root along the path
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +90,7 @@ class SearchResult(Result):
 
     @property
     def edges(self) -> tuple[int, ...]:
-        """Edges of the way; of a blend the one with the greater weight."""
+        """Edges of the path; of a blend the one with the greater weight."""
         return tuple(step.edge if step.weight >= 0.5 else step.other for step in self.steps)
 
     @cached_property

@@ -1,19 +1,35 @@
 """Readers and writers of motion and marker files."""
 
+from marey.io.character import Character, load_character, pose_vertices
 from marey.io.clip import read_clip, write_clip
-from marey.io.dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, load, save
+from marey.io.dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, clips, load, save
+from marey.io.export.takes import bone_difference, fit_joint_order
 from marey.io.gltf.buffers import GltfPack, to_glb
-from marey.io.opensim import GroundReaction, load_ground_reaction
-from marey.io.trc import load_markers
+from marey.io.laboratory.capture import Subject, find_subject, load_analog, load_markers
+from marey.io.laboratory.opensim import GroundReaction, load_ground_reaction
+from marey.io.person import assess_motion, find_person
+from marey.io.vertical_axis import parse_up
 
 __all__ = [
     "READABLE_SUFFIXES",
     "WRITABLE_SUFFIXES",
+    "Character",
     "GltfPack",
     "GroundReaction",
+    "Subject",
+    "assess_motion",
+    "bone_difference",
+    "clips",
+    "find_person",
+    "find_subject",
+    "fit_joint_order",
     "load",
+    "load_analog",
+    "load_character",
     "load_ground_reaction",
     "load_markers",
+    "parse_up",
+    "pose_vertices",
     "read_clip",
     "save",
     "to_glb",

@@ -1,4 +1,4 @@
-"""Conventions that a file does not state: unit of length, vertical axis, exact frame rate."""
+"""Conventions that a file does not state: unit of length and exact frame rate."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.skeleton import Skeleton, joint_positions
+from marey.skeleton import LEG_OF_STATURE, TRUNK_ON_LEG, Skeleton, assess_anatomy, find_body_plan
 
 CMU_UNIT_M: Final = 0.0254 / 0.45  # CMU lengths are inches / 0.45
-METRES: Final = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "cmu": CMU_UNIT_M}
+METRES: Final = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "cmu": CMU_UNIT_M, "dm": 0.1}
 RARE: Final = 0.25  # [ln] prior against rare units, so that a child in centimetres is not read as a giant in inches
 HEIGHT_M: Final = 1.70  # a person's height, the middle of what we expect
 HEIGHT_OF_REACH: Final = 1.4  # height over the longest way from the root to a bone's end: 1.3 to 1.5 in CMU, SMPL
 PLAUSIBLE_M: Final = (0.5, 3.0)  # heights outside of this raise a warning
+FEW_JOINTS: Final = 5  # a tree of fewer joints is a test or a prop: its unit is noted, not warned of
+
+MOST_COST: Final = 12.0  # of a body whose legs and trunk are believed: above it is no body (see `anatomy`)
 
 COMMON_RATES: Final = (24.0, 25.0, 30.0, 48.0, 50.0, 60.0, 72.0, 90.0, 100.0, 120.0, 144.0, 200.0, 240.0, 250.0, 500.0)
 NTSC_RATES: Final = tuple(1000.0 * n / 1001.0 for n in (24, 30, 60, 120, 240))
@@ -38,7 +41,7 @@ def unit_in_metres(unit: str) -> float:
     """Metres per named unit.
 
     Raises:
-        InputError: the name is not among ``m, cm, mm, inch, cmu``.
+        InputError: the name is not among ``m, cm, mm, inch, cmu, dm``.
     """
     word = str(unit).lower()
     name = {"in": "inch", "inches": "inch", "metre": "m", "meter": "m"}.get(word, word)
@@ -57,15 +60,44 @@ def longest_reach(parents: IntArray, offsets: FloatArray, tips: FloatArray) -> f
     return float((way + ends).max())
 
 
-def guess_unit(reach_units: float) -> UnitGuess:
-    """Choose the unit in which the skeleton is nearest to a person's size."""
-    height = HEIGHT_OF_REACH * reach_units
-    if not height > 0.0:
+def guess_body_unit(skeleton: Skeleton) -> UnitGuess:
+    """Choose the unit in which a human is nearest to a person's size, from legs and trunk.
+
+    The size of an animal or a thing tells no unit: metres, centimetres or millimetres are assumed, whichever brings it
+    nearest to a metre, with a warning.
+    """
+    if assess_anatomy(skeleton).is_human:
+        return choose_unit(estimate_stature(skeleton))
+    reach = longest_reach(skeleton.parents, skeleton.offsets, skeleton.tips)
+    if not reach > 0.0:
         warning = "the skeleton has no length, so its unit cannot be estimated; cm is assumed. Give unit= to override"
-        return UnitGuess("cm", METRES["cm"], "unit cm taken", warning)
+        return UnitGuess("cm", METRES["cm"], "unit unknown: cm assumed", warning)
+    name = min(("m", "cm", "mm"), key=lambda unit: abs(math.log(reach * METRES[unit])))
+    size = f"{name} is assumed, which makes {reach * METRES[name]:.3g} m from its root to its farthest end"
+    note = f"unit unknown: {size}"
+    warning = f"the skeleton is no human's, so its size does not tell the unit of length: {size}. Give unit= (--unit)"
+    return UnitGuess(name, METRES[name], note, warning if skeleton.num_joints >= FEW_JOINTS else None)
+
+
+def estimate_stature(skeleton: Skeleton) -> float:
+    """Height of the person in the skeleton's own unit, from legs and trunk; from the longest way without them.
+
+    Legs count twice, as the better measure: thigh and shank are 0.491 of stature ([Drillis1966]_), and the way from
+    where the legs meet to the shoulders is 0.34 in common skeletons. Neither depends on nodes above the pelvis, on the
+    rest pose, on fingers, hair or props.
+    """
+    plan = find_body_plan(skeleton)
+    if plan is None or plan.cost > MOST_COST or not plan.trunk_length > 0.0:
+        return HEIGHT_OF_REACH * longest_reach(skeleton.parents, skeleton.offsets, skeleton.tips)
+    by_leg, by_trunk = plan.leg_length / LEG_OF_STATURE, plan.trunk_length / (TRUNK_ON_LEG * LEG_OF_STATURE)
+    return float((by_leg**2 * by_trunk) ** (1.0 / 3.0))
+
+
+def choose_unit(height: float) -> UnitGuess:
+    """Choose the unit in which a person of this height, in file units, is nearest to a person's size."""
 
     def distance(name: str) -> float:
-        rare = RARE if name in ("inch", "cmu") else 0.0
+        rare = RARE if name in ("inch", "cmu", "dm") else 0.0
         return rare + abs(math.log(height * METRES[name] / HEIGHT_M))
 
     name = min(METRES, key=distance)
@@ -101,76 +133,3 @@ def rate_from_frame_time(text: str) -> tuple[float, str | None]:
             note = f"frame time {text} read as {rate:.6g} Hz (exactly it is {plain:.6f})"
             return rate, None if rate == plain else note
     return plain, None
-
-
-SAMPLED_FRAMES: Final = 16  # enough to see how a body stands
-HEAD_WORDS: Final = ("head", "neck")
-FOOT_WORDS: Final = ("foot", "toe", "ankle")
-CLEAR: Final = 0.7  # [-] cosine above which a body axis is called upright
-STRICT: Final = 0.85  # [-] the same, when the rest pose speaks against it
-STEADY: Final = 0.05  # [-] spread of the floor height over the body's height
-TRAVEL: Final = 0.5  # [-] way along the ground over the body's height
-
-
-def to_world(vectors: FloatArray, up: str) -> FloatArray:
-    """Turn vectors ``(..., 3)`` from a file whose vertical axis is ``up`` to +Y up: ``(x, y, z) -> (x, z, -y)``."""
-    if _check_axis(up) == "+y":
-        return vectors
-    return np.stack([vectors[..., 0], vectors[..., 2], -vectors[..., 1]], axis=-1)
-
-
-def to_file(vectors: FloatArray, up: str) -> FloatArray:
-    """Undo :func:`to_world`."""
-    if _check_axis(up) == "+y":
-        return vectors
-    return np.stack([vectors[..., 0], -vectors[..., 2], vectors[..., 1]], axis=-1)
-
-
-def rotate_wxyz(wxyz: FloatArray, up: str, *, back: bool = False) -> FloatArray:
-    """Conjugate rotations, ``R q R^-1``: the vector part turns like a vector."""
-    if _check_axis(up) == "+y":
-        return wxyz
-    turn = to_file if back else to_world
-    return np.concatenate([wxyz[..., :1], turn(wxyz[..., 1:], up)], axis=-1)
-
-
-def detect_up(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translations: FloatArray | None = None) -> str:
-    """``"+z"`` when the body stands along Z, else ``"+y"``; everything in the file's own axes.
-
-    The rest pose and the motion are both asked. When they disagree, Z needs a body that travels along Y
-    over a floor that is steady along Z: a person who crawls along Z has none.
-    """
-    index = np.unique(np.linspace(0, len(roots) - 1, SAMPLED_FRAMES).astype(np.int64))
-    moving = None if translations is None else translations[index]
-    posed = joint_positions(skeleton, roots[index], wxyz[index], moving)
-    rest = _body_axis(skeleton, skeleton.rest_positions()[None])
-    motion = _body_axis(skeleton, posed)
-    if motion[2] < CLEAR:
-        return "+y"
-    if rest[1] < CLEAR:
-        return "+z"
-    # A walk along Y over a floor that is steady along Z
-    height = float(np.ptp(posed, axis=(0, 1))[2])
-    is_steady = np.std(posed[..., 2].min(axis=1)) < STEADY * height
-    walks = is_steady and np.ptp(posed[:, 0, 1]) > TRAVEL * height
-    return "+z" if motion[2] > STRICT and walks else "+y"
-
-
-def _body_axis(skeleton: Skeleton, positions: FloatArray) -> FloatArray:
-    """Mean unit vector (3,) from the feet to the head; from the lowest to the highest joint without such names."""
-    names = [name.lower() for name in skeleton.names]
-    heads = [j for j, name in enumerate(names) if any(word in name for word in HEAD_WORDS)]
-    feet = [j for j, name in enumerate(names) if any(word in name for word in FOOT_WORDS)]
-    if heads and feet:
-        body = positions[:, heads].mean(axis=1) - positions[:, feet].mean(axis=1)
-    else:
-        body = positions[:, 0] - positions.min(axis=1)  # how far the root is above the lowest joint, each way
-        body[:, 0] = 0.0  # arms reach as far as legs
-    lengths = np.linalg.norm(body, axis=-1, keepdims=True)
-    return (body / np.maximum(lengths, 1e-12)).mean(axis=0)
-
-
-def _check_axis(up: str) -> str:
-    if up not in ("+y", "+z"):
-        raise InputError(f"unknown vertical axis '{up}'", "It is +y or +z")
-    return up

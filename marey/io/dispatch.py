@@ -4,49 +4,91 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any, Final, cast
 
-from marey.base import InputError, MissingFileError, atomic_file, load_shipped_clip
+from marey.base import InputError, MissingFileError, UnknownNameError, atomic_file, load_shipped_clip
+from marey.io.person import find_person
+from marey.io.vertical_axis import turn_motion
 from marey.motion import LoadReport, Motion, check_time_base
 
 READERS: Final = {
     ".bvh": ("marey.io.bvh.reader", "read_bvh"),
-    ".amc": ("marey.io.amc", "read_amc"),
-    ".asf": ("marey.io.asf", "read_asf"),
+    ".amc": ("marey.io.acclaim.amc", "read_amc"),
+    ".asf": ("marey.io.acclaim.asf", "read_asf"),
     ".glb": ("marey.io.gltf.files", "read_gltf"),
     ".gltf": ("marey.io.gltf.files", "read_gltf"),
     ".safetensors": ("marey.io.clip", "read_clip"),
-    ".npz": ("marey.io.amass", "read_amass"),
+    ".npz": ("marey.io.npz.reader", "read_npz"),
+    ".mvnx": ("marey.io.mvnx", "read_mvnx"),
     ".json": ("marey.io.deepmimic", "read_deepmimic"),
     ".txt": ("marey.io.deepmimic", "read_deepmimic"),
-    ".c3d": ("marey.io.c3d", "read_c3d"),
-    ".trc": ("marey.io.trc", "read_trc"),
+    ".c3d": ("marey.io.laboratory.c3d", "read_c3d"),
+    ".trc": ("marey.io.laboratory.trc", "read_trc"),
+    ".fbx": ("marey.io.fbx.reader", "read_fbx"),
+    ".usd": ("marey.io.usd.reader", "read_usd"),
+    ".usda": ("marey.io.usd.reader", "read_usd"),
+    ".usdc": ("marey.io.usd.reader", "read_usd"),
+    ".usdz": ("marey.io.usd.reader", "read_usd"),
 }
+CLIP_LISTS: Final = {  # of files that may hold several clips; their readers take ``clip``
+    ".bvh": ("marey.io.bvh.hierarchy", "list_bvh_clips"),
+    ".glb": ("marey.io.gltf.files", "list_gltf_clips"),
+    ".gltf": ("marey.io.gltf.files", "list_gltf_clips"),
+    ".fbx": ("marey.io.fbx.reader", "list_fbx_clips"),
+    ".mvnx": ("marey.io.mvnx", "list_mvnx_clips"),
+    ".usd": ("marey.io.usd.reader", "list_usd_clips"),
+    ".usda": ("marey.io.usd.reader", "list_usd_clips"),
+    ".usdc": ("marey.io.usd.reader", "list_usd_clips"),
+    ".usdz": ("marey.io.usd.reader", "list_usd_clips"),
+}
+MARKER_SUFFIXES: Final = (".c3d", ".trc")  # whose readers choose axes for plates and markers together
+# Formats of scenes, whose files state their unit
+STATED_UNITS: Final = tuple(suffix for suffix in CLIP_LISTS if suffix not in (".bvh", ".mvnx"))
 WRITERS: Final = {
     ".bvh": ("marey.io.bvh.writer", "write_bvh"),
     ".glb": ("marey.io.gltf.files", "write_gltf"),
     ".gltf": ("marey.io.gltf.files", "write_gltf"),
     ".safetensors": ("marey.io.clip", "write_clip"),
+    ".fbx": ("marey.io.fbx.writer", "write_fbx"),
+    ".usda": ("marey.io.usd.writer", "write_usda"),
+    ".npz": ("marey.io.export.smpl", "write_amass"),
+    ".csv": ("marey.io.export.tables", "write_csv"),
+    ".trc": ("marey.io.export.tables", "write_trc"),
 }
+MANY_CLIPS: Final = (".glb", ".gltf", ".fbx", ".usda")  # formats that hold several motions
 READABLE_SUFFIXES: Final = tuple(READERS)  # of files that load() takes
 WRITABLE_SUFFIXES: Final = tuple(WRITERS)  # of files that save() makes
 
 
-def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: str | None = None) -> Motion:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    rate_hz: float | None = None,
+    unit: str | None = None,
+    up: str | None = None,
+    clip: str | int | None = None,
+) -> Motion:
     """Read a motion file of any known format, or a clip that ships with marey.
 
     Args:
         path: the file, whose suffix names the format; or the name of a shipped clip, such as ``walk``.
         rate_hz: frames per second, when the file's own is missing or wrong.
-        unit: the file's unit of length (``m``, ``cm``, ``mm``, ``inch``, ``cmu``), when the guess is wrong.
+        unit: the file's unit of length (``m``, ``cm``, ``mm``, ``inch``, ``cmu``), when the guess is wrong; ``file``
+            keeps what the file states, where a person of absurd size would be scaled.
+        up: the file's vertical axis (``y``, ``z``, ``x``, or ``-y`` where it points down), when the guess or what the
+            file states is wrong.
+        clip: which clip of a file that holds several (:func:`clips` lists them): its name, or its number from 0; else
+            the first that moves, and a note of the report names the others.
 
     Raises:
         MissingFileError: there is no such file.
+        UnknownNameError: the file holds no such clip.
         InputError: the suffix is unknown, or an option cannot be used.
         FormatError: the file breaks its format; the message has the line and the fix.
     """
@@ -59,9 +101,21 @@ def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: st
     is_path = Path(path).suffix.lower() in READERS or Path(path).exists()
     shipped = None if is_path else load_shipped_clip(path)
     if shipped is not None:
+        shipped = shipped if up is None else turn_motion(shipped, up, taken="+y")
         return shipped if rate_hz is None else replace(shipped, rate_hz=rate_hz)
     suffix = _check_suffix(path, READERS, "read")
-    motion = cast(Motion, _load_function(READERS[suffix])(path, rate_hz=rate_hz, unit=unit))
+    keeps_stated = unit == "file" and suffix in STATED_UNITS
+    options: dict[str, Any] = {"rate_hz": rate_hz, "unit": None if keeps_stated else unit}
+    if suffix in CLIP_LISTS:
+        options["clip"] = clip
+    elif clip is not None and clip not in (0, "0", Path(path).stem):
+        raise UnknownNameError("clip", str(clip), f"'{Path(path).name}'", (Path(path).stem,))
+    if suffix in MARKER_SUFFIXES:
+        options["up"] = up
+    motion = cast(Motion, _load_function(READERS[suffix])(path, **options))
+    if up is not None and suffix not in MARKER_SUFFIXES:
+        motion = turn_motion(motion, up, taken="+y" if suffix == ".safetensors" else None)
+    motion = find_person(motion, is_unit_given=unit is not None)
     report = motion.load_report
 
     def check_later() -> tuple[str, ...]:
@@ -72,9 +126,29 @@ def load(path: str | os.PathLike[str], *, rate_hz: float | None = None, unit: st
     return replace(motion, load_report=LoadReport(notes=report.notes, later=check_later))
 
 
-def save(motion: Motion, path: str | os.PathLike[str], **options: Any) -> None:
+def clips(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Names of the clips of a file, as ``load(path, clip=name)`` takes them.
+
+    Animations of glTF, takes of FBX, animations of USD skeletons, characters of BVH, subjects of MVNX; other
+    formats hold one clip, called like the file. A scene without any animation holds none.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: the suffix is unknown.
+        FormatError: the file breaks its format.
+    """
+    suffix = _check_suffix(path, READERS, "read")
+    if suffix in CLIP_LISTS:
+        return cast(tuple[str, ...], _load_function(CLIP_LISTS[suffix])(path))
+    if not Path(path).is_file():
+        raise MissingFileError(str(path))
+    return (Path(path).stem,)
+
+
+def save(motion: Motion | Sequence[Motion], path: str | os.PathLike[str], **options: Any) -> None:
     """Write a motion file; the suffix names the format, the options are those of its writer.
 
+    Several motions on one skeleton become the clips of one file where the format holds many (`.glb`, `.fbx`, `.usda`).
     The file appears whole or not at all: it is written beside its place and then renamed.
 
     Raises:
@@ -86,6 +160,13 @@ def save(motion: Motion, path: str | os.PathLike[str], **options: Any) -> None:
     if not target.parent.is_dir():
         raise MissingFileError(str(target.parent), "Make the folder first.")
     write = _load_function(WRITERS[suffix])
+    if not isinstance(motion, Motion) and suffix not in MANY_CLIPS:
+        raise InputError(f"several motions in one '{suffix}' file", f"Write one each, or {', '.join(MANY_CLIPS)}")
+    known = [name for name, item in signature(write).parameters.items() if item.kind is item.KEYWORD_ONLY]
+    wrong = next((name for name in options if name not in known), None)
+    if wrong is not None:
+        has = f"It takes {', '.join(known)}" if known else "It takes none"
+        raise InputError(f"a '{suffix}' file has no option '{wrong}'", has)
     with atomic_file(target) as draft:
         write(motion, draft, **options)
 
@@ -105,6 +186,6 @@ def _check_suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str)
         raise InputError(f"'{path}' is a folder", "Name one file in it, or add the folder to a library")
     near = get_close_matches(suffix, list(known), n=1)
     hint = f"Did you mean {near[0]}? " if near else ""
-    if verb == "read" and suffix in (".fbx", ".usd", ".usda", ".usdz", ".blend"):
+    if verb == "read" and suffix == ".blend":
         hint = "Blender converts it: import it there and export glTF (.glb) or BVH. "
     raise InputError(f"cannot {verb} '{suffix or path}' files", f"{hint}marey can {verb} {', '.join(known)}.")

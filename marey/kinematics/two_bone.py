@@ -125,8 +125,6 @@ def solve_limbs(
 REACHED_TOL_M: Final = 1e-3  # [m] an end nearer than this to its target has reached it
 STRETCH: Final = 0.995  # [-] largest extension of a limb: beyond it a knee snaps straight ([Glardon2005]_ §2.17)
 MIN_BONE_M: Final = 1e-6  # [m] shorter bones have no direction
-STRAIGHT: Final = 0.999999  # [-] as straight as a limb can be: a bend of 0.2 degrees
-ROUNDING: Final = 1e-12  # [-] so that saturation starts beyond, not at
 SOFTNESS: Final = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
 
 _LIMBS: Final = {
@@ -227,14 +225,6 @@ def solve_two_bone(
 def saturation_start(stretch: FloatArray) -> FloatArray:
     """Extension from which on a limb starts to saturate, for its largest extension."""
     return 1.0 - (1.0 + SOFTNESS) * (1.0 - stretch)
-
-
-def allowed_stretch(positions: FloatArray, limb: Limb, least: float) -> FloatArray:
-    """Largest extension ``(F,)`` that saturates a limb nowhere short of what it has, and is at least ``least``."""
-    bones = np.linalg.norm(np.diff(positions[:, [limb.upper, limb.middle, limb.end]], axis=1), axis=-1)
-    far = np.linalg.norm(positions[:, limb.end] - positions[:, limb.upper], axis=-1)
-    extension = far / np.maximum(bones.sum(axis=1), MIN_BONE_M)
-    return np.clip(1.0 - (1.0 - extension) / (1.0 + SOFTNESS) + ROUNDING, least, STRAIGHT)
 
 
 def has_bones(positions: FloatArray, limb: Limb) -> bool:

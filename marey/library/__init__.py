@@ -3,7 +3,7 @@
 from marey.base import deprecated_names
 from marey.library.clip_library import Library
 from marey.library.records import AddOutcome, ClipRecord, Query
-from marey.library.store import expand_paths, is_library
+from marey.library.survey import expand_paths, is_library
 
 __all__ = [
     "AddOutcome",

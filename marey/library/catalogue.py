@@ -7,14 +7,22 @@ import sqlite3
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path, PurePath
 from typing import Any, Final
 
 from marey.base import InputError
-from marey.library.records import ClipRecord, IngestJob, Query, Span, is_same_motion
+from marey.library.records import (
+    SAME_MOTION_TOL,
+    ClipRecord,
+    IngestJob,
+    Query,
+    Span,
+    is_same_motion,
+    signature_key,
+)
 
-CATALOGUE_VERSION: Final = 1
+CATALOGUE_VERSION: Final = 2
 APPLICATION_ID: Final = 0x6D617265  # "mare", so that another program's sqlite file is not taken for ours
 BUSY_TIMEOUT_S: Final = 60.0  # a commit takes milliseconds; a minute means that something is stuck
 
@@ -41,6 +49,23 @@ _MIGRATIONS: Final = (
         clip TEXT NOT NULL REFERENCES clips (id) ON DELETE CASCADE, PRIMARY KEY (path, options)
     );
     """,
+    # 1 -> 2: takes, characters and licences; signatures found by an index; files of several takes
+    """
+    ALTER TABLE clips ADD COLUMN take TEXT NOT NULL DEFAULT '';
+    ALTER TABLE clips ADD COLUMN character TEXT NOT NULL DEFAULT '';
+    ALTER TABLE clips ADD COLUMN licence TEXT NOT NULL DEFAULT '';
+    ALTER TABLE signatures ADD COLUMN tree TEXT NOT NULL DEFAULT '';
+    ALTER TABLE signatures ADD COLUMN key REAL NOT NULL DEFAULT 0.0;
+    UPDATE signatures SET tree = signature_tree(signature), key = signature_number(signature);
+    CREATE INDEX signatures_by_key ON signatures (tree, key);
+    CREATE INDEX clips_by_name ON clips (name);
+    CREATE TABLE files (
+        path TEXT NOT NULL, options TEXT NOT NULL, stamp TEXT NOT NULL, takes INTEGER NOT NULL,
+        PRIMARY KEY (path, options)
+    );
+    INSERT INTO files SELECT path, options, stamp, 1 FROM sources
+        WHERE lower(path) NOT LIKE '%.glb' AND lower(path) NOT LIKE '%.gltf';
+    """,
 )
 
 
@@ -58,7 +83,15 @@ class Catalogue:
                 # A file's folder and name: what lies above says where the archive stands, nothing of the clip
                 return "/".join(PurePath(str(source)).parts[-2:])
 
+            def tree(signature: bytes) -> str:
+                return signature_key(signature)[0]
+
+            def number(signature: bytes) -> float:
+                return signature_key(signature)[1]
+
             self._db.create_function("place", 1, place, deterministic=True)
+            self._db.create_function("signature_tree", 1, tree, deterministic=True)
+            self._db.create_function("signature_number", 1, number, deterministic=True)
             self._open()
 
     def _open(self) -> None:
@@ -118,7 +151,8 @@ class Catalogue:
         names = ", ".join(_COLUMNS)
         marks = ", ".join(f":{name}" for name in _COLUMNS)
         self._db.execute(f"INSERT INTO clips ({names}) VALUES ({marks})", values)  # noqa: S608 (our own names)
-        self._db.execute("INSERT INTO signatures VALUES (?, ?)", (record.id, signature))
+        values = (record.id, signature, *signature_key(signature))
+        self._db.execute("INSERT INTO signatures (clip, signature, tree, key) VALUES (?, ?, ?, ?)", values)
         self.tag(record.id, record.tags)
 
     def tag(self, clip_id: str, tags: tuple[str, ...]) -> None:
@@ -128,6 +162,11 @@ class Catalogue:
     def note_source(self, job: IngestJob, stamp: str, clip_id: str) -> None:
         """Remember that this file, as it is now, holds this clip: the next run skips it."""
         self._db.execute("REPLACE INTO sources VALUES (?, ?, ?, ?)", (job.absolute, job.options, stamp, clip_id))
+
+    def note_file(self, job: IngestJob, stamp: str, num_takes: int) -> None:
+        """Remember that every take of this file, as it is now, is in: the next run skips the file."""
+        whole = replace(job, take="")
+        self._db.execute("REPLACE INTO files VALUES (?, ?, ?, ?)", (whole.absolute, whole.options, stamp, num_takes))
 
     def delete(self, clip_id: str) -> None:
         """Drop the row of a clip and all that hangs on it."""
@@ -143,23 +182,48 @@ class Catalogue:
         """Addresses of all clips."""
         return {row[0] for row in self._rows("SELECT id FROM clips")}
 
+    def has(self, clip_id: str) -> bool:
+        """Whether there is a clip of this address."""
+        return bool(self._rows("SELECT 1 FROM clips WHERE id = ?", (clip_id,)))
+
+    def data_version(self) -> int:
+        """A number that changes when another process has written."""
+        with _translate_errors(self.path):
+            return self._pragma("data_version")
+
     def find_source(self, job: IngestJob, stamp: str) -> str | None:
-        """Return the clip that this file held when it had the same stamp, if it was read before."""
+        """Return the clip that this take of a file held when it had the same stamp, if it was read before."""
         query = "SELECT clip FROM sources WHERE path = ? AND options = ? AND stamp = ?"
         rows = self._rows(query, (job.absolute, job.options, stamp))
         return str(rows[0][0]) if rows else None
 
+    def find_takes(self, job: IngestJob, stamp: str) -> tuple[tuple[str, str], ...]:
+        """Takes and clips of a file that was read as it is now; nothing unless all of them are still there."""
+        query = "SELECT takes FROM files WHERE path = ? AND options = ? AND stamp = ?"
+        rows = self._rows(query, (job.absolute, job.options, stamp))
+        if not rows:
+            return ()
+        begins = f"{job.options} take="
+        found = self._rows(
+            "SELECT options, clip FROM sources WHERE path = ? AND stamp = ? "
+            "AND (options = ? OR substr(options, 1, ?) = ?) ORDER BY rowid",
+            (job.absolute, stamp, job.options, len(begins), begins),
+        )
+        takes = tuple((str(row[0])[len(begins) :], str(row[1])) for row in found)
+        return takes if len(takes) == rows[0][0] else ()
+
     def same_motion(self, record: ClipRecord, signature: bytes) -> str | None:
         """Return the clip with the same content, or with the same motion but for rounding."""
-        if self._rows("SELECT 1 FROM clips WHERE id = ?", (record.id,)):
+        if self.has(record.id):
             return record.id
+        # By the index: the same tree and a near number; then the same length, and the same rate to a thousandth
+        tree, key = signature_key(signature)
         query = (
-            "SELECT id, signature FROM clips JOIN signatures ON clip = id "
-            "WHERE num_joints = ? AND num_frames = ? AND abs(rate_hz - ?) < 1e-3 * rate_hz"
+            "SELECT id, signature FROM signatures JOIN clips ON clip = id WHERE tree = ? AND key BETWEEN ? AND ? "
+            "AND num_frames = ? AND abs(rate_hz - ?) < 1e-3 * rate_hz"
         )
-        # The same number of joints and frames, and the same rate to a thousandth
-        shape = (record.num_joints, record.num_frames, record.rate_hz)
-        rows = self._rows(query, shape)
+        reach = SAME_MOTION_TOL + 1e-9 * abs(key)
+        rows = self._rows(query, (tree, key - reach, key + reach, record.num_frames, record.rate_hz))
         return next((str(row[0]) for row in rows if is_same_motion(row[1], signature)), None)
 
     def find(self, query: Query) -> tuple[ClipRecord, ...]:
@@ -180,7 +244,7 @@ class Catalogue:
                     values.append(bound)
         if query.text:
             parts.append(
-                "(instr(lower(name || ' ' || place(source) || ' ' || warnings), ?) "
+                "(instr(lower(name || ' ' || place(source) || ' ' || character || ' ' || warnings), ?) "
                 "OR EXISTS (SELECT 1 FROM tags WHERE clip = id AND instr(lower(tag), ?)))"
             )
             values += [query.text.lower()] * 2

@@ -18,8 +18,9 @@ from marey.library.records import (
     content_address,
     motion_signature,
 )
-from marey.library.staging import count_workers, stage_clips
-from marey.library.store import Store, expand_paths, file_sha256, is_library
+from marey.library.staging import StagingResult, count_workers, stage_clips
+from marey.library.store import Store, file_sha256, take_path
+from marey.library.survey import is_library, survey_paths
 from marey.motion import Motion
 
 Progress = Callable[[int, int, AddOutcome], None]  # files done, files in all, what became of the last
@@ -59,6 +60,7 @@ class Library:
         subject: str | None = None,
         rate_hz: float | None = None,
         unit: str | None = None,
+        up: str | None = None,
         workers: int | None = None,
         cluster: str | None = None,
         on_link: Callable[[str], None] | None = None,
@@ -66,7 +68,8 @@ class Library:
     ) -> AddReport:
         """Take in motion files, in parallel; a bad file is reported and does not stop the others.
 
-        A run that was stopped can be started again: files it had read are skipped.
+        Every take of a file is a clip, named ``file:take`` where there are several. Files of a folder that hold no
+        motion are listed in the report. A run that was stopped can be started again: files it had read are skipped.
 
         Args:
             paths: motion files, and folders that are searched for them.
@@ -74,27 +77,36 @@ class Library:
             subject: captured person; estimated from names such as ``07_01`` by default.
             rate_hz: frame rate to use instead of the files' own.
             unit: length unit of the files, as in :func:`marey.load`.
+            up: vertical axis of the files, as in :func:`marey.load`.
             workers: processes to start; 0 works in this process; by default one a core when there are enough files.
             cluster: address of a Dask scheduler, ``tcp://host:port``, in place of own processes.
             on_link: called with the address of the cluster's dashboard.
             progress: called after each file with the number done, the number in all, and what became of it.
         """
         words = tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
-        jobs = [IngestJob(str(path), words, subject, rate_hz, unit) for path in expand_paths(paths)]
-        results: dict[int, AddOutcome] = {}
+        found = survey_paths(paths)
+        jobs = [
+            IngestJob(str(path), words, subject, rate_hz, unit, licence, up=up)
+            for path, licence in zip(found.motions, found.licences, strict=True)
+        ]
+        results: dict[int, tuple[AddOutcome, ...]] = {}
         with closing(self._add_jobs(jobs, workers, cluster, on_link)) as done:
-            for index, result in done:
-                results[index] = result
+            for index, outcomes in done:
+                results[index] = outcomes
                 if progress is not None:
-                    progress(len(results), len(jobs), result)
-        return AddReport(tuple(results[index] for index in range(len(jobs))))
+                    for outcome in outcomes:
+                        progress(len(results), len(jobs), outcome)
+        return AddReport(
+            tuple(outcome for index in range(len(jobs)) for outcome in results[index]),
+            tuple(AddOutcome(str(path), "skipped", None, reason) for path, reason in found.skipped),
+        )
 
     def _add_jobs(
         self, jobs: Sequence[IngestJob], workers: int | None, cluster: str | None, on_link: Callable[[str], None] | None
-    ) -> Generator[tuple[int, AddOutcome]]:
-        """Yield the number of each job and what became of it, in the order they are done."""
+    ) -> Generator[tuple[int, tuple[AddOutcome, ...]]]:
+        """Yield the number of each job and what became of its takes, in the order they are done."""
         # Files of an earlier run first, then what workers read
-        known = {index: result for index, job in enumerate(jobs) if (result := self._find_unchanged(job)) is not None}
+        known = {index: results for index, job in enumerate(jobs) if (results := self._find_unchanged(job))}
         yield from known.items()
         fresh = [index for index in range(len(jobs)) if index not in known]
         if fresh:
@@ -105,11 +117,19 @@ class Library:
                 closing(stage_clips(todo, folder, num_workers, cluster=cluster, on_link=on_link)) as ready,
             ):
                 for answer in ready:
-                    if answer.staged is None:
-                        result = AddOutcome(todo[answer.index].path, "failed", None, answer.error)
-                    else:
-                        result = self._store.take_in(answer.staged, answer.clip_file)
-                    yield fresh[answer.index], result
+                    yield fresh[answer.index], (*self._take_in_file(answer), *answer.staged.refused)
+
+    def _take_in_file(self, answer: StagingResult) -> Generator[AddOutcome]:
+        """Take in the staged takes of one file; with the last, the file is known to be done, unless one was refused."""
+        clips = answer.staged.clips
+        for number, staged in enumerate(clips):
+            is_last = number == len(clips) - 1 and not answer.staged.refused
+            before = self._store.catalogue.find_source(staged.job, staged.stamp) if staged.job.take else None
+            taken = self._store.take_in(
+                staged, take_path(answer.clip_file, number), num_takes=len(clips) if is_last else None
+            )
+            # A take that a killed run had taken in already
+            yield taken if before is None else AddOutcome(taken.path, "unchanged", taken.clip_id, take=taken.take)
 
     def add_motion(self, motion: Motion, *, tags: Iterable[str] = (), subject: str | None = None) -> AddOutcome:
         """Take in a motion in memory; its name becomes the clip's name."""
@@ -224,15 +244,14 @@ class Library:
     def __repr__(self) -> str:
         return f"Library('{self.folder}', {len(self)} clips)"
 
-    def _find_unchanged(self, job: IngestJob) -> AddOutcome | None:
-        """Return the stored result for a file that is unchanged since an earlier run."""
+    def _find_unchanged(self, job: IngestJob) -> tuple[AddOutcome, ...]:
+        """Return the stored results for a file that is unchanged since an earlier run; nothing for any other."""
         try:
-            clip_id = self._store.catalogue.find_source(job, file_stamp(job.path))
+            takes = self._store.catalogue.find_takes(job, file_stamp(job.path))
         except OSError:
-            return None
-        if clip_id is None:
-            return None
-        if job.tags:
+            return ()
+        if takes and job.tags:
             with self._store.catalogue.writing():
-                self._store.catalogue.tag(clip_id, job.tags)
-        return AddOutcome(job.path, "unchanged", clip_id)
+                for _, clip_id in takes:
+                    self._store.catalogue.tag(clip_id, job.tags)
+        return tuple(AddOutcome(job.path, "unchanged", clip_id, take=take) for take, clip_id in takes)

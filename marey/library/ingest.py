@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import MareyError
-from marey.library.records import ClipRecord, IngestJob, content_address, motion_signature
-from marey.library.store import StagedClip, file_sha256, flush_file, write_note
+from marey.library.records import AddOutcome, ClipRecord, IngestJob, content_address, motion_signature
+from marey.library.store import StagedClip, StagedFile, file_sha256, flush_file, take_path, write_note
 from marey.motion import Motion, find_runs
 from marey.skeleton import Skeleton
 
@@ -141,15 +141,38 @@ def mean_leg_length(skeleton: Skeleton) -> float:
     return max(length_m, 1e-6)  # a skeleton of one point has no length
 
 
+SCENE_SUFFIXES: Final = (".glb", ".gltf", ".fbx", ".usd", ".usda", ".usdc", ".usdz")
 _TRIAL_NAME: Final = re.compile(r"(?:s|subj|subject)?[_-]?0*(\d{1,4})[_-]\d{1,4}(?!\d)", re.IGNORECASE)
 
 
-def stage_file(job: IngestJob, file: str, clip_file: Path, stamp: str) -> StagedClip:
-    """Read the file of a job, which may lie elsewhere than the job says, and write it as a clip with contacts."""
+def stage_file(job: IngestJob, file: str, clip_file: Path, stamp: str) -> StagedFile:
+    """Read every take of a job's file, which may lie elsewhere than the job says, and write them as clips.
+
+    A take that cannot be read does not stop the others; a scene without animation is skipped.
+    """
+    from marey.io import clips
+
+    takes = clips(file)
+    if not takes:
+        return StagedFile(refused=(AddOutcome(job.path, "skipped", None, "no animation in it"),))
+    staged, refused = list[StagedClip](), list[AddOutcome]()
+    for number, take in enumerate(takes):
+        own = replace(job, take=take) if len(takes) > 1 else job
+        try:
+            motion = _read_take(own, file, number)
+            staged.append(stage_motion(motion, own, take_path(clip_file, len(staged)), stamp))
+        except (MareyError, OSError) as error:
+            said = str(error).replace(str(Path(file).parent), str(Path(job.path).parent))
+            refused.append(AddOutcome(job.path, "failed", None, said, take=own.take))
+    return StagedFile(tuple(staged), tuple(refused))
+
+
+def _read_take(job: IngestJob, file: str, number: int) -> Motion:
+    """Read one take, with contacts, under the name of its file and, where there are several, its own."""
     from marey.io import load
     from marey.motion import ensure_contacts
 
-    motion = load(file, rate_hz=job.rate_hz, unit=job.unit)
+    motion = load(file, rate_hz=job.rate_hz, unit=job.unit, up=job.up, clip=number if job.take else None)
     if motion.contacts is None:
         try:
             motion = ensure_contacts(motion)
@@ -157,7 +180,11 @@ def stage_file(job: IngestJob, file: str, clip_file: Path, stamp: str) -> Staged
             motion = replace(motion, load_report=motion.load_report.adding(f"no contacts: {error}"))
     if motion.source is not None and file != job.path:
         motion = replace(motion, source=replace(motion.source, path=job.path))
-    return stage_motion(motion, job, clip_file, stamp)
+    if job.take:
+        motion = replace(motion, name=f"{Path(job.path).stem}:{job.take}")
+    elif Path(job.path).suffix.lower() in SCENE_SUFFIXES:
+        motion = replace(motion, name=Path(job.path).stem)  # its only animation is often called 'Take 001'
+    return motion
 
 
 def stage_motion(motion: Motion, job: IngestJob, clip_file: Path, stamp: str) -> StagedClip:
@@ -201,7 +228,16 @@ def describe_clip(motion: Motion, job: IngestJob, clip_file: Path) -> ClipRecord
         contacts=() if motion.contacts is None else motion.contacts.names,
         warnings=motion.load_report.warnings,
         tags=job.tags,
+        take=job.take,
+        character=_name_character(motion, job),
+        licence=job.licence,
     )
+
+
+def _name_character(motion: Motion, job: IngestJob) -> str:
+    """Name of whom a motion moves: the skeleton's, or else that of its file."""
+    own = motion.skeleton.name
+    return own if own not in ("", "skeleton", "motion") else Path(job.path).stem
 
 
 def guess_subject(name: str) -> str | None:

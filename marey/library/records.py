@@ -17,7 +17,7 @@ from marey.base import FloatArray
 from marey.motion import Motion
 from marey.skeleton import Skeleton
 
-Outcome = Literal["added", "duplicate", "unchanged", "failed"]
+Outcome = Literal["added", "duplicate", "unchanged", "failed", "skipped"]
 Span = tuple[float | None, float | None]  # lowest and highest value wanted; None is no limit
 
 
@@ -48,6 +48,9 @@ class ClipRecord:
     contacts: tuple[str, ...] = ()  # names of the contact points stored with the clip
     warnings: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    take: str = ""  # name of the clip in a file that holds several
+    character: str = ""  # skeleton or file it moves
+    licence: str = ""  # note found beside the file: its path and a line of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,13 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class AddOutcome:
-    """Result of adding one file."""
+    """Result of adding one file, or one take of a file that holds several."""
 
     path: str
     outcome: Outcome
     clip_id: str | None = None
-    message: str = ""  # why it failed, or which clip it repeats
+    message: str = ""  # why it failed or was skipped, or which clip it repeats
+    take: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,12 @@ class AddReport:
     """What became of every file of one call to :meth:`Library.add`, in the order they were given."""
 
     results: tuple[AddOutcome, ...] = ()
+    passed_over: tuple[AddOutcome, ...] = ()  # files of a folder that were not tried
+
+    @property
+    def skipped(self) -> tuple[AddOutcome, ...]:
+        """Files that hold no motion, each with the reason; they are no failure."""
+        return tuple(result for result in self.results if result.outcome == "skipped") + self.passed_over
 
     @property
     def added(self) -> tuple[AddOutcome, ...]:
@@ -101,7 +111,8 @@ class AddReport:
 
     def __str__(self) -> str:
         read = f"{len(self.added)} added, {len(self.duplicates)} duplicates"
-        return f"{read}, {len(self.unchanged)} unchanged, {len(self.failed)} failed"
+        skipped = f", {len(self.skipped)} skipped" if self.skipped else ""
+        return f"{read}, {len(self.unchanged)} unchanged, {len(self.failed)} failed{skipped}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +146,15 @@ class IngestJob:
     subject: str | None = None
     rate_hz: float | None = None
     unit: str | None = None
+    licence: str = ""
+    take: str = ""  # of a file that holds several; all of them while it is empty
+    up: str | None = None
 
     @property
     def options(self) -> str:
         """Options that change the motion of a file: part of the key of an unchanged file."""
-        return f"rate_hz={self.rate_hz} unit={self.unit}"
+        further = "".join(f" {name}={value}" for name, value in (("take", self.take), ("up", self.up)) if value)
+        return f"rate_hz={self.rate_hz} unit={self.unit}{further}"
 
     @property
     def absolute(self) -> str:
@@ -150,6 +165,7 @@ class IngestJob:
 STEPS_PER_UNIT: Final = 65536.0  # 15 µm or 15 µrad: below any capture; a power of two, so that decimals are not ties
 SIGNATURE_FRAMES: Final = 8
 TREE_HASH_BYTES: Final = 16
+KEY_ENTRIES: Final = 13  # few enough that different motions give numbers far apart, enough to be seldom all at rest
 SAME_MOTION_TOL: Final = 1e-4
 """[m] and [1] a file written again with six decimals, or in float32, stays well inside; a filtered clip does not"""
 
@@ -188,6 +204,18 @@ def motion_signature(motion: Motion) -> bytes:
         hashlib.blake2b(json.dumps(tree).encode(), digest_size=TREE_HASH_BYTES).digest()
         + np.clip(values, -1e30, 1e30).astype("<f4").tobytes()
     )
+
+
+def signature_key(signature: bytes) -> tuple[str, float]:
+    """Tree of a signature, and one number [1] that differs by at most ``SAME_MOTION_TOL`` where the motion is the same.
+
+    It is the mean of a few entries with changing signs, so that the catalogue finds near signatures by an index.
+    """
+    values = np.frombuffer(signature[TREE_HASH_BYTES:], "<f4").astype(np.float64)
+    if not len(values):
+        return signature[:TREE_HASH_BYTES].hex(), 0.0
+    chosen = values[np.linspace(0, len(values) - 1, KEY_ENTRIES).astype(int)]
+    return signature[:TREE_HASH_BYTES].hex(), float((chosen * (-1.0) ** np.arange(KEY_ENTRIES)).mean())
 
 
 def is_same_motion(one: bytes, other: bytes) -> bool:

@@ -10,35 +10,38 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from marey.base import DaskJobs, MareyError, ask_workers, count_cores
 from marey.library.ingest import file_stamp, stage_file
-from marey.library.records import IngestJob
-from marey.library.store import StagedClip, flush_file, write_note
+from marey.library.records import AddOutcome, IngestJob
+from marey.library.store import StagedFile, flush_file, take_path, write_note
 from marey.library.worker import answer_request
 
 
 def collect_files(job: IngestJob) -> dict[str, bytes]:
-    """What a worker has to read for a job: the file, and beside an AMC its skeletons, by name."""
+    """What a worker has to read for a job: the file, and what lies beside an AMC (skeletons) or a glTF (buffers)."""
     file = Path(job.path)
     if not file.is_file():
         return {}
-    beside = sorted(file.parent.glob("*.[aA][sS][fF]")) if file.suffix.lower() == ".amc" else []
-    return {one.name: one.read_bytes() for one in (file, *beside)}
+    beside = {".amc": "*.[aA][sS][fF]", ".gltf": "*.[bB][iI][nN]"}.get(file.suffix.lower())
+    others = sorted(file.parent.glob(beside)) if beside else []
+    return {one.name: one.read_bytes() for one in (file, *others)}
 
 
-def stage_bytes(job: IngestJob, files: dict[str, bytes], stamp: str) -> tuple[str, bytes]:
-    """Stage one job on a worker; return the answer and the clip, both as they would have been written at home."""
+def stage_bytes(job: IngestJob, files: dict[str, bytes], stamp: str) -> tuple[str, list[bytes]]:
+    """Stage one job on a worker; return the answer and its clips, both as they would have been written at home."""
     with TemporaryDirectory() as folder:
         try:
             for name, data in files.items():
                 (Path(folder) / name).write_bytes(data)
             clip, here = Path(folder) / "staged" / "clip.safetensors", Path(folder) / Path(job.path).name
             clip.parent.mkdir()
-            return stage_file(job, str(here), clip, stamp).to_json().decode(), clip.read_bytes()
+            staged = stage_file(job, str(here), clip, stamp)
+            return staged.to_json(), [take_path(clip, number).read_bytes() for number in range(len(staged.clips))]
         except (MareyError, OSError) as error:
-            return json.dumps({"error": str(error).replace(folder, str(Path(job.path).parent))}), b""
+            said = str(error).replace(folder, str(Path(job.path).parent))
+            return StagedFile(refused=(AddOutcome(job.path, "failed", None, said),)).to_json(), []
 
 
 JOBS_WORTH_A_WORKER: Final = 6  # a worker needs about a second to start; a file, some hundredths
@@ -48,12 +51,11 @@ OnLink = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class StagingResult:
-    """Result of one job: a staged clip, or the reason of the failure."""
+    """Result of one job: the takes of its file, and where they are staged."""
 
     index: int
-    staged: StagedClip | None
-    clip_file: Path
-    error: str = ""
+    staged: StagedFile
+    clip_file: Path  # of the first take; see `take_path`
 
 
 def count_workers(num_jobs: int, wanted: int | None = None) -> int:
@@ -85,12 +87,11 @@ def stage_clips(
         answers = ask_workers(WORKER, requests, workers)
     # An answer is one JSON object; less of it means that the worker died
     for index, line in answers:
-        if not line.endswith("}\n") and not line.endswith("}"):
-            yield StagingResult(index, None, files[index], "the reader crashed on this file")
-            continue
-        error = cast(dict[str, Any], json.loads(line)).get("error")
-        staged = None if error is not None else StagedClip.from_json(line)
-        yield StagingResult(index, staged, files[index], error or "")
+        if line.rstrip().endswith("}"):
+            yield StagingResult(index, StagedFile.from_json(line), files[index])
+        else:
+            crash = AddOutcome(jobs[index].path, "failed", None, "the reader crashed on this file")
+            yield StagingResult(index, StagedFile(refused=(crash,)), files[index])
 
 
 def _answer_on_cluster(
@@ -101,11 +102,13 @@ def _answer_on_cluster(
     with DaskJobs(address, "a library on a cluster", on_link) as cluster:
         for index, future in cluster.run(stage_bytes, arguments):
             try:
-                line, data = cast(tuple[str, bytes], future.result())
+                line, data = cast(tuple[str, list[bytes]], future.result())
             except Exception as error:  # of any kind, on another machine
-                line, data = json.dumps({"error": f"{type(error).__name__}: {error}"}), b""
-            if data:
-                clip_files[index].write_bytes(data)
-                flush_file(clip_files[index])
-                write_note(StagedClip.from_json(line), clip_files[index])
+                refused = AddOutcome(jobs[index].path, "failed", None, f"{type(error).__name__}: {error}")
+                line, data = StagedFile(refused=(refused,)).to_json(), []
+            for number, (staged, clip) in enumerate(zip(StagedFile.from_json(line).clips, data, strict=True)):
+                clip_file = take_path(clip_files[index], number)
+                clip_file.write_bytes(clip)
+                flush_file(clip_file)
+                write_note(staged, clip_file)
             yield index, line

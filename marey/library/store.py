@@ -23,16 +23,16 @@ import os
 import shutil
 import sqlite3
 import uuid
-import zipfile
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
-from marey.base import MareyError, MissingFileError, write_atomically
+from marey.base import MareyError, write_atomically
 from marey.library.catalogue import Catalogue
 from marey.library.records import AddOutcome, ClipRecord, IngestJob
+from marey.library.survey import CATALOGUE_NAME
 
 
 def flush_file(path: Path) -> None:
@@ -87,54 +87,6 @@ class ProcessLock:
             self.path.unlink(missing_ok=True)
 
 
-CATALOGUE_NAME: Final = "catalogue.sqlite"
-SNIFFED_BYTES: Final = 4096
-
-
-def is_library(folder: str | Path) -> bool:
-    """Whether a folder holds a clip library."""
-    return (Path(folder) / CATALOGUE_NAME).is_file()
-
-
-def expand_paths(paths: str | Path | Iterable[str | Path]) -> tuple[Path, ...]:
-    """Replace folders by the motion files in them, sorted; keep files as they are; drop repetitions.
-
-    Hidden files and libraries inside a folder are passed over; a library that is named gives its clips.
-
-    Raises:
-        MissingFileError: a path that was named does not exist.
-    """
-    found: dict[Path, None] = {}
-    for path in map(Path, [paths] if isinstance(paths, str | Path) else paths):
-        if not path.exists():
-            raise MissingFileError(str(path))
-        found |= dict.fromkeys(sorted(_find_clips(path)) if path.is_dir() else [path])
-    return tuple(found)
-
-
-def _find_clips(folder: Path) -> Iterator[Path]:
-    for home, inner, names in os.walk(folder / "clips" if is_library(folder) else folder):
-        inner[:] = [name for name in inner if not name.startswith(".") and not is_library(Path(home) / name)]
-        yield from (Path(home) / name for name in names if not name.startswith(".") and _is_clip(Path(home) / name))
-
-
-def _is_clip(path: Path) -> bool:
-    """Whether a file found in a folder looks like a clip; a file that is named is tried whatever it is."""
-    suffix = path.suffix.lower()
-    if suffix in (".json", ".txt"):
-        # A DeepMimic clip has frames; folders are full of other texts
-        with path.open("rb") as file:
-            return b'"Frames"' in file.read(SNIFFED_BYTES)
-    if suffix == ".npz":
-        # AMASS keeps archives of body shapes beside those with poses; a broken one is tried
-        try:
-            with zipfile.ZipFile(path) as archive:
-                return "poses.npy" in archive.namelist()
-        except (zipfile.BadZipFile, OSError):
-            return True
-    return suffix in (".bvh", ".amc", ".glb", ".gltf", ".safetensors")
-
-
 @dataclass(frozen=True, slots=True)
 class StagedClip:
     """A clip that a worker has written to ``incoming``: everything the catalogue needs to take it in."""
@@ -159,6 +111,31 @@ class StagedClip:
         }
         job, record = IngestJob(**parts["job"]), ClipRecord(**parts["record"])
         return cls(job, record, bytes.fromhex(values["signature"]), values["stamp"])
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """What a worker made of one file: its takes as staged clips, and those that could not be."""
+
+    clips: tuple[StagedClip, ...] = ()
+    refused: tuple[AddOutcome, ...] = ()
+
+    def to_json(self) -> str:
+        """Text form, one line: the worker's answer."""
+        clips = [clip.to_json().decode() for clip in self.clips]
+        return json.dumps({"clips": clips, "refused": [asdict(outcome) for outcome in self.refused]})
+
+    @classmethod
+    def from_json(cls, line: str) -> StagedFile:
+        """Undo :meth:`to_json`."""
+        values = cast(dict[str, Any], json.loads(line))
+        clips = tuple(StagedClip.from_json(clip) for clip in values["clips"])
+        return cls(clips, tuple(AddOutcome(**outcome) for outcome in values["refused"]))
+
+
+def take_path(clip_file: Path, number: int) -> Path:
+    """Where the clip of one take of a file is staged, by its number."""
+    return clip_file.with_stem(f"{clip_file.stem}-{number}") if number else clip_file
 
 
 class Store:
@@ -192,21 +169,31 @@ class Store:
             shutil.rmtree(folder, ignore_errors=True)
             lock.release(forget=True)
 
-    def take_in(self, staged: StagedClip, clip_file: Path) -> AddOutcome:
-        """Move a staged clip to its place and write its row, both or neither."""
+    def take_in(self, staged: StagedClip, clip_file: Path, *, num_takes: int | None = None) -> AddOutcome:
+        """Move a staged clip to its place and write its row, both or neither.
+
+        Args:
+            staged: the clip.
+            clip_file: where it lies.
+            num_takes: how many takes its file has, with the last of them: the next run skips the file then.
+        """
+        # The look-up is done before the lock; inside, only if another process has written since
+        version = self.catalogue.data_version()
+        known = self.catalogue.same_motion(staged.record, staged.signature)
         try:
             with self.catalogue.writing():
-                return self._take_in(staged, clip_file)
+                if self.catalogue.data_version() != version:
+                    known = self.catalogue.same_motion(staged.record, staged.signature)
+                return self._take_in(staged, clip_file, known, num_takes)
         except BaseException:
             with contextlib.suppress(MareyError), self.catalogue.writing():
-                if staged.record.id not in self.catalogue.ids():
+                if not self.catalogue.has(staged.record.id):
                     self.clip_path(staged.record.id).unlink(missing_ok=True)
             raise
 
-    def _take_in(self, staged: StagedClip, clip_file: Path) -> AddOutcome:
+    def _take_in(self, staged: StagedClip, clip_file: Path, known: str | None, num_takes: int | None) -> AddOutcome:
         # The row first: a failure while the file moves rolls it back
         job, record = staged.job, staged.record
-        known = self.catalogue.same_motion(record, staged.signature)
         if known is None:
             self.catalogue.insert(record, staged.signature)
             if clip_file.exists():
@@ -214,10 +201,12 @@ class Store:
         else:
             self.catalogue.tag(known, record.tags)
         self.catalogue.note_source(job, staged.stamp, known or record.id)
+        if num_takes is not None:
+            self.catalogue.note_file(job, staged.stamp, num_takes)
         if known is None:
-            return AddOutcome(job.path, "added", record.id)
+            return AddOutcome(job.path, "added", record.id, take=job.take)
         how = "the same motion" if known == record.id else "the same motion but for rounding"
-        return AddOutcome(job.path, "duplicate", known, f"{how} as clip {known[:12]}")
+        return AddOutcome(job.path, "duplicate", known, f"{how} as clip {known[:12]}", take=job.take)
 
     def take_out(self, clip_id: str) -> None:
         """Remove a clip: its file goes to ``trash`` and its row goes, both or neither; then the file is deleted."""
@@ -270,7 +259,8 @@ class Store:
                 staged = StagedClip.from_json(note.read_bytes())
                 clip_file = note.with_suffix(".safetensors")
                 if clip_file.exists() or self.clip_path(staged.record.id).exists():
-                    self._take_in(staged, clip_file)
+                    known = self.catalogue.same_motion(staged.record, staged.signature)
+                    self._take_in(staged, clip_file, known, None if staged.job.take else 1)
         return [lock]
 
     def _empty_trash(self) -> None:

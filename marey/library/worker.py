@@ -11,20 +11,24 @@ from pathlib import Path
 
 from marey.base import MareyError, serve_requests
 from marey.library.ingest import file_stamp, stage_file
-from marey.library.records import IngestJob
+from marey.library.records import AddOutcome, IngestJob
+from marey.library.store import StagedFile
 
 
 def answer_request(line: str) -> str:
-    """Do one job ``{"job": {...}, "clip_file": path}``; return the staged clip or ``{"error": sentence}``."""
+    """Do one job ``{"job": {...}, "clip_file": path}``; return the staged file, or the refusal, as one line."""
+    path = ""
     try:
         # Whatever a file does to its reader, the caller gets a sentence
         asked = json.loads(line)
+        path = str(asked["job"]["path"])
         job = IngestJob(**(asked["job"] | {"tags": tuple(asked["job"]["tags"])}))
-        return stage_file(job, job.path, Path(asked["clip_file"]), file_stamp(job.path)).to_json().decode()
+        return stage_file(job, job.path, Path(asked["clip_file"]), file_stamp(job.path)).to_json()
     except (MareyError, OSError) as error:
-        return json.dumps({"error": str(error)})
+        said = str(error)
     except Exception as error:
-        return json.dumps({"error": f"{type(error).__name__}: {error}"})
+        said = f"{type(error).__name__}: {error}"
+    return StagedFile(refused=(AddOutcome(path, "failed", None, said),)).to_json()
 
 
 if __name__ == "__main__":

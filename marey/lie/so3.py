@@ -1,4 +1,4 @@
-"""Batches of rotations, stored as unit quaternions with the scalar first, and their intrinsic mean."""
+"""Batches of rotations, stored as unit quaternions with the scalar first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import ConvergenceError, FloatArray, InputError, frozen
+from marey.base import FloatArray, InputError, frozen
 from marey.lie import quaternions
 from marey.lie.formulas import UNIT_TOL
-from marey.lie.quaternions import half_cotangent_remainder, norm
 
 ROUNDING_TOL = 1e-12  # [-] nearer matrices are taken as they are
 FLOAT32_TOL = 1e-6  # [-] rotation matrices stored as float32 are orthonormal to about this
@@ -312,70 +311,3 @@ def _normalise(wxyz: FloatArray) -> FloatArray:
     unit = wxyz / np.where(np.abs(norms - 1.0) > UNIT_TOL, norms, 1.0)[..., None]
     unit.setflags(write=False)
     return unit
-
-
-MEAN_STEP_TOL = 1e-12  # [rad] a decade above the rounding of a mean of logarithms
-STEEP_GRADIENT = 0.25  # [-] of the identity; a Newton step is then at most four plain ones long
-HALVING_START = 20  # [iterations] a mean that has not settled by then swings to and fro; shorter steps stop it
-
-
-def frechet_mean(rotations: SO3, *, weights: ArrayLike | None = None, max_iterations: int = 100) -> SO3:
-    r"""Intrinsic mean of rotations over the first batch axis.
-
-    .. math:: \mu_{k+1} = \mu_k \exp\Big(\sum_{i=1}^m w_i \log(\mu_k^{-1} x_i)\Big), \qquad \sum_i w_i = 1
-
-    Body-frame iteration of [Tournier2011]_ §8.1.1, after [Pennec2006]_. The mean is unique when the samples fit in an
-    open ball of radius π/2; we do not check this. The source starts at the identity; we start at the chordal mean, the
-    largest eigenvector of :math:`\sum_i w_i q_i q_i^T`, divide the steps by the slope of the sum at the start (a chord
-    Newton method, about half as many steps) and halve them after 20 iterations without an end.
-
-    Args:
-        rotations: samples, batch ``(m, ...)``; the mean has batch ``(...)``.
-        weights: ``(m,)`` or any shape that broadcasts against the batch from the left, not negative; equal by default.
-        max_iterations: about 5 suffice for the joints of a walk.
-
-    Raises:
-        ConvergenceError: the step is still above ``MEAN_STEP_TOL`` [rad]; the samples are probably spread over more
-            than half of the group.
-    """
-    if not rotations.shape or len(rotations) == 0:
-        raise InputError(f"a mean of no rotations (batch {rotations.shape})", "Give at least one sample")
-    share = _normalise_weights(rotations, weights)
-    # The chordal mean: the largest eigenvector of \sum_i w_i q_i q_i^T
-    weighted = share[..., None] * rotations.wxyz
-    moments = np.moveaxis(weighted, 0, -1) @ np.moveaxis(rotations.wxyz, 0, -2)
-    mean = SO3(np.linalg.eigh(moments)[1][..., -1])
-    logs = (mean.inverse() @ rotations).log()
-    # How fast the sum of logarithms falls with a step, \sum_i w_i J_l^{-1}(v_i); a flat one is not inverted
-    theta = norm(logs)
-    weight = share * half_cotangent_remainder(theta)
-    slope = np.moveaxis(weight[..., None] * logs, 0, -1) @ np.moveaxis(logs, 0, -2)
-    slope = slope + (1.0 - np.sum(weight * theta**2, axis=0))[..., None, None] * np.eye(3)
-    is_steep = np.linalg.eigvalsh(slope)[..., :1, None] > STEEP_GRADIENT
-    unslope = np.linalg.inv(np.where(is_steep, slope, np.eye(3)))
-    step = np.zeros((*mean.shape, 3))
-    for iteration in range(max_iterations):
-        # \sum_i w_i log(mu^-1 x_i), divided by the slope at the start
-        gradient = np.einsum("m...,m...i->...i", share, logs)
-        step = np.einsum("...ij,...j->...i", unslope, gradient)
-        mean = mean @ SO3.exp(step if iteration < HALVING_START else 0.5 * gradient)
-        if norm(step).max(initial=0.0) < MEAN_STEP_TOL:
-            return mean
-        logs = (mean.inverse() @ rotations).log()
-    raise ConvergenceError(f"Fréchet mean did not settle in {max_iterations} iterations", report=step)
-
-
-def _normalise_weights(rotations: SO3, weights: ArrayLike | None) -> FloatArray:
-    """Weights over the whole batch that sum to one along the first axis."""
-    if weights is None:
-        return np.full(rotations.shape, 1.0 / len(rotations))
-    given = frozen(weights, name="weights")
-    padded = given.reshape(given.shape + (1,) * (len(rotations.shape) - given.ndim))
-    try:
-        full = np.broadcast_to(padded, rotations.shape)
-    except ValueError:
-        raise InputError(f"weights have shape {given.shape}, the samples {rotations.shape}") from None
-    total = full.sum(axis=0)
-    if np.any(full < 0.0) or np.any(total <= 0.0):
-        raise InputError("weights are negative or sum to zero", "Give numbers that are not negative, one positive")
-    return full / total

@@ -19,10 +19,13 @@ from marey.models.hierarchy import (
 )
 from marey.models.pca import PCA
 from marey.models.pga import PGA
-from marey.models.plots import mode_motion, mode_strips, plot_explained, plot_selection
+from marey.models.plots import mode_motion, mode_strips, plot_explained, plot_mode_counts, plot_selection
 from marey.models.pose_model import GeodesicModel, PoseModel, load_model
+from marey.models.samples import FarSamples, find_far_samples
 from marey.models.selection import (
+    ModeCounts,
     SelectionCurve,
+    count_modes,
     joint_error,
     selection_curve,
 )
@@ -31,10 +34,12 @@ __all__ = [
     "PCA",
     "PGA",
     "Components",
+    "FarSamples",
     "GeodesicModel",
     "HierarchicalModel",
     "HierarchicalPCA",
     "Leaf",
+    "ModeCounts",
     "MotionUnits",
     "Person",
     "PoseModel",
@@ -42,6 +47,8 @@ __all__ = [
     "SpeedLaw",
     "choose_clips",
     "clip_features",
+    "count_modes",
+    "find_far_samples",
     "find_outliers",
     "fit_speed_law",
     "joint_error",
@@ -50,6 +57,7 @@ __all__ = [
     "mode_motion",
     "mode_strips",
     "plot_explained",
+    "plot_mode_counts",
     "plot_selection",
     "principal_components",
     "selection_curve",

@@ -119,7 +119,7 @@ class PCA:
         """
         samples = gather_samples(motions)
         reference = np.zeros((samples.skeleton.num_joints, 3))
-        reference[1:] = to_chart(self.space, mean_rotations(samples))
+        reference[1:] = to_chart(self.space, mean_rotations(samples).mean)
         # Angles of all poses, each nearest to that of the mean pose
         angles = np.zeros((samples.count, *reference.shape))
         angles[:, 1:] = to_chart(self.space, samples.rotations, reference[1:])

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import InputError
 from marey.models.pose_model import PoseModel
-from marey.models.selection import SelectionCurve
+from marey.models.selection import ModeCounts, SelectionCurve
 from marey.motion import Contacts, Motion
 
 if TYPE_CHECKING:
@@ -47,6 +47,17 @@ def plot_selection(curve: SelectionCurve) -> Figure:
         lower.plot(curve.counts, values, color=colour, marker="o", markersize=3, label=name)
     lower.set_yscale("log")
     _describe(lower, "components", "joint error [cm]")
+    return figure
+
+
+def plot_mode_counts(found: ModeCounts) -> Figure:
+    """Histogram of the number of components that the clips of a database need: fig. 8.7 of [Tournier2011]_."""
+    figure, axes = _axes(len(found.shares))
+    bins = np.arange(0.5, max(int(found.counts.max(initial=1)), 1) + 1.0)
+    for axis, share, counts in zip(axes, found.shares, found.counts.T, strict=True):
+        axis.hist(counts, bins=bins, color=BAR, label=f"{100.0 * share:g} % of the variance")
+        axis.axvline(float(np.median(counts)), color=LINE, label=f"median {np.median(counts):g}")
+        _describe(axis, "components", "clips")
     return figure
 
 

@@ -136,6 +136,8 @@ class PoseModel(ABC):
         tensors |= {"parents": skeleton.parents, "offsets": skeleton.offsets, "tips": skeleton.tips}
         if isinstance(self, GeodesicModel):
             tensors["centre"] = self.centre.wxyz
+            if self.covectors is not None:
+                tensors["covectors"] = self.covectors
         described = {name: getattr(self, name) for name in ("rate_hz", *settings)}
         described |= {"family": family, "skeleton": skeleton.name, "joints": list(skeleton.names)}
         MODEL_FILE.write(os.fspath(path), tensors, described)
@@ -190,7 +192,9 @@ class GeodesicModel(PoseModel):
 
     skeleton: Skeleton
     centre: SO3  # batch (J,): the mean; the root's entry is the identity
-    basis: FloatArray  # (J, 3, k) [rad]: sum_j metric_j B_j^T B_j is the identity; the root's rows are zero
+    basis: FloatArray
+    """(J, 3, k) [rad]: sum_j metric_j B_j^T B_j is the identity (of deflation: has a diagonal of ones); the root's rows
+    are zero"""
     metric: FloatArray  # (J,) squared weight of each joint in the distance between poses
     explained: FloatArray
     deviations: FloatArray
@@ -198,10 +202,13 @@ class GeodesicModel(PoseModel):
     rate_hz: float
     kind: str = "first"
     projection: str = "linear"  # default projection of `encode`
+    covectors: FloatArray | None = None  # (J, 3, k) that measure tangents along the basis; None: metric times basis
     _arrays: ModelArrays = field(init=False)
 
     def __post_init__(self) -> None:
         joints, count = self.skeleton.num_joints, len(self.explained)
+        if self.covectors is not None:
+            object.__setattr__(self, "covectors", frozen(self.covectors, joints, 3, count, name="covectors"))
         check_name("kind", self.kind, KINDS)
         check_name("projection", self.projection, PROJECTIONS)
         shapes = {"basis": (joints, 3, count), "metric": (joints,), "root_position": (3,)}
@@ -225,7 +232,8 @@ class GeodesicModel(PoseModel):
         """
         chosen = check_name("projection", projection or self.projection, PROJECTIONS)
         check_body(self.skeleton, motion.skeleton, f"the clip '{motion.name}'")
-        return project_poses(self._arrays, self.metric, motion.rotations.wxyz, is_exact=chosen == "exact")
+        wxyz = motion.rotations.wxyz
+        return project_poses(self._arrays, self.metric, wxyz, self.covectors, is_exact=chosen == "exact")
 
     def root_rotations(self, coordinates: ArrayLike) -> SO3:
         """Return the identity: the root stands outside this model."""
@@ -234,8 +242,14 @@ class GeodesicModel(PoseModel):
     def truncate(self, count: int) -> GeodesicModel:
         """Return the model of the first ``count`` geodesics."""
         k = self._count_to_keep(count)
-        basis, shares = self.basis[..., :k], self.explained[:k]
-        return replace(self, basis=basis, explained=shares, deviations=self.deviations[:k])
+        covectors = None if self.covectors is None else self.covectors[..., :k]
+        return replace(
+            self,
+            basis=self.basis[..., :k],
+            explained=self.explained[:k],
+            deviations=self.deviations[:k],
+            covectors=covectors,
+        )
 
     def __repr__(self) -> str:
         share = float(np.sum(self.explained))
@@ -369,6 +383,6 @@ def load_model(path: str | os.PathLike[str]) -> PoseModel:
         parts |= {"skeleton": skeleton, "rate_hz": float(described["rate_hz"])}
         if family == "linear":
             return LinearModel(**parts)
-        return GeodesicModel(**parts, centre=SO3(tensors["centre"]))
+        return GeodesicModel(**parts, centre=SO3(tensors["centre"]), covectors=tensors.get("covectors"))
     except (MareyError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise MODEL_FILE.damaged(os.fspath(path), error) from error

@@ -165,20 +165,33 @@ STEP_TOL = 1e-11  # [rad] two decades above the rounding of the residuals
 DAMPING = 1e-13  # [-] of the trace: keeps a matrix regular when a direction turns nothing there
 
 
-def project_poses(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, *, is_exact: bool) -> FloatArray:
+def project_poses(
+    arrays: ModelArrays,
+    metric: FloatArray,
+    wxyz: FloatArray,
+    covectors: FloatArray | None = None,
+    *,
+    is_exact: bool,
+) -> FloatArray:
     """Coordinates ``(F, k)`` of poses ``wxyz`` ``(F, J, 4)``."""
-    x = linear_coordinates(arrays, metric, wxyz)
+    x = linear_coordinates(arrays, metric, wxyz, covectors)
     return refine_coordinates(arrays, metric, wxyz, x) if is_exact and x.size else x
 
 
-def linear_coordinates(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray) -> FloatArray:
-    r"""First kind: :math:`\sum_j w_j^2 B_j^T \log(\mu_j^{-1} q_j)`; second kind: one geodesic after the other."""
+def linear_coordinates(
+    arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, covectors: FloatArray | None = None
+) -> FloatArray:
+    r"""First kind: :math:`\sum_j w_j^2 B_j^T \log(\mu_j^{-1} q_j)`; second kind: one geodesic after the other.
+
+    ``covectors`` ``(J, 3, k)`` take the place of :math:`w_j^2 B_j` in a metric that couples joints.
+    """
     if arrays.kind == GEODESIC_PRODUCT:
         return greedy_coordinates(
             as_readonly(arrays.mean_wxyz), as_readonly(arrays.basis), as_readonly(metric), as_readonly(wxyz)
         )
     logs = tangents(as_readonly(arrays.mean_wxyz), as_readonly(wxyz)).reshape(len(wxyz), -1)
-    return logs @ (metric[:, None, None] * arrays.basis).reshape(logs.shape[1], -1)
+    measured = metric[:, None, None] * arrays.basis if covectors is None else covectors
+    return logs @ measured.reshape(logs.shape[1], -1)
 
 
 def pose_errors(arrays: ModelArrays, metric: FloatArray, wxyz: FloatArray, x: FloatArray) -> FloatArray:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marey.base import ConvergenceError, FloatArray, InputError
-from marey.lie import SO3, frechet_mean, geodesic_distance
+from marey.base import ConvergenceError, FloatArray, InputError, IntArray
+from marey.lie import SO3, RobustMean, geodesic_distance, robust_mean
 from marey.motion import Motion
 from marey.skeleton import Skeleton, tree_difference
 
@@ -107,14 +107,14 @@ def gather_samples(clips: Clips) -> Samples:
 BALL_RAD = np.pi / 2  # samples inside a ball of this radius have one mean alone; [Tournier2011]_ §7.3
 
 
-def mean_rotations(samples: Samples) -> SO3:
-    """Intrinsic mean of each joint below the root, batch ``(J - 1,)``.
+def mean_rotations(samples: Samples) -> RobustMean:
+    """Intrinsic mean of each joint below the root, batch ``(J - 1,)``, without the samples too far from it.
 
     Raises:
         ConvergenceError: the samples of a joint are spread all around; the message names it.
     """
     try:
-        return frechet_mean(samples.rotations)
+        return robust_mean(samples.rotations)
     except ConvergenceError as error:
         # Joints whose samples leave the ball in which a mean is unique, with the largest angle [rad], widest first
         middle = samples.rotations[samples.count // 2]
@@ -124,6 +124,36 @@ def mean_rotations(samples: Samples) -> SO3:
         named = ", ".join(f"'{names[1 + j]}' ({np.rad2deg(angles[j]):.0f} degrees)" for j in wide[:4])
         what = f"no mean pose: {named or 'a joint'} turns too far around. Leave out the clip or mend its flips"
         raise ConvergenceError(what, error.report) from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FarSamples:
+    """Frames in which a joint is too far from its mean to count: it probably flipped."""
+
+    joint: str
+    clip: str
+    frames: IntArray  # (n,) rising
+
+    def __str__(self) -> str:
+        count, first = len(self.frames), int(self.frames[0])
+        return f"{self.joint} in {count} frame{'' if count == 1 else 's'} of '{self.clip}', first in {first}"
+
+
+def find_far_samples(motions: Clips) -> list[FarSamples]:
+    """Joints and frames that the mean pose of a model leaves out: further than π - 0.2 rad from it.
+
+    [Tournier2011]_ §7.3; the logarithm of such a sample has an arbitrary sign.
+    """
+    samples = gather_samples(motions)
+    is_far = mean_rotations(samples).is_far
+    found, first = list[FarSamples](), 0
+    for motion in samples.motions:
+        rows = is_far[first : first + motion.num_frames]
+        first += motion.num_frames
+        for joint in np.flatnonzero(rows.any(axis=0)):
+            frames = np.flatnonzero(rows[:, joint])
+            found.append(FarSamples(samples.skeleton.names[1 + joint], motion.name, frames))
+    return found
 
 
 def lever_arms(samples: Samples) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, Result
 from marey.lie import SO3
-from marey.models.pca import PCA
+from marey.models.pca import PCA, choose_count
 from marey.models.pga import PGA
 from marey.models.pose_model import PoseModel
 from marey.models.samples import Clips, as_clips
@@ -111,7 +111,7 @@ def selection_curve(
         if not sizes or sizes[0] < 0:
             raise InputError(f"counts are {list(counts)}", "Give numbers of components, one at least")
     # The largest model is cut; an exact one has to be fitted anew for each size
-    if isinstance(whole, PGA) and whole.method == "exact":
+    if isinstance(whole, PGA) and whole.method != "linearised":
         models = [replace(whole, n_components=size).fit(clips) for size in sizes]
     else:
         models = [largest.truncate(size) for size in sizes]
@@ -123,3 +123,37 @@ def selection_curve(
         np.array([error.p95_cm for error in errors]),
         np.array([error.max_cm for error in errors]),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ModeCounts(Result):
+    """How many components each clip of a database needs for shares of its own variance ([Tournier2011]_ §8.2.1)."""
+
+    names: tuple[str, ...]  # (n,) of the clips
+    shares: tuple[float, ...]  # (s,) of the variance
+    counts: IntArray  # (n, s)
+
+    def table(self) -> str:
+        """Return how many clips need at most 5, 10, ... components, as lines of text."""
+        tops = np.arange(5, 5 * (int(self.counts.max(initial=0)) // 5) + 6, 5)
+        below = 100.0 * (self.counts[None] <= tops[:, None, None]).mean(axis=1)
+        rows = [
+            f"{top:10d}" + "".join(f"{part:10.1f} %" for part in parts) for top, parts in zip(tops, below, strict=True)
+        ]
+        head = f"{'components':>10s}" + "".join(f"{100.0 * share:8.4g} % in" for share in self.shares)
+        return "\n".join([head, *rows])
+
+
+def count_modes(motions: Clips, *, shares: Sequence[float] = (0.95, 0.99), settings: PGA | None = None) -> ModeCounts:
+    """Fit a model to each clip alone and count its components: the histogram of fig. 8.7 of [Tournier2011]_.
+
+    Args:
+        motions: the clips of a database; their skeletons may differ.
+        shares: of the variance of each clip.
+        settings: how to fit; linearised PGA by default.
+    """
+    clips = (motions,) if isinstance(motions, Motion) else tuple(motions)
+    whole = replace(settings or PGA(), n_components=None, explained=1.0)
+    counts = [[choose_count(whole.fit(clip).explained, None, share) for share in shares] for clip in clips]
+    table = np.array(counts, dtype=np.int64).reshape(len(clips), len(shares))
+    return ModeCounts(tuple(clip.name for clip in clips), tuple(shares), table)

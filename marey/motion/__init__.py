@@ -1,7 +1,15 @@
 """Motions, markers and key frames; contacts, phases, gait cycles, time base, resampling."""
 
 from marey.base import deprecated_names
+from marey.motion.analog import AnalogTracks, ForcePlate
 from marey.motion.clip import Contacts, LoadReport, Motion, Source
+from marey.motion.configurations import (
+    RelativeConfiguration,
+    find_central_joint,
+    from_absolute,
+    reroot,
+    to_absolute,
+)
 from marey.motion.contacts.detection import (
     ContactPhase,
     StancePlant,
@@ -24,6 +32,7 @@ from marey.motion.placement import (
     ground_height,
     headings,
     mean_speed,
+    pelvis_positions,
     place,
     root_speeds,
     standing_height,
@@ -33,16 +42,19 @@ from marey.motion.time_base import TimeBase, check_time_base
 from marey.motion.time_series import find_runs, lowpass, resample
 
 __all__ = [
+    "AnalogTracks",
     "BodySegment",
     "ContactPhase",
     "ContactSettings",
     "Contacts",
+    "ForcePlate",
     "GaitCycle",
     "KeyFrames",
     "LoadReport",
     "Markers",
     "MassTable",
     "Motion",
+    "RelativeConfiguration",
     "Source",
     "StancePlant",
     "TimeBase",
@@ -59,8 +71,10 @@ __all__ = [
     "encode_relative_root",
     "ensure_contacts",
     "feet_down",
+    "find_central_joint",
     "find_runs",
     "foot_strikes",
+    "from_absolute",
     "gait_cycles",
     "ground_height",
     "headings",
@@ -70,11 +84,14 @@ __all__ = [
     "mean_speed",
     "mirror",
     "other_side",
+    "pelvis_positions",
     "place",
+    "reroot",
     "resample",
     "root_speeds",
     "slide_mm",
     "standing_height",
+    "to_absolute",
     "transform_motion",
 ]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
+from importlib import import_module
 from typing import Any, overload
 
 import numpy as np
@@ -187,6 +189,13 @@ class Motion:
 
     def __iter__(self) -> Iterator[Pose]:
         return (self[i] for i in range(self.num_frames))
+
+    def _repr_html_(self) -> str:
+        """Film strip and facts, for notebooks; pictures are drawn two floors up, so they are looked for by name."""
+        try:
+            return str(getattr(import_module("marey.picture"), "motion_html")(self))  # noqa: B009  found by its name
+        except Exception:  # a cell that only shows a motion never fails
+            return f"<pre>{escape(repr(self))}</pre>"
 
     def __repr__(self) -> str:
         return (

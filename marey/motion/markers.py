@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools
+from marey.motion.analog import AnalogTracks, ForcePlate
 from marey.motion.clip import LoadReport, Source
 
 
@@ -22,6 +23,9 @@ class Markers:
     source: Source | None = None
     load_report: LoadReport = field(default_factory=LoadReport)
     name: str = "markers"
+    start_s: float = 0.0  # [s] time of the first frame on the clock of the capture
+    analog: AnalogTracks | None = None  # all channels that were recorded beside the markers
+    plates: tuple[ForcePlate, ...] = ()
 
     def __post_init__(self) -> None:
         names = tuple(str(n) for n in self.names)
@@ -30,12 +34,15 @@ class Markers:
             raise InputError(f"two markers are called '{repeated}'", "Marker names must differ")
         if not (np.isfinite(self.rate_hz) and self.rate_hz > 0.0):
             raise InputError(f"rate_hz is {self.rate_hz}", "It must be a positive number of frames per second")
+        if not np.isfinite(self.start_s):
+            raise InputError(f"start_s is {self.start_s}", "It must be a time in seconds")
         valid = frozen_bools(self.valid, None, len(names), name="valid")
         seen = np.asarray(self.positions, dtype=np.float64)
         if seen.shape == (*valid.shape, 3):
             seen = np.where(valid[..., None], seen, 0.0)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "rate_hz", float(self.rate_hz))
+        object.__setattr__(self, "start_s", float(self.start_s))
         object.__setattr__(self, "valid", valid)
         object.__setattr__(self, "positions", frozen(seen, len(valid), len(names), 3, name="positions"))
 
@@ -85,7 +92,8 @@ class Markers:
                 continue
             wanted, track = np.flatnonzero(gaps), self.positions[seen, m]
             if method == "linear" or len(seen) < 4:
-                positions[wanted, m] = np.stack([np.interp(wanted, seen, track[:, axis]) for axis in range(3)], axis=-1)
+                for axis in range(3):
+                    positions[wanted, m, axis] = np.interp(wanted, seen, track[:, axis])
             else:
                 from scipy.interpolate import CubicSpline
 
@@ -95,7 +103,14 @@ class Markers:
 
     def __getitem__(self, index: slice) -> Markers:
         step = 1 if index.step is None else abs(index.step)
-        return replace(self, rate_hz=self.rate_hz / step, positions=self.positions[index], valid=self.valid[index])
+        first = range(self.num_frames)[index]
+        return replace(
+            self,
+            rate_hz=self.rate_hz / step,
+            positions=self.positions[index],
+            valid=self.valid[index],
+            start_s=self.start_s + (first[0] / self.rate_hz if len(first) else 0.0),
+        )
 
     def __len__(self) -> int:
         return self.num_frames

@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError, frozen
 from marey.lie import SO3
 from marey.motion.clip import Motion
 from marey.motion.time_series import lowpass_values
-from marey.skeleton import RoleMap, Skeleton, foot_points, role_map, t_pose
+from marey.skeleton import RoleMap, Skeleton, assess_anatomy, foot_points, role_map, t_pose
 
 UP = np.array([0.0, 1.0, 0.0])
 _ACROSS = (("left_hip", "right_hip"), ("left_shoulder", "right_shoulder"))
@@ -52,7 +52,7 @@ def place(
     *,
     frame: int = 0,
 ) -> Motion:
-    """Move a clip on the ground so that at ``frame`` its root is at ``position`` and its body faces ``heading``.
+    """Move a clip on the ground so that at ``frame`` its pelvis is at ``position`` and its body faces ``heading``.
 
     Args:
         motion: any clip.
@@ -62,7 +62,7 @@ def place(
     """
     if not -motion.num_frames <= frame < motion.num_frames:
         raise InputError(f"frame {frame} of a motion of {motion.num_frames} frames")
-    here = motion.root_positions[frame] * [1.0, 0.0, 1.0]
+    here = pelvis_positions(motion)[frame] * [1.0, 0.0, 1.0]
     there = here if position is None else frozen([position[0], 0.0, position[1]], 3, name="position")
     turn = 0.0 if heading is None else float(heading) - float(headings(motion)[frame])
     return transform_motion(motion, turn, here, there)
@@ -127,7 +127,13 @@ def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
     positions, R_world_joint = pose.joint_positions(), pose.joint_rotations()
     soles = foot_points(skeleton, roles).positions(positions, R_world_joint)
     tips = positions + R_world_joint @ skeleton.tips
-    low = float(min(positions[:, 1].min(), soles[:, 1].min(initial=np.inf), tips[:, 1].min()))
+    # The lowest point of the legs: nodes above the pelvis, props and skirts may be lower
+    legs = np.zeros(skeleton.num_joints, dtype=bool)
+    legs[[roles[role] for role in ("left_hip", "right_hip") if role in roles]] = True
+    for j in range(1, skeleton.num_joints):
+        legs[j] |= legs[skeleton.parents[j]]
+    legs |= not legs.any()
+    low = float(min(positions[legs, 1].min(), soles[:, 1].min(initial=np.inf), tips[legs, 1].min()))
     head = roles.get("head")
     if head is not None and tips[head, 1] - positions[head, 1] < 1e-3:
         return float(positions[head, 1] - low) / HEAD_SHARE
@@ -135,19 +141,27 @@ def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
     return high - low
 
 
+def pelvis_positions(motion: Motion) -> FloatArray:
+    """Path ``(F, 3)`` [m] of the pelvis: of the root, unless a human hangs on nodes above it."""
+    anatomy = assess_anatomy(motion.skeleton)
+    if not anatomy.is_human or not anatomy.pelvis:
+        return motion.root_positions
+    return motion.joint_positions()[:, anatomy.pelvis]
+
+
 def root_speeds(motion: Motion) -> FloatArray:
-    """Horizontal speed of the root ``(F,)`` [m/s], by central differences."""
+    """Horizontal speed of the pelvis ``(F,)`` [m/s], by central differences."""
     if motion.num_frames == 1:
         return np.zeros(1)
-    velocity = np.gradient(motion.root_positions[:, [0, 2]], axis=0) * motion.rate_hz
+    velocity = np.gradient(pelvis_positions(motion)[:, [0, 2]], axis=0) * motion.rate_hz
     return np.hypot(velocity[:, 0], velocity[:, 1])
 
 
 def mean_speed(motion: Motion) -> float:
-    """Length of the root's horizontal path over the time it takes [m/s]; zero for one frame."""
+    """Length of the pelvis' horizontal path over the time it takes [m/s]; zero for one frame."""
     if motion.num_frames == 1:
         return 0.0
-    steps = np.diff(motion.root_positions[:, [0, 2]], axis=0)
+    steps = np.diff(pelvis_positions(motion)[:, [0, 2]], axis=0)
     return float(np.hypot(steps[:, 0], steps[:, 1]).sum() / motion.duration_s)
 
 

@@ -23,6 +23,7 @@ from marey.muscle.human.pictures import (
 )
 from marey.muscle.mesh.tet_mesh import TetMesh
 from marey.muscle.muscles.forces import Muscles
+from marey.muscle.muscles.programmes import load_programmes
 from marey.muscle.muscles.spline import ActivationSpline
 from marey.muscle.optimal_control.adjoint import ControlResult, compute_adjoint_gradient, simulate_controls
 from marey.muscle.optimal_control.particles import MassSpringSystem, make_network, make_particle, make_spring_pair
@@ -60,6 +61,7 @@ __all__ = [
     "compute_adjoint_gradient",
     "draw_muscle_strip",
     "estimate_activations",
+    "load_programmes",
     "load_scene",
     "make_hanging_film",
     "make_hanging_pose",

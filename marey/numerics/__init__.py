@@ -3,8 +3,7 @@
 from marey.base import deprecated_names
 from marey.numerics.dense_qp import solve_qp
 from marey.numerics.hull import convex_hull
-from marey.numerics.smoothing import fill_gaps, smootherstep, smoothstep
-from marey.numerics.splines import KnotSpline, evaluate_clamped_spline
+from marey.numerics.splines import KnotSpline, evaluate_clamped_spline, fill_gaps, smootherstep, smoothstep
 from marey.numerics.sqp.programme import NonlinearProgramme, OnIteration, SQPIteration, SQPResult
 from marey.numerics.sqp.solver import solve_sqp
 from marey.numerics.status import SolveStatus

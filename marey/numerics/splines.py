@@ -1,6 +1,7 @@
 """Cubic splines over knots of any spacing, aligned with the phases of a motion, and curves of control points.
 
-Both rest on the Cox-de Boor recurrences, evaluated over many times at once.
+Both rest on the Cox-de Boor recurrences, evaluated over many times at once. Smooth steps from 0 to 1 fill the gaps of
+sampled signals.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import EPS, FloatArray, InputError, IntArray, UnknownNameError, frozen
+from marey.base import EPS, BoolArray, FloatArray, InputError, IntArray, UnknownNameError, frozen
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
+
 
 Side = Literal["left", "right"]
 
@@ -283,3 +285,33 @@ def _expand_per_phase(values: ArrayLike, count: int, name: str) -> FloatArray:
     if given.shape not in ((), (count,)):
         raise InputError(f"{name} has shape {given.shape}, expected ({count},)", "Give one for each, or one for all")
     return np.broadcast_to(given, (count,))
+
+
+def smoothstep(u: FloatArray | float) -> FloatArray:
+    """Return 0 before ``u = 0``, 1 after ``u = 1`` and 3u² − 2u³ between: no slope at either end."""
+    u = np.clip(u, 0.0, 1.0)
+    return u * u * (3.0 - 2.0 * u)
+
+
+def smootherstep(u: FloatArray | float) -> FloatArray:
+    """Return 0 before ``u = 0``, 1 after ``u = 1`` and 10u³ − 15u⁴ + 6u⁵ between: no slope and no bend at either end.
+
+    It is the way from rest to rest with the least jerk.
+    """
+    u = np.clip(u, 0.0, 1.0)
+    return u**3 * (10.0 - 15.0 * u + 6.0 * u * u)
+
+
+def fill_gaps(values: FloatArray, known: BoolArray) -> FloatArray:
+    """Rows ``(F, k)`` with smooth steps over the gaps between known ones ``(F,)``; the ends hold the nearest known row.
+
+    All are zero when none is known.
+    """
+    at = np.flatnonzero(known)
+    if not len(at):
+        return np.zeros_like(values)
+    frames = np.arange(len(values))
+    after = np.clip(np.searchsorted(at, frames), 0, len(at) - 1)
+    low, high = at[np.where(frames < at[after], np.maximum(after - 1, 0), after)], at[after]
+    step = smoothstep((frames - low) / np.maximum(high - low, 1))[:, None]
+    return (1.0 - step) * values[low] + step * values[high]

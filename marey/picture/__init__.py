@@ -4,8 +4,10 @@ from marey.base import deprecated_names
 from marey.picture.bodies import Palette, body_solids
 from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures
 from marey.picture.motions import ground_level, main_heading, make_light, motion_scene, render_motion
+from marey.picture.notebook import motion_html
 from marey.picture.plots import PhysicsCurves, plot_angles, plot_contacts, plot_physics, plot_speed
-from marey.picture.raycast.capsules import Image, encode_srgb, render
+from marey.picture.raycast.capsules import Image, encode_srgb
+from marey.picture.raycast.meshes import TriangleMesh
 from marey.picture.raycast.scene import (
     CapsuleBatch,
     GroundMarks,
@@ -18,7 +20,7 @@ from marey.picture.raycast.scene import (
     linear_from_srgb,
     view_direction,
 )
-from marey.picture.raycast.triangles import TriangleMesh, render_mesh
+from marey.picture.raycast.triangles import render, render_mesh
 from marey.picture.strips import Label, compare_strips, film_strip, write_labels
 
 __all__ = [
@@ -44,6 +46,7 @@ __all__ = [
     "linear_from_srgb",
     "main_heading",
     "make_light",
+    "motion_html",
     "motion_scene",
     "plot_angles",
     "plot_contacts",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -11,8 +12,18 @@ from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, IntArray
 from marey.motion import Contacts, Motion, contact_positions, detect_contacts, find_runs
+from marey.picture.raycast.meshes import TriangleMesh
 from marey.picture.raycast.scene import CapsuleBatch, GroundMarks, linear_from_srgb
-from marey.skeleton import Capsules, Skeleton, capsules, contact_points, joint_frames, role_map
+from marey.skeleton import (
+    NO_PARENT,
+    Capsules,
+    Skeleton,
+    assess_anatomy,
+    capsules,
+    contact_points,
+    joint_frames,
+    role_map,
+)
 
 PAPER_COLOUR: Final = linear_from_srgb("#eceff2")  # what older bodies fade to
 
@@ -35,24 +46,82 @@ OTHER_COLOURS: Final = (  # trunk, left and right of the second figure and on
 PALETTES: Final = (Palette(), *(Palette(*map(linear_from_srgb, colours)) for colours in OTHER_COLOURS))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _MotionBody:
+    """The body of a clip, and at which joint each capsule ends."""
+
+    capsules: Capsules
+    ends_at: IntArray  # (S,) joint at whose origin the capsule ends, NO_PARENT where it ends elsewhere
+
+
 def place_capsules(motion: Motion, frames: IntArray) -> tuple[Capsules, FloatArray, FloatArray]:
-    """The body's capsules and where they start and end in world ``(n, S, 3)`` [m], at some frames."""
-    body = body_capsules(motion.skeleton)
-    moving = None if motion.translations is None else motion.translations[frames]
+    """The body's capsules and where they start and end in world ``(n, S, 3)`` [m], at some frames.
+
+    Bones that change their length end where their next joint is.
+    """
+    found = body_of(motion)
+    body, moving = found.capsules, None if motion.translations is None else motion.translations[frames]
     positions, R_world_joint = joint_frames(
         motion.skeleton, motion.root_positions[frames], motion.rotations.wxyz[frames], moving
     )
     carried, turned = positions[:, body.joints], R_world_joint[:, body.joints]
-    return body, carried + turned @ body.starts, carried + turned @ body.ends
+    starts, ends = carried + turned @ body.starts, carried + turned @ body.ends
+    if moving is not None:
+        is_bone = found.ends_at != NO_PARENT
+        ends[:, is_bone] = positions[:, found.ends_at[is_bone]]
+    return body, starts, ends
+
+
+@lru_cache(maxsize=16)
+def body_of(motion: Motion) -> _MotionBody:
+    """The solid body of a clip, kept because a film asks for it at every frame; a lone joint is a ball.
+
+    Where bones change their length, their usual one shapes the body.
+    """
+    skeleton = motion.skeleton
+    if motion.translations is not None:
+        usual = np.median(motion.translations, axis=0)
+        usual[0] = skeleton.offsets[0]
+        skeleton = replace(skeleton, offsets=usual)
+    body = _skeleton_body(skeleton)
+    ends_at = np.full(len(body), NO_PARENT)
+    for s in range(len(body)) if motion.translations is not None else ():
+        if not body.starts[s].any():
+            for child in skeleton.children(int(body.joints[s])).tolist():
+                if np.array_equal(skeleton.offsets[child], body.ends[s]):
+                    ends_at[s] = child
+    return _MotionBody(body, ends_at)
 
 
 @lru_cache(maxsize=64)
-def body_capsules(skeleton: Skeleton) -> Capsules:
-    """The solid body of a skeleton, kept because a film asks for it at every frame; a lone joint is a ball."""
+def _skeleton_body(skeleton: Skeleton) -> Capsules:
     body = capsules(skeleton)
     if len(body):
         return body
     return Capsules(np.zeros(1, dtype=np.int64), np.zeros((1, 3)), np.zeros((1, 3)), np.full(1, 0.1), np.full(1, 0.1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Figure:
+    """One body at one instant: capsules, or the triangles of a character, and what it holds."""
+
+    solids: CapsuleBatch = field(default_factory=CapsuleBatch.none)
+    mesh: TriangleMesh = field(default_factory=TriangleMesh.none)
+
+    @classmethod
+    def join(cls, parts: Sequence[Figure]) -> Figure:
+        """Put several bodies in one picture."""
+        return cls(CapsuleBatch.join([p.solids for p in parts]), TriangleMesh.join([p.mesh for p in parts]))
+
+    def moved(self, offset: ArrayLike) -> Figure:
+        """Return the same body, shifted by ``offset`` ``(3,)`` [m]."""
+        return Figure(self.solids.moved(offset), self.mesh.moved(offset))
+
+    def balls(self) -> tuple[FloatArray, FloatArray]:
+        """Points ``(N, 3)`` [m] and radii ``(N,)`` [m] that a camera must hold to see all of it."""
+        solids = self.solids
+        points = np.concatenate([solids.starts, solids.ends, self.mesh.vertices])
+        return points, np.concatenate([solids.start_radii, solids.end_radii, np.zeros(len(self.mesh.vertices))])
 
 
 def body_solids(
@@ -120,7 +189,12 @@ def contacts_or_detect(motion: Motion) -> Contacts:
 
 
 def foot_prints(motion: Motion, contacts: Contacts, palette: Palette) -> GroundMarks:
-    """A print for each time a foot or a hand stood on the ground, at its mean place while it stood."""
+    """A print for each time a foot or a hand of a person stood on the ground, at its mean place while it stood.
+
+    An animal has no prints: its contact points are those of a human with such names.
+    """
+    if not assess_anatomy(motion.skeleton).is_human and motion.contacts is None:
+        return GroundMarks.join([])
     names = contact_points(motion.skeleton).names
     places = dict(zip(names, np.moveaxis(contact_positions(motion), 1, 0), strict=True))
     limbs = [

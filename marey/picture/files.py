@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import InputError, MissingExtraError, MissingFileError, UnknownNameError, atomic_file
+from marey.io import Character
 from marey.motion import Motion
-from marey.picture.bodies import PALETTES, Palette, body_solids, contacts_or_detect
+from marey.picture.bodies import PALETTES, Figure, Palette, body_solids, contacts_or_detect
+from marey.picture.characters import CharacterLike, draw_figures, find_character
 from marey.picture.motions import (
     FADE_M,
     fit_camera,
@@ -27,8 +29,12 @@ from marey.picture.motions import (
     named_view_direction,
     smooth_camera_path,
 )
-from marey.picture.raycast.capsules import Image, encode_srgb, render
-from marey.picture.raycast.scene import CapsuleBatch, GroundMarks, GroundPattern, PinholeCamera, RenderScene
+from marey.picture.raycast.capsules import Image, encode_srgb
+from marey.picture.raycast.meshes import TriangleMesh
+from marey.picture.raycast.scene import GroundMarks, GroundPattern, PinholeCamera, RenderScene
+from marey.picture.raycast.triangles import render
+from marey.picture.worlds import Scenery, build_scenery, find_steps, place_objects
+from marey.world import Sketch, World
 
 Bytes = NDArray[np.uint8]
 
@@ -105,6 +111,9 @@ def save_film(
     view: str = "three-quarter",
     camera: str | PinholeCamera = "follow",
     palette: Palette | None = None,
+    world: World | Sketch | None = None,
+    character: CharacterLike | None = None,
+    body: str = "auto",
     progress: Progress | None = None,
     threads: int = 1,
 ) -> Path:
@@ -121,15 +130,21 @@ def save_film(
         view: ``"side"``, ``"three-quarter"``, ``"front"`` or ``"top"``.
         camera: ``"follow"`` goes along with the body, ``"all"`` stands still and sees the whole way, or your own.
         palette: colours of the figure.
+        world: what stands around, drawn too; the ground is then at height 0.
+        character: a character, or its file, on whose skeleton the motion is; by default that of the clip's own file,
+            where it holds a skinned mesh.
+        body: ``"capsules"`` for a plain body, ``"mesh"`` to insist on a character, ``"auto"``.
         progress: called with (pictures drawn, pictures in all).
         threads: how many draw.
     """
     target = _check_target(path, FILM_SUFFIXES)
     _check_film(target, fps, size, camera)
     frames, colours = film_frames(motion, fps), palette or PALETTES[0]
+    mesh = find_character(motion, character, body)
 
     def drawn(few: NDArray[np.int64], report: Progress | None) -> Iterator[Image]:
-        for done, scene in enumerate(_film_scenes(motion, few, size, view, camera, colours), 1):
+        scenes = _film_scenes(motion, few, size, view, camera, colours, world=world, character=mesh)
+        for done, scene in enumerate(scenes, 1):
             yield render(scene, size, threads=threads)
             if report is not None:
                 report(done, len(few))
@@ -223,25 +238,34 @@ def _film_scenes(
     view: str,
     camera: str | PinholeCamera,
     palette: Palette,
+    *,
+    world: World | Sketch | None = None,
+    character: Character | None = None,
 ) -> Iterator[RenderScene]:
-    """One scene a picture; the ground, its marks and the lamp stay as they are."""
+    """One scene a picture; the ground, its marks, the world and the lamp stay as they are."""
     direction, contacts = named_view_direction(motion, view), contacts_or_detect(motion)
-    marks, level = GroundMarks.join(make_traces(motion, palette)), ground_level(motion, contacts)
+    scenery = Scenery() if world is None else build_scenery(world)
+    marks = GroundMarks.join([scenery.marks, *make_traces(motion, palette)])
+    level = ground_level(motion, contacts, character=character) if world is None else 0.0
+    standing = [find_steps(motion, contacts, level)] if world is None else list(scenery.parts)
     few = np.unique(np.linspace(0, motion.num_frames - 1, FRAME_SAMPLES).round().astype(np.int64))
     # A camera that goes along holds all bodies as if they were at one place.
-    samples = body_solids(motion, few, palette)
+    samples = [Figure(body) for body in body_solids(motion, few, palette)]
     way = smooth_camera_path(motion)
     still = camera if isinstance(camera, PinholeCamera) else None
     if camera == "all":
-        still = fit_camera(CapsuleBatch.join(samples), direction, size)
-    gathered = CapsuleBatch.join([body.moved(-place) for body, place in zip(samples, way[few], strict=True)])
+        still = fit_camera(Figure.join(samples), direction, size)
+    gathered = Figure.join([body.moved(-place) for body, place in zip(samples, way[few], strict=True)])
     near = still or fit_camera(gathered, direction, size)
-    lamp, whole = make_light(direction), ground_focus(CapsuleBatch.join(samples))
+    lamp, whole = make_light(direction), ground_focus(Figure.join(samples).balls()[0])
+    objects = iter(() if world is None else place_objects(world, motion, frames))
     for f in frames.tolist():
-        (body,) = body_solids(motion, np.array([f]), palette, contacts=contacts)
+        (body,) = draw_figures(motion, np.array([f]), palette, character=character, contacts=contacts)
         seen = still or PinholeCamera(near.position + way[f], near.target + way[f], near.fov_rad)
-        focus = whole if still is not None else ground_focus(body)
-        yield RenderScene(seen, body, marks, GroundPattern(level, focus=focus, fade_m=FADE_M), lamp)
+        focus = whole if still is not None else ground_focus(body.balls()[0])
+        ground = GroundPattern(level, focus=focus, fade_m=FADE_M)
+        mesh = TriangleMesh.join([body.mesh, *standing, next(objects, TriangleMesh.none())])
+        yield RenderScene(seen, body.solids, marks, ground, lamp, mesh=mesh, panes=scenery.panes)
 
 
 def _write_mp4(path: Path, pictures: Iterator[Image], fps: float) -> None:

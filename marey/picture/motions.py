@@ -9,19 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError
-from marey.motion import Contacts, Motion, headings
+from marey.io import Character, pose_vertices
+from marey.motion import Contacts, Motion, contact_positions, headings
 from marey.picture.bodies import (
     PALETTES,
+    Figure,
     Palette,
-    body_solids,
     contacts_or_detect,
     foot_prints,
     place_capsules,
     root_path,
 )
-from marey.picture.raycast.capsules import Image, render
+from marey.picture.characters import CharacterLike, draw_figures, find_character
+from marey.picture.raycast.capsules import Image
+from marey.picture.raycast.meshes import TriangleMesh
 from marey.picture.raycast.scene import (
-    CapsuleBatch,
     GroundMarks,
     GroundPattern,
     Light,
@@ -33,6 +35,10 @@ from marey.picture.raycast.scene import (
     view_axes,
     view_direction,
 )
+from marey.picture.raycast.triangles import render
+from marey.picture.worlds import Scenery, build_scenery, find_steps, place_objects
+from marey.skeleton import contact_points
+from marey.world import Sketch, World
 
 TRAVEL_M: Final = 0.6  # [m] a root that goes farther shows where the motion heads
 MIN_BODY_SPACING: Final = 0.22  # [-] of the body's height: bodies nearer than this hide one another
@@ -40,24 +46,44 @@ SWAY_S: Final = 1.0  # [s] about a stride
 BENT_PATH_FRACTION: Final = 0.4  # [-] a path wider than this share of its length is seen from higher up, as an area
 MAX_SAMPLES: Final = 240  # frames looked at to find the ground
 SOLE_PERCENT: Final = 65.0  # [%] above the middle: a sole that sinks by a centimetre is not seen, one that floats is
+MESH_SAMPLES: Final = 24  # the same, of a character's mesh
+LOW_PERCENT: Final = 5.0  # [%] of standing frames that may sink or float without being steps
+STEP_SHARE: Final = 0.05  # [-] of the body's size: soles that differ more stand on steps
 EVEN_SHARE: Final = 0.3  # [-] of time, the rest of movement, when instants are chosen by movement
 
 
-def ground_level(motion: Motion, contacts: Contacts | None = None) -> float:
+def ground_level(motion: Motion, contacts: Contacts | None = None, *, character: Character | None = None) -> float:
     """Height [m] at which the drawn body stands: its usual lowest point while something touches the ground.
 
-    This is where the ground must be drawn so that the soles of this body, with its own radii, touch it. Hands do not
-    count, since they also hold bars. For a clip whose feet never touch it is the lowest point of all.
+    This is where the ground must be drawn so that the soles of this body, with its own radii or its own mesh, touch
+    it. Hands do not count, since they also hold bars. Where a clip climbs, its lowest steps tell. For a clip whose
+    feet never touch it is the lowest point of all.
     """
-    # Frames (F,) in which something other than a hand touches.
-    standing = np.zeros(motion.num_frames, dtype=np.bool_)
+    # Height (F,) of the lowest touching point that is no hand's; infinite where none touches.
+    soles = np.full(motion.num_frames, np.inf)
     if contacts is not None:
-        feet = [k for k, name in enumerate(contacts.names) if "hand" not in name]
-        standing = np.any(contacts.active[:, feet], axis=1)
+        places = dict(
+            zip(contact_points(motion.skeleton).names, np.moveaxis(contact_positions(motion), 1, 0), strict=True)
+        )
+        for name in contacts.names:
+            if "hand" not in name:
+                heights = places[name][:, 1] if name in places else motion.root_positions[:, 1]
+                soles = np.where(contacts.track(name), np.minimum(soles, heights), soles)
+    standing = np.isfinite(soles)
+    # Where soles rest on several levels, those of the lowest are on the ground.
+    if standing.any():
+        low, high = np.percentile(soles[standing], [LOW_PERCENT, 100.0 - LOW_PERCENT])
+        size = max(float(np.ptp(motion.skeleton.rest_positions(), axis=0).max()), 1e-3)
+        if high - low > STEP_SHARE * size:
+            standing &= soles < low + STEP_SHARE * size
     touching = np.flatnonzero(standing) if standing.any() else np.arange(motion.num_frames)
-    frames = touching[np.unique(np.linspace(0, len(touching) - 1, MAX_SAMPLES).round().astype(np.int64))]
-    body, starts, ends = place_capsules(motion, frames)
-    lowest = np.minimum(starts[..., 1] - body.start_radii, ends[..., 1] - body.end_radii).min(axis=1)
+    samples = MAX_SAMPLES if character is None else MESH_SAMPLES
+    frames = touching[np.unique(np.linspace(0, len(touching) - 1, samples).round().astype(np.int64))]
+    if character is None:
+        body, starts, ends = place_capsules(motion, frames)
+        lowest = np.minimum(starts[..., 1] - body.start_radii, ends[..., 1] - body.end_radii).min(axis=1)
+    else:
+        lowest = pose_vertices(character, motion, frames)[..., 1].min(axis=1)
     return float(np.percentile(lowest, SOLE_PERCENT if standing.any() else 0.0))
 
 
@@ -147,9 +173,9 @@ def make_light(direction: FloatArray) -> Light:
     return Light(-0.50 * right - 0.40 * level / max(float(np.linalg.norm(level)), 1e-9) + [0.0, 1.25, 0.0])
 
 
-def ground_focus(solids: CapsuleBatch) -> FloatArray:
-    """Ends ``(2, 2)`` [m] of the long middle line of the ground under some bodies."""
-    ground = np.concatenate([solids.starts, solids.ends])[:, [0, 2]]
+def ground_focus(points: FloatArray) -> FloatArray:
+    """Ends ``(2, 2)`` [m] of the long middle line of the ground under some points ``(N, 3)`` [m]."""
+    ground = points[:, [0, 2]]
     axis, middle = _principal_axis(ground)[0], ground.mean(axis=0)
     along = (ground - middle) @ axis
     return middle + np.outer([along.min(), along.max()], axis)
@@ -177,6 +203,9 @@ def render_motion(
     palettes: Sequence[Palette] = PALETTES,
     spacing_m: float | None = None,
     prints: bool = True,
+    world: World | Sketch | None = None,
+    character: CharacterLike | None = None,
+    body: str = "auto",
     threads: int = 1,
 ) -> Image:
     """Draw the bodies of one motion, or of several in different colours, at some frames: ``(H, W, 3)``.
@@ -191,10 +220,24 @@ def render_motion(
         spacing_m: sets several motions this far apart, side by side across their direction [m]; 0 lays one over
             the other. 1.2 m by default.
         prints: draw foot plants and the path of the root.
+        world: what stands around, drawn too; the ground is then at height 0.
+        character: a character, or its file, on whose skeleton the motions are; by default that of each clip's own
+            file, where it holds a skinned mesh.
+        body: ``"capsules"`` for a plain body, ``"mesh"`` to insist on a character, ``"auto"``.
         threads: how many draw.
     """
     scene = motion_scene(
-        motion, frames, size=size, camera=camera, view=view, palettes=palettes, spacing_m=spacing_m, prints=prints
+        motion,
+        frames,
+        size=size,
+        camera=camera,
+        view=view,
+        palettes=palettes,
+        spacing_m=spacing_m,
+        prints=prints,
+        world=world,
+        character=character,
+        body=body,
     )
     return render(scene, size, threads=threads)
 
@@ -209,6 +252,9 @@ def motion_scene(
     palettes: Sequence[Palette] = PALETTES,
     spacing_m: float | None = None,
     prints: bool = True,
+    world: World | Sketch | None = None,
+    character: CharacterLike | None = None,
+    body: str = "auto",
 ) -> RenderScene:
     """What :func:`render_motion` draws, as plain data; the arguments are the same."""
     motions = [motion] if isinstance(motion, Motion) else list(motion)
@@ -217,8 +263,9 @@ def motion_scene(
     direction = named_view_direction(motions[0], view)
     heading = main_heading(motions[0])
     aside = (1.2 if spacing_m is None else spacing_m) * np.array([np.cos(heading), 0.0, -np.sin(heading)])
-    bodies: list[CapsuleBatch] = []
-    marks, levels = list[GroundMarks](), list[float]()
+    scenery = Scenery() if world is None else build_scenery(world)
+    figures, steps = list[Figure](), list[TriangleMesh](scenery.parts)
+    marks, levels = [scenery.marks], list[float]()
     for i, clip in enumerate(motions):
         palette, move = palettes[i % len(palettes)], aside * i
         # Frame numbers as an array; negative ones count from the end, a shorter clip shows its last.
@@ -233,14 +280,22 @@ def motion_scene(
             )
         chosen = np.where(chosen < 0, chosen + clip.num_frames, chosen)
         fades = np.linspace(OLDEST_FADE, 0.0, len(chosen)) if len(chosen) > 1 else 0.0
-        contacts = contacts_or_detect(clip)
-        bodies += [b.moved(move) for b in body_solids(clip, chosen, palette, contacts=contacts, fades=fades)]
+        contacts, mesh = contacts_or_detect(clip), find_character(clip, character, body)
+        drawn = draw_figures(clip, chosen, palette, character=mesh, contacts=contacts, fades=fades)
+        figures += [figure.moved(move) for figure in drawn]
         marks += [m.moved(move[[0, 2]]) for m in (make_traces(clip, palette) if prints else ())]
-        levels.append(ground_level(clip, contacts))
-    solids = CapsuleBatch.join(bodies)
-    seen = camera or fit_camera(solids, direction, size)
-    ground = GroundPattern(min(levels), focus=ground_focus(solids), fade_m=FADE_M)
-    return RenderScene(seen, solids, GroundMarks.join(marks), ground, make_light(direction))
+        levels.append(0.0 if world is not None else ground_level(clip, contacts, character=mesh))
+        if world is None:
+            steps.append(find_steps(clip, contacts, levels[-1], chosen).moved(move))
+        else:
+            steps += [thing.moved(move) for thing in place_objects(world, clip, chosen)]
+    figure = Figure.join(figures)
+    seen = camera or fit_camera(figure, direction, size)
+    ground = GroundPattern(min(levels), focus=ground_focus(figure.balls()[0]), fade_m=FADE_M)
+    mesh = TriangleMesh.join([figure.mesh, *steps])
+    return RenderScene(
+        seen, figure.solids, GroundMarks.join(marks), ground, make_light(direction), mesh=mesh, panes=scenery.panes
+    )
 
 
 def make_traces(motion: Motion, palette: Palette) -> tuple[GroundMarks, GroundMarks]:
@@ -256,9 +311,7 @@ def named_view_direction(motion: Motion, view: str) -> FloatArray:
     return view_direction(main_heading(motion), turn_rad=turn, elevation_rad=elevation)
 
 
-def fit_camera(solids: CapsuleBatch, direction: FloatArray, size: tuple[int, int]) -> PinholeCamera:
+def fit_camera(figure: Figure, direction: FloatArray, size: tuple[int, int]) -> PinholeCamera:
     """Camera that sees all of some bodies."""
-    points = np.concatenate([solids.starts, solids.ends])
-    radii = np.concatenate([solids.start_radii, solids.end_radii])
     margins = Margins(0.06 * size[0], 0.07 * size[1], 0.10 * size[1])
-    return frame_balls(points, radii, direction, size, fov_rad=FOV_RAD, margins=margins)
+    return frame_balls(*figure.balls(), direction, size, fov_rad=FOV_RAD, margins=margins)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, UnknownNameError
-from marey.motion import Contacts, Motion, mean_speed
-from marey.picture.bodies import PALETTES, Palette, body_solids, contacts_or_detect, foot_prints
+from marey.base import FloatArray, InputError, UnknownNameError
+from marey.motion import Motion, mean_speed
+from marey.picture.bodies import PALETTES, Figure, Palette, contacts_or_detect, foot_prints
+from marey.picture.characters import CharacterLike, draw_figures, find_character
 from marey.picture.motions import (
     ground_focus,
     ground_level,
@@ -23,9 +24,9 @@ from marey.picture.motions import (
     path_bend,
     strip_frames,
 )
-from marey.picture.raycast.capsules import Image, render
+from marey.picture.raycast.capsules import Image
+from marey.picture.raycast.meshes import TriangleMesh
 from marey.picture.raycast.scene import (
-    CapsuleBatch,
     GroundMarks,
     GroundPattern,
     Margins,
@@ -34,6 +35,9 @@ from marey.picture.raycast.scene import (
     view_axes,
     view_direction,
 )
+from marey.picture.raycast.triangles import render
+from marey.picture.worlds import Scenery, build_scenery, find_steps, place_objects
+from marey.world import Sketch, World
 
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
@@ -99,6 +103,7 @@ class StripSettings:
     height_share: tuple[float, float] = (0.14, 0.6)  # [-] lowest and highest strip, as a share of its width
     letter_share: float = 0.0105  # [-] size of letters, as a share of the width
     fade_m: tuple[float, float] = (0.5, 2.6)  # from the line of feet, where the ground fades
+    around_m: float = 0.6  # things so near to the bodies are held in the picture
 
 
 STRIP_SETTINGS: Final = StripSettings()
@@ -114,6 +119,9 @@ def film_strip(
     instants: str = "auto",
     palette: Palette | None = None,
     caption: bool = True,
+    world: World | Sketch | None = None,
+    character: CharacterLike | None = None,
+    body: str = "auto",
     threads: int = 1,
     settings: StripSettings = STRIP_SETTINGS,
 ) -> Image:
@@ -130,6 +138,12 @@ def film_strip(
             ``"auto"`` is time for a motion that travels, movement for one that stays.
         palette: colours of the figure.
         caption: write the clip's name, times and speed under it.
+        world: what stands around, drawn too, and of a sketch its path and goal; the ground is then at height 0.
+            Bodies set side by side take along the small things near them. Without a world, feet that rest above
+            the ground stand on blocks.
+        character: a character, or its file, on whose skeleton the motion is; by default that of the clip's own file,
+            where it holds a skinned mesh.
+        body: ``"capsules"`` for a plain body, ``"mesh"`` to insist on a character, ``"auto"``.
         threads: how many draw.
         settings: angles, gaps and sizes.
     """
@@ -146,27 +160,59 @@ def film_strip(
     elevation = settings.elevation_rad + (path_bend(motion) * settings.bend_rad if travels else 0.0)
     direction = view_direction(main_heading(motion), turn_rad=turn, elevation_rad=elevation)
     contacts, colours = contacts_or_detect(motion), palette or PALETTES[0]
-    # Bodies, marks, and the point under each body where its time is written (n, 3) [m].
+    mesh = find_character(motion, character, body)
+    scenery = Scenery() if world is None else build_scenery(world)
+    level = ground_level(motion, contacts, character=mesh) if world is None else 0.0
+    # Bodies, what they stand on and hold, and the point under each where its time is written (n, 3) [m].
+    fades = np.linspace(settings.oldest_fade if travels and len(frames) > 1 else 0.0, 0.0, len(frames))
+    figures = draw_figures(motion, frames, colours, character=mesh, contacts=contacts, fades=fades)
+    held = [TriangleMesh.none()] * len(frames) if world is None else place_objects(world, motion, frames)
     if travels:
-        fades = np.linspace(settings.oldest_fade, 0.0, len(frames)) if len(frames) > 1 else 0.0
-        bodies = body_solids(motion, frames, colours, contacts=contacts, fades=fades)
-        marks, under = list[GroundMarks](make_traces(motion, colours)), motion.root_positions[frames]
+        under, marks = motion.root_positions[frames], [scenery.marks, *make_traces(motion, colours)]
+        steps = [find_steps(motion, contacts, level)] if world is None else list(scenery.parts)
     else:
+        things = [
+            [find_steps(motion, contacts, level, frames[i : i + 1])]
+            if world is None
+            else scenery.near(motion.root_positions[f])
+            for i, f in enumerate(frames.tolist())
+        ]
+        held = [TriangleMesh.join([thing, *near]) for thing, near in zip(held, things, strict=True)]
+        steps, scenery = [], Scenery()
         right = view_axes(direction)[0]
-        bodies, marks, under = _place_side_by_side(motion, frames, colours, contacts, right, settings.gap_m)
-    solids = CapsuleBatch.join(bodies)
-    ground = GroundPattern(ground_level(motion, contacts), focus=ground_focus(solids), fade_m=settings.fade_m)
-    # Camera and size that hold all bodies and their feet, with room for a line of labels.
+        moves, under = _place_side_by_side(figures, held, motion.root_positions[frames], right, settings.gap_m)
+        marks = [
+            foot_prints(motion[f : f + 1], contacts[f : f + 1], colours).moved(move[[0, 2]])
+            for f, move in zip(frames.tolist(), moves, strict=True)
+        ]
+        figures = [figure.moved(move) for figure, move in zip(figures, moves, strict=True)]
+        held = [thing.moved(move) for thing, move in zip(held, moves, strict=True)]
+    figure = Figure.join(figures)
+    points, radii = figure.balls()
+    ground = GroundPattern(level, focus=ground_focus(points), fade_m=settings.fade_m)
+    # Camera and size that hold all bodies, their feet and the things among them, with room for a line of labels.
     feet = under * [1.0, 0.0, 1.0] + [0.0, ground.height_m, 0.0]
-    points = np.concatenate([solids.starts, solids.ends, feet])
-    radii = np.concatenate([solids.start_radii, solids.end_radii, np.zeros(len(feet))])
+    around = TriangleMesh.join([*held, *steps])
+    inside = (np.abs(around.vertices - points.mean(axis=0)) < np.ptp(points, axis=0) * 0.5 + settings.around_m).all(
+        axis=1
+    )
+    points = np.concatenate([points, feet, around.vertices[inside]])
+    radii = np.concatenate([radii, np.zeros(len(points) - len(radii))])
     letter = max(9, round(settings.letter_share * width))
     margins = Margins(0.02 * width, 1.5 * letter, 5.0 * letter)
     low, high = (round(share * width) if height is None else height for share in settings.height_share)
     camera, tall = fit_height(
         points, radii, direction, width, wide_rad=settings.wide_rad, limits=(low, high), margins=margins
     )
-    scene = RenderScene(camera, solids, GroundMarks.join(marks), ground, make_light(direction))
+    scene = RenderScene(
+        camera,
+        figure.solids,
+        GroundMarks.join(marks),
+        ground,
+        make_light(direction),
+        mesh=TriangleMesh.join([figure.mesh, around]),
+        panes=scenery.panes,
+    )
     image = render(scene, (width, tall), threads=threads)
     # Times under the bodies, and a line about the clip.
     places = camera.project(under, (width, tall))[:, 0]
@@ -193,21 +239,18 @@ def compare_strips(
 
 
 def _place_side_by_side(
-    motion: Motion, frames: IntArray, palette: Palette, contacts: Contacts, right: FloatArray, gap_m: float
-) -> tuple[list[CapsuleBatch], list[GroundMarks], FloatArray]:
-    """Pack the bodies along the picture's width by their own extents, all at one depth."""
-    bodies = body_solids(motion, frames, palette, contacts=contacts)
-    roots = motion.root_positions[frames] * [1.0, 0.0, 1.0]
-    # Where each body begins and ends along the width [m].
-    sides = [(b.starts @ right, b.start_radii, b.ends @ right, b.end_radii) for b in bodies]
-    lows = np.array([float(np.minimum(a - r, b - q).min()) for a, r, b, q in sides])
-    highs = np.array([float(np.maximum(a + r, b + q).max()) for a, r, b, q in sides])
+    figures: Sequence[Figure], held: Sequence[TriangleMesh], roots: FloatArray, right: FloatArray, gap_m: float
+) -> tuple[FloatArray, FloatArray]:
+    """Moves ``(n, 3)`` [m] that pack bodies along the picture's width by their extents, and the places under them."""
+    roots = roots * [1.0, 0.0, 1.0]
+    # Where each body, with what it holds and stands on, begins and ends along the width [m].
+    lows, highs = np.empty(len(figures)), np.empty(len(figures))
+    for i, (figure, thing) in enumerate(zip(figures, held, strict=True)):
+        points, radii = figure.balls()
+        beside = thing.vertices @ right
+        lows[i] = min(float((points @ right - radii).min()), float(beside.min(initial=np.inf)))
+        highs[i] = max(float((points @ right + radii).max()), float(beside.max(initial=-np.inf)))
     widths = highs - lows + gap_m
     left_ends = np.concatenate([[0.0], np.cumsum(widths)[:-1]])
     moves = (left_ends - lows + roots @ right)[:, None] * right - roots
-    prints = [
-        foot_prints(motion[f : f + 1], contacts[f : f + 1], palette).moved(move[[0, 2]])
-        for f, move in zip(frames.tolist(), moves, strict=True)
-    ]
-    feet = (left_ends + 0.5 * (widths - gap_m))[:, None] * right
-    return [b.moved(m) for b, m in zip(bodies, moves, strict=True)], prints, feet
+    return moves, (left_ends + 0.5 * (widths - gap_m))[:, None] * right

@@ -1,17 +1,21 @@
-"""Synthesis of motions from sketches: choice of an engine, checks, batches and archives."""
+"""Whole jobs: cleaning of takes; synthesis from sketches with the choice of an engine and checks; batches, archives."""
 
 from marey.base import deprecated_names
 from marey.pipeline.archive import ArchiveReport, run_archive
 from marey.pipeline.batch import run_batch
+from marey.pipeline.cleaning import CleaningResult, CleaningSettings, clean_motion
 from marey.pipeline.measures import check_motion
 from marey.pipeline.synthesis import ENGINES, SynthesisResult, choose_engine, synthesize_sketch
 
 __all__ = [
     "ENGINES",
     "ArchiveReport",
+    "CleaningResult",
+    "CleaningSettings",
     "SynthesisResult",
     "check_motion",
     "choose_engine",
+    "clean_motion",
     "run_archive",
     "run_batch",
     "synthesize_sketch",

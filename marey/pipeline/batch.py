@@ -231,29 +231,6 @@ def run_batch(
     """
     folder = Path(out_folder)
     folder.mkdir(parents=True, exist_ok=True)
-    jobs = _make_jobs(sketches, folder, engine, graph, suffix, options)
-    # What an earlier run finished is told first
-    items = {job.name: item for job in jobs if (item := load_finished_item(job, folder)) is not None}
-    if on_item is not None:
-        for number, item in enumerate(items.values()):
-            on_item(item, number + 1, len(jobs))
-    # The rest, as it gets ready
-    left = [job for job in jobs if job.name not in items]
-    for item in run_jobs(left, folder, workers, cluster, on_link) if left else ():
-        items[item.name] = item
-        if on_item is not None:
-            on_item(item, len(items), len(jobs))
-    return BatchReport(tuple(items[job.name] for job in jobs))
-
-
-def _make_jobs(
-    sketches: Sequence[Sketch | AnyPath],
-    folder: Path,
-    engine: str,
-    graph: MotionGraph | AnyPath | None,
-    suffix: str,
-    options: dict[str, Any],
-) -> list[BatchJob]:
     from marey.graph import save_graph
     from marey.io import WRITABLE_SUFFIXES
 
@@ -282,4 +259,16 @@ def _make_jobs(
         if name in named:
             raise InputError(f"two sketches are called '{name}'", "Rename one: names become file names")
         named[name] = sketch
-    return [BatchJob(name, sketch_to_toml(sketch), suffix, engine, file, key, plain) for name, sketch in named.items()]
+    jobs = [BatchJob(name, sketch_to_toml(sketch), suffix, engine, file, key, plain) for name, sketch in named.items()]
+    # What an earlier run finished is told first
+    items = {job.name: item for job in jobs if (item := load_finished_item(job, folder)) is not None}
+    if on_item is not None:
+        for number, item in enumerate(items.values()):
+            on_item(item, number + 1, len(jobs))
+    # The rest, as it gets ready
+    left = [job for job in jobs if job.name not in items]
+    for item in run_jobs(left, folder, workers, cluster, on_link) if left else ():
+        items[item.name] = item
+        if on_item is not None:
+            on_item(item, len(items), len(jobs))
+    return BatchReport(tuple(items[job.name] for job in jobs))

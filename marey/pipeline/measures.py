@@ -48,7 +48,7 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
     ground = motion.root_positions[:, [0, 2]]
     places = points[:, :, [0, 2]]
     steps = np.linalg.norm(np.diff(places, axis=0), axis=-1)
-    # Farthest that the root is from the way drawn: from the start to the path, along it, to the goal
+    # Farthest that the root is from the path drawn: from the start to the path, along it, to the goal
     off_path = 0.0
     if sketch.path is not None:
         first, last = sketch.path.points[0], sketch.path.points[-1]

@@ -69,7 +69,7 @@ def repair_motion(motion: Motion, sketch: Sketch, *, limit_s: float = REPAIR_TIM
         left = limit_s - (time.perf_counter() - began)
         if left <= 0.0:
             break
-        moved = _repair_stretch(motion, start_s, stop_s, left / (len(stretches) - number))
+        moved = repair_stretch(motion, start_s, stop_s, left / (len(stretches) - number))
         if moved is None:
             continue
         # A repaired motion keeps to the sketch as well as it did, or within the bars
@@ -105,7 +105,8 @@ def find_invalid_stretches(report: ValidityReport, rate_hz: float) -> list[tuple
     return [(low, high) for low, high in found if high - low > STRETCH_MARGIN_S]
 
 
-def _repair_stretch(motion: Motion, start_s: float, stop_s: float, limit_s: float) -> Motion | None:
+def repair_stretch(motion: Motion, start_s: float, stop_s: float, limit_s: float) -> Motion | None:
+    """Return the motion with one stretch repaired within a time, or ``None`` where more of it would not be valid."""
     from marey.spacetime import make_valid
 
     try:

@@ -170,7 +170,15 @@ def synthesize_sketch(
 
         made = _EngineOutput(SOLVED, chosen, walk_sketch(sketch, model, rate_hz=rate_hz, **options).motion)
     elif chosen == "spacetime":
-        made = _optimise_sketch(sketch, rate_hz, budget_s, options)
+        from marey.locomotion import trim_sliding_contacts
+
+        if options:
+            raise InputError(f"the space-time engine has no option '{next(iter(options))}'", "It takes budget_s")
+        motion, found = solve_sketch(sketch, rate_hz=rate_hz, limit_s=budget_s)
+        if not found.is_solved:
+            made = _EngineOutput(found.status.name, "spacetime", None, advice=found.advice)
+        else:
+            made = _EngineOutput(SOLVED, "spacetime", replace(motion, contacts=trim_sliding_contacts(motion)))
     else:
         given = {name: value for name, value in wanted.items() if value is not None}
         made = _search_graph(sketch, graph, {"budget_s": BUDGET_S} | given, rate_hz, refine=refine)
@@ -227,17 +235,6 @@ def _search_graph(
         return _EngineOutput(search.status, "graph", None, advice=search.advice, search=search)
     motion, reaches = rebuild_for_sketch(graph, search, sketch, rate_hz=rate_hz, refine=refine)
     return _EngineOutput(search.status, "graph", motion, reaches, search=search)
-
-
-def _optimise_sketch(sketch: Sketch, rate_hz: float, limit_s: float | None, options: dict[str, Any]) -> _EngineOutput:
-    from marey.locomotion import trim_sliding_contacts
-
-    if options:
-        raise InputError(f"the space-time engine has no option '{next(iter(options))}'", "It takes budget_s")
-    motion, found = solve_sketch(sketch, rate_hz=rate_hz, limit_s=limit_s)
-    if not found.is_solved:
-        return _EngineOutput(found.status.name, "spacetime", None, advice=found.advice)
-    return _EngineOutput(SOLVED, "spacetime", replace(motion, contacts=trim_sliding_contacts(motion)))
 
 
 def synthesize(sketch: Sketch, engine: str = "auto", **options: Any) -> Motion:

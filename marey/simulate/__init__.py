@@ -8,8 +8,7 @@ from marey.simulate.integrators.step import StepSystem
 from marey.simulate.mechanics import State
 from marey.simulate.mechanism import Mechanics
 from marey.simulate.mjcf import to_mjcf
-from marey.simulate.monitor import Monitor, SimulationLog, momentum_scenario
-from marey.simulate.recorder import Recorder
+from marey.simulate.monitor import Monitor, Recorder, SimulationLog, momentum_scenario
 from marey.simulate.simulator import Simulator
 from marey.simulate.solver.constrained_step import ConstraintRows
 

@@ -58,30 +58,6 @@ class State:
         return f"State({self.time_s:.3f} s, {self.velocity.size} degrees of freedom, {speed:.2f} m/s)"
 
 
-def make_next_state(
-    before: State,
-    dt: float,
-    velocity: FloatArray,
-    moved: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray],
-) -> State:
-    """State after a step, from finite arrays of our own: nothing is copied or checked again.
-
-    Args:
-        before: state at its start.
-        dt: length of the step [s].
-        velocity: velocity ``(d,)`` that it moved with.
-        moved: place, local rotations, coordinates, momentum and place of the pelvis, as the kernels give them.
-    """
-    place, wxyz, coordinates, momentum, pelvis = moved
-    for array in (velocity, *moved):
-        array.setflags(write=False)
-    state = object.__new__(State)
-    values = (before.skeleton, place, SO3(wxyz), coordinates, velocity, momentum, pelvis, before.time_s + dt, dt, 0.0)
-    for name, value in zip(State.__slots__, values, strict=True):
-        object.__setattr__(state, name, value)
-    return state
-
-
 SERIES_BELOW = 0.5  # [rad²] where the closed forms of the slopes cancel
 
 

@@ -30,7 +30,7 @@ from marey.simulate.integrators.step import (
     make_step_system,
     step_with_halving,
 )
-from marey.simulate.mechanics import State, make_next_state
+from marey.simulate.mechanics import State
 from marey.simulate.mechanism import Mechanics, Root, make_mechanics, make_mechanism
 from marey.skeleton import Pose, t_pose
 
@@ -212,7 +212,29 @@ class Simulator:
     def _integrate(self, before: State, system: StepSystem, velocity: FloatArray) -> State | None:
         configuration = (before.place, before.rotations.wxyz, before.coordinates)
         moved = state_after_step(self.mechanism, system.dt, velocity, system.mechanics.inertia, *configuration)
-        return make_next_state(before, system.dt, velocity, moved[:5]) if moved[5] else None
+        if moved[5]:
+            # State after a step, from finite arrays of our own: nothing is copied or checked again
+            after = moved[:5]
+            place, wxyz, coordinates, momentum, pelvis = after
+            for array in (velocity, *after):
+                array.setflags(write=False)
+            state = object.__new__(State)
+            values = (
+                before.skeleton,
+                place,
+                SO3(wxyz),
+                coordinates,
+                velocity,
+                momentum,
+                pelvis,
+                before.time_s + system.dt,
+                system.dt,
+                0.0,
+            )
+            for name, value in zip(State.__slots__, values, strict=True):
+                object.__setattr__(state, name, value)
+            return state
+        return None
 
     def _load(self, forces: Iterable[PointForce], generalised_force: ArrayLike | None) -> StepLoad:
         inner = np.zeros(self.num_dof)

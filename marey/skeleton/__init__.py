@@ -1,7 +1,12 @@
 """Skeletons, poses, forward kinematics and the canonical human."""
 
-from marey.skeleton.body import BodyMesh, Capsules, capsule_mesh, capsules
+from marey.skeleton.anatomy import Anatomy, assess_anatomy, require_human
+from marey.skeleton.body import Capsules, capsules
+from marey.skeleton.body_mesh import BodyMesh, capsule_mesh
+from marey.skeleton.branches import Branch, Handle, find_branches, list_handles
 from marey.skeleton.calibration_pose import t_pose
+from marey.skeleton.limbs import LEG_OF_STATURE, TRUNK_ON_LEG, BodyPlan, find_body_plan
+from marey.skeleton.lost_bones import find_lost_bones, known_thorax, restore_bones, restored_roles, thorax_from
 from marey.skeleton.points import ContactPoints, contact_points, foot_points, leg_length
 from marey.skeleton.roles import HUMAN, HUMAN_STATURE_M, ROLES, RoleMap, human, role_map
 from marey.skeleton.tree import (
@@ -19,26 +24,42 @@ from marey.skeleton.tree import (
 __all__ = [
     "HUMAN",
     "HUMAN_STATURE_M",
+    "LEG_OF_STATURE",
     "MAX_JOINTS",
     "NO_PARENT",
     "ROLES",
+    "TRUNK_ON_LEG",
+    "Anatomy",
     "BodyMesh",
+    "BodyPlan",
+    "Branch",
     "Capsules",
     "ContactPoints",
     "EulerLimits",
+    "Handle",
     "Pose",
     "RoleMap",
     "Skeleton",
     "SkeletonDraft",
+    "assess_anatomy",
     "capsule_mesh",
     "capsules",
     "contact_points",
+    "find_body_plan",
+    "find_branches",
+    "find_lost_bones",
     "foot_points",
     "human",
     "joint_frames",
     "joint_positions",
+    "known_thorax",
     "leg_length",
+    "list_handles",
+    "require_human",
+    "restore_bones",
+    "restored_roles",
     "role_map",
     "t_pose",
+    "thorax_from",
     "tree_difference",
 ]

@@ -1,27 +1,32 @@
-"""The solid body of a skeleton: tapered capsules, each fixed to a joint, and their triangles. Plain data, no drawing.
+"""The solid body of a skeleton: tapered capsules, each fixed to a joint. Plain data, no drawing.
 
-The body looks human on any skeleton whose parts are known. Widths are parts of the leg, hip to ankle, so that they
-follow the size of the person. They are drawn to look right beside the breadths of [Winter2009]_ fig. 4.1; they weigh
-nothing. Triangles are for viewers and files that support meshes only.
+A person is drawn from two kinds of parts. *Bones* run from joint to joint along the tree, with the thickness of the
+limb or the trunk they lie in, through every joint between two roles; neighbours share a joint, so that they meet in
+every pose and for any proportions. *Flesh* (pelvis, waist, chest, head, hands, feet) lies around the bones of the joint
+that carries it. Widths are parts of the leg, hip to ankle, drawn to look right beside the breadths of [Winter2009]_
+fig. 4.1; those of arms, trunk and head follow their own lengths too, so that a child keeps a child's head. They weigh
+nothing. What is no person is drawn as tapered sticks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
+from marey.base import FloatArray, IntArray, frozen, frozen_ints
 from marey.lie import SO3
+from marey.skeleton.anatomy import assess_anatomy
 from marey.skeleton.calibration_pose import LEFT, UP, t_pose
 from marey.skeleton.naming import SIDES
-from marey.skeleton.points import farthest_point, foot_points, hand_vector, leg_length
+from marey.skeleton.points import foot_points, hand_vector, leg_length
 from marey.skeleton.roles import RoleMap, role_map
 from marey.skeleton.tree import NO_PARENT, Skeleton
 
-THIN_RATIO = 0.18  # [-] radius over length of a bone that plays no part
-THIN_RADII_M = (0.008, 0.05)  # [m] thinnest and thickest of them
+STICK_TAPER: Final = (0.17, 0.11)  # [-] radii over length of a bone of what is no person
+STICK_RADII: Final = (0.006, 0.04)  # [-] thinnest and thickest of them, as parts of the skeleton's size
 _Segment = tuple[int, FloatArray, FloatArray, float, float]  # joint, centres [m] in its frame, radii [m]
 
 
@@ -54,6 +59,7 @@ SHANK: Final = (0.066, 0.045)
 UPPER_ARM: Final = (0.060, 0.048)
 FOREARM: Final = (0.048, 0.034)
 NECK: Final = (0.066, 0.062)
+NAPE: Final = (0.092, 0.072)  # where the neck widens to the shoulders
 HAND: Final = (0.036, 0.028)
 FOOT: Final = (0.040, 0.034)
 TOES: Final = 0.026
@@ -61,14 +67,30 @@ PELVIS: Final = 0.115
 WAIST: Final = 0.104
 CHEST: Final = 0.108
 SHOULDER: Final = 0.068
+SPINE: Final = 0.050
 HEAD: Final = (0.088, 0.098)
+# lengths of the canonical human as parts of its leg
+TRUNK_LENGTH: Final = 0.308 / 0.491  # hips to the base of the neck
+ARM_LENGTH: Final = (0.186 + 0.146) / 0.491  # shoulder to wrist
+FOREARM_LENGTH: Final = 0.146 / 0.491
+SHANK_LENGTH: Final = 0.246 / 0.491
+HEAD_RISE: Final = 0.110 / 0.491  # joint of the head to the crown
+HEAD_HEIGHT: Final = 0.130 / 0.491  # chin to crown
+NECK_RISE: Final = 0.052 / 0.491  # base of the neck to the joint of the head
+EYES_BELOW_CROWN: Final = 0.5 * HEAD_HEIGHT
+LEAST_CROWN: Final = 0.25  # above the base of the neck: a head and no neck
 
-_LIMBS: Final = (
-    ("hip", "knee", THIGH),
-    ("knee", "ankle", SHANK),
-    ("shoulder", "elbow", UPPER_ARM),
-    ("elbow", "wrist", FOREARM),
-)
+# How far arms, trunk and head may differ from what the leg suggests, and which tips are the top of a head
+WIDTH_RANGE: Final = (0.75, 1.35)
+USUAL_RANGE: Final = (0.87, 1.12)
+CROWN_RANGE: Final = (0.75, 1.9)  # of the usual rise: what ends lower is an eye or a jaw, what ends higher is hair
+HEAD_SIZE_RANGE: Final = (0.9, 1.4)
+STRAIGHT_COS: Final = 0.96  # [-] a limb begins at the first joint from which its end lies along its bones
+
+_LEG: Final = ("hip", "knee", "ankle")
+_ARM: Final = ("shoulder", "elbow", "wrist")
+_RADII: Final = {"hip": THIGH, "knee": SHANK, "shoulder": UPPER_ARM, "elbow": FOREARM}
+_LAST_BONE: Final = {"knee": SHANK_LENGTH, "elbow": FOREARM_LENGTH}  # drawn where the file ends a limb early
 
 
 @dataclass(slots=True, eq=False)
@@ -86,55 +108,46 @@ class _BodyDraft:
         joint = self.roles.get(role)
         return None if joint is None else self.positions[joint]
 
-    def add(self, joint: int, a: FloatArray, b: FloatArray, radii: tuple[float, float]) -> None:
-        """Add a capsule between two world points, carried by ``joint``; radii are parts of the leg."""
+    def add(self, joint: int, a: FloatArray, b: FloatArray, radii: tuple[float, float], unit: float) -> None:
+        """Add a capsule between two world points, carried by ``joint``; radii are parts of ``unit`` [m]."""
         back = self.frames[joint].inverse()
         p = self.positions[joint]
-        self.segments.append((joint, back @ (a - p), back @ (b - p), self.leg * radii[0], self.leg * radii[1]))
+        self.segments.append((joint, back @ (a - p), back @ (b - p), unit * radii[0], unit * radii[1]))
+
+    def add_bone(self, child: int, radii: tuple[float, float]) -> None:
+        """Add the bone from the parent of ``child`` to it; radii in metres."""
+        joint, end = int(self.skeleton.parents[child]), self.skeleton.offsets[child]
+        if float(np.linalg.norm(end)) > 1e-4 * self.leg:
+            self.segments.append((joint, np.zeros(3), end, *radii))
+
+    def width_unit(self, length: float, usual: float) -> float:
+        """Leg length [m] that goes with a part of this ``length`` [m], half-way to that of the legs.
+
+        People differ by a tenth and files lose a bone of the spine: within that, the legs alone tell.
+        """
+        ratio = float(np.sqrt(length / (usual * self.leg)))
+        is_usual = USUAL_RANGE[0] < ratio < USUAL_RANGE[1]
+        return self.leg * (1.0 if is_usual else float(np.clip(ratio, *WIDTH_RANGE)))
 
 
 def capsules(skeleton: Skeleton) -> Capsules:
     """Return a solid body for any skeleton.
 
-    A skeleton whose roles are known gets a trunk of several thick pieces, a head, tapered limbs, feet and hands.
-    Bones that play no part (fingers, tails, props) get a thin capsule each, and so does every bone of a skeleton
-    that has neither legs nor arms.
+    A person, whose limbs are known by role, gets a trunk of several thick pieces, a head, tapered limbs, feet and
+    hands; joints that play no part (fingers, faces, twists, tails, targets, props) are not drawn. Everything else
+    is a tapered stick for each bone, without the nodes above the first joint that branches.
     """
     roles = role_map(skeleton)
-    segments: list[_Segment] = []
-    shown: set[int] = set()
-    if any(f"{side}_{part}" in roles for side in SIDES for part in ("knee", "elbow")):
-        pose = t_pose(skeleton, roles)
-        body = _BodyDraft(
-            skeleton, roles, pose.joint_positions(), pose.joint_rotations(), leg_length(skeleton, roles), segments
-        )
-        _add_trunk_and_head(body)
-        for side in SIDES:
-            _add_limbs(body, side)
-        # Joints whose bone from the parent the body already shows: all roles, what lies between, and what is below
-        shown.add(0)
-        for joint in roles.joints.values():
-            j = joint
-            while j != NO_PARENT and j not in shown:
-                shown.add(j)
-                j = int(skeleton.parents[j])
-        ends = {roles.get(role) for role in ("head", "left_wrist", "right_wrist", "left_foot", "right_foot")}
-        for j in range(skeleton.num_joints):
-            parent = int(skeleton.parents[j])
-            if parent in ends or (parent in shown and parent not in roles.joints.values()):
-                ends.add(j)
-                shown.add(j)
-    # Thin capsules from the other joints to their children or tips
-    for j in range(skeleton.num_joints):
-        children = [int(c) for c in skeleton.children(j)]
-        tips = [skeleton.offsets[c] for c in children if c not in shown]
-        if not children and j not in shown:
-            tips = [skeleton.tips[j]]
-        for tip in tips:
-            length = np.linalg.norm(tip)
-            if length > 1e-4:
-                radius = float(np.clip(THIN_RATIO * length, *THIN_RADII_M))
-                segments.append((j, np.zeros(3), tip, radius, 0.8 * radius))
+    pose = t_pose(skeleton, roles)
+    body = _BodyDraft(skeleton, roles, pose.joint_positions(), pose.joint_rotations(), leg_length(skeleton, roles))
+    if is_drawn_as_person(skeleton, roles):
+        bones = _add_limbs(body)
+        unit = _add_trunk(body)
+        _add_head(body, unit)
+        _join_bones(body, bones, unit)
+    else:
+        _add_sticks(body)
+    segments = body.segments
     return Capsules(
         np.array([joint for joint, *_ in segments], dtype=np.int64),
         np.array([start for _, start, *_ in segments]).reshape(-1, 3),
@@ -144,149 +157,241 @@ def capsules(skeleton: Skeleton) -> Capsules:
     )
 
 
-def _add_trunk_and_head(body: _BodyDraft) -> None:
-    """Add pelvis, waist and chest as balls across the body joined along the spine, then neck and head."""
-    roles, leg = body.roles, body.leg
-    left_hip, right_hip, neck = body.at("left_hip"), body.at("right_hip"), body.at("neck")
-    left_shoulder, right_shoulder = body.at("left_shoulder"), body.at("right_shoulder")
-    hips = [p for p in (left_hip, right_hip) if p is not None]
-    low = np.mean(hips, axis=0) if hips else body.positions[0]
-    # Base of the neck, never below the shoulders
-    tops = [p for p in (neck, left_shoulder, right_shoulder) if p is not None]
-    high = low + 0.6 * leg * UP
-    if tops:
-        high = np.mean(tops, axis=0) if neck is None else neck.copy()
-        high[1] = max(float(p[1]) for p in tops)
+def is_drawn_as_person(skeleton: Skeleton, roles: RoleMap) -> bool:
+    """Tell whether a skeleton has the limbs of a person: two legs, two arms or both, each one chain of joints.
+
+    With names of its own it must be human by its anatomy too, for animals have legs as well; only half a body, as
+    legs on a treadmill, has no anatomy to go by.
+    """
+    chains = {kind: [_limb_joints(skeleton, roles, side, kind) for side in SIDES] for kind in (_LEG, _ARM)}
+    complete = [kind for kind, limbs in chains.items() if all(len(limb) >= 2 for limb in limbs)]
+    named = [kind for kind in chains if any(f"{side}_{part}" in roles for side in SIDES for part in kind)]
+    broken = [kind for kind in named if kind not in complete]
+    if not complete or broken:
+        return False
+    anatomy = assess_anatomy(skeleton)
+    is_half = len(complete) < len(chains) and anatomy.plan is None
+    return roles.profile != "guessed" or anatomy.is_human or is_half
+
+
+def _limb_joints(skeleton: Skeleton, roles: RoleMap, side: str, kind: tuple[str, ...]) -> list[int]:
+    """Joints of a limb as far down as they are known and hang on one another; empty where its first is missing."""
+    joints: list[int] = []
+    for part in kind:
+        joint = roles.get(f"{side}_{part}")
+        if joint is None or (joints and not _path_down(skeleton, joints[-1], joint)):
+            break
+        joints.append(joint)
+    return joints
+
+
+def _path_down(skeleton: Skeleton, upper: int, lower: int) -> list[int]:
+    """Joints from ``upper`` down to ``lower``, both included; empty where one does not hang on the other."""
+    path = [lower]
+    while path[-1] not in (upper, NO_PARENT):
+        path.append(int(skeleton.parents[path[-1]]))
+    return path[::-1] if path[-1] == upper else []
+
+
+def _add_limbs(body: _BodyDraft) -> dict[int, tuple[float, float]]:
+    """Add feet and hands; return the radii [m] of the limbs' bones, by the joint at the end of each."""
+    skeleton, bones = body.skeleton, dict[int, tuple[float, float]]()
+    for side in SIDES:
+        for kind in (_LEG, _ARM):
+            joints = _limb_joints(skeleton, body.roles, side, kind)
+            unit = body.leg
+            if kind is _ARM and len(joints) == len(kind):
+                lengths = [float(np.linalg.norm(body.positions[b] - body.positions[a])) for a, b in pairwise(joints)]
+                unit = body.width_unit(sum(lengths), ARM_LENGTH)
+            for (upper, lower), part in zip(pairwise(joints), kind[:-1], strict=False):
+                path = _trim_start(body, _path_down(skeleton, upper, lower))
+                # Radii taper over the whole limb, through the joints between its roles
+                way = np.cumsum([0.0, *(float(np.linalg.norm(skeleton.offsets[j])) for j in path[1:])])
+                radii = unit * np.interp(way, [0.0, max(way[-1], 1e-9)], _RADII[part])
+                bones |= {j: (float(radii[i]), float(radii[i + 1])) for i, j in enumerate(path[1:])}
+            if 2 <= len(joints) < len(kind):
+                # The file ends the limb at its middle joint: go on as far as a usual one
+                part, joint = kind[len(joints) - 1], joints[-1]
+                along = body.positions[joint] - body.positions[joints[-2]]
+                along = along / max(float(np.linalg.norm(along)), 1e-9)
+                end = body.positions[joint] + _LAST_BONE[part] * unit * along
+                body.add(joint, body.positions[joint], end, _RADII[part], unit)
+            if kind is _ARM and len(joints) == len(kind):
+                # A hand, short of the finger tips by its own radius
+                wrist = joints[-1]
+                along = body.frames[wrist] @ hand_vector(skeleton, body.roles, side)
+                length = max(float(np.linalg.norm(along)), 1e-9)
+                reach = max(length - unit * HAND[1], 0.5 * length) / length
+                body.add(wrist, body.positions[wrist] + 0.12 * along, body.positions[wrist] + reach * along, HAND, unit)
+        _add_foot(body, side)
+    return bones
+
+
+def _trim_start(body: _BodyDraft, path: list[int]) -> list[int]:
+    """Leave out leading joints from which the limb does not yet run straight, as a hip's helper in the midline."""
+    p = body.positions
+    for first in range(len(path) - 1):
+        rest = path[first:]
+        way = sum(float(np.linalg.norm(p[b] - p[a])) for a, b in pairwise(rest))
+        if float(np.linalg.norm(p[rest[-1]] - p[rest[0]])) >= STRAIGHT_COS * way:
+            return rest
+    return path
+
+
+def _add_foot(body: _BodyDraft, side: str) -> None:
+    """Add a foot on its sole: heel to ball, ankle to the middle of that, ball to toes."""
+    points, leg = foot_points(body.skeleton, body.roles), body.leg
+    if f"{side}_heel" not in points.names:
+        return
+    at = points.positions(body.positions, body.frames)
+    heel, ball, tip = (at[points.index(f"{side}_{name}")] for name in ("heel", "ball", "toe_end"))
+    ankle, carrier = body.roles[f"{side}_ankle"], int(points.joints[points.index(f"{side}_ball")])
+    along = (tip - heel) / max(float(np.linalg.norm(tip - heel)), 1e-9)
+    # A ball radius above the sole
+    back = heel + leg * (FOOT[0] * UP + FOOT[0] * along)
+    front = ball + leg * FOOT[1] * UP
+    toe = tip + leg * TOES * (UP - along)
+    body.add(ankle, back, front, FOOT, leg)
+    body.add(ankle, body.positions[ankle], 0.5 * (back + front), (SHANK[1], FOOT[1]), leg)
+    body.add(carrier, ball + leg * TOES * UP, toe, (TOES, TOES), leg)
+
+
+def _add_trunk(body: _BodyDraft) -> float:
+    """Add pelvis, waist and chest as balls across the body joined along the spine; return their unit of width [m]."""
+    low, high = _trunk_ends(body)
+    unit = body.width_unit(float(np.linalg.norm(high - low)), TRUNK_LENGTH)
     # Half widths of hips and shoulders; usual ones where a side is missing
-    half_hips, half_shoulders = 0.10 * leg, 0.19 * leg
-    if left_hip is not None and right_hip is not None:
-        half_hips = 0.5 * float(np.linalg.norm(left_hip - right_hip))
-    if left_shoulder is not None and right_shoulder is not None:
-        half_shoulders = 0.5 * float(np.linalg.norm(left_shoulder - right_shoulder))
-    half_hips = min(half_hips, 0.14 * leg)
-    width = half_shoulders - SHOULDER * leg
-    narrow, broad = 0.32 * half_hips, 0.58 * width
-    root = roles.joints.get("pelvis", 0)
-    middle = roles.joints.get("spine2", roles.joints.get("spine1", root))
-    top = roles.joints.get("spine3", root)
+    halves = {"hip": 0.10 * body.leg, "shoulder": 0.19 * body.leg}
+    for part in halves:
+        left, right = body.at(f"left_{part}"), body.at(f"right_{part}")
+        if left is not None and right is not None:
+            halves[part] = 0.5 * float(np.linalg.norm(left - right))
+    half_hips, width = halves["hip"], max(halves["shoulder"] - SHOULDER * unit, 0.0)
+    slim = min(half_hips, 0.14 * unit)
+    narrow, broad = 0.32 * slim, 0.58 * width
+    root, middle, top = _trunk_joints(body)
     # Centres at parts of the way from the hips to the neck
     pelvis, waist, belly, ribs, chest, collar = (
         low + part * (high - low) for part in (0.05, 0.10, 0.42, 0.40, 0.78, 0.93)
     )
-    body.add(root, pelvis - 0.72 * half_hips * LEFT, pelvis + 0.72 * half_hips * LEFT, (PELVIS, PELVIS))
+    body.add(root, pelvis - 0.72 * half_hips * LEFT, pelvis + 0.72 * half_hips * LEFT, (PELVIS, PELVIS), unit)
     for side in (-1.0, 1.0):
         radii = (WAIST, WAIST) if middle != top else (WAIST, CHEST)
-        body.add(middle, waist + side * (0.5 * half_hips) * LEFT, belly + side * narrow * LEFT, radii)
+        body.add(middle, waist + side * (0.5 * slim) * LEFT, belly + side * narrow * LEFT, radii, unit)
     for side in (-1.0, 1.0):
-        body.add(top, ribs + side * narrow * LEFT, chest + side * broad * LEFT, (WAIST, CHEST))
-    body.add(top, collar - width * LEFT, collar + width * LEFT, (SHOULDER, SHOULDER))
+        body.add(top, ribs + side * narrow * LEFT, chest + side * broad * LEFT, (WAIST, CHEST), unit)
+    body.add(top, collar - width * LEFT, collar + width * LEFT, (SHOULDER, SHOULDER), unit)
+    return unit
+
+
+def _trunk_joints(body: _BodyDraft) -> tuple[int, int, int]:
+    """Joints that carry pelvis, waist and chest, on the way from the hips to the neck.
+
+    The pelvis carries both hips and the chest both shoulders, whatever else has such a name or role.
+    """
+    skeleton, roles = body.skeleton, body.roles
+    low = _shared_joints(skeleton, [roles[role] for role in ("left_hip", "right_hip") if role in roles])
+    pelvis = low[-1] if len(low) and "left_hip" in roles else roles.joints.get("pelvis", 0)
+    tops = ("left_shoulder", "right_shoulder", "neck", "head")
+    spine = _shared_joints(skeleton, [roles[role] for role in tops if role in roles])
+    # Down to where the way to the chest leaves that to the hips
+    start = max((i for i, joint in enumerate(spine) if joint in (*low, pelvis)), default=-1)
+    spine = spine[start + 1 :] or [pelvis]
+    chest = roles["spine3"] if roles.get("spine3") in spine else spine[-1]
+    named = [roles[role] for role in ("spine2", "spine1") if roles.get(role) in spine]
+    return pelvis, named[0] if named else spine[(len(spine) - 1) // 2], chest
+
+
+def _shared_joints(skeleton: Skeleton, joints: list[int]) -> list[int]:
+    """Joints on which all of some hang, from the root down; the joints themselves are not among them."""
+    paths = [_path_down(skeleton, 0, joint)[:-1] for joint in joints]
+    return [row[0] for row in zip(*paths, strict=False) if len(set(row)) == 1]
+
+
+def _trunk_ends(body: _BodyDraft) -> tuple[FloatArray, FloatArray]:
+    """Middle of the hips, and base of the neck, never below the shoulders."""
+    hips = [p for p in (body.at("left_hip"), body.at("right_hip")) if p is not None]
+    low = np.mean(hips, axis=0) if hips else body.positions[_trunk_joints(body)[0]]
+    neck = body.at("neck")
+    tops = [p for p in (neck, body.at("left_shoulder"), body.at("right_shoulder")) if p is not None]
+    high = low + 0.6 * body.leg * UP
+    if tops:
+        high = np.mean(tops, axis=0) if neck is None else neck.copy()
+        high[1] = max(float(p[1]) for p in tops)
+    return low, high
+
+
+def _add_head(body: _BodyDraft, unit: float) -> None:
+    """Add the head above its joint, as high as the file's own crown or eyes tell, and what joins it to the neck."""
+    roles, (_, high) = body.roles, _trunk_ends(body)
     carrier = roles.joints.get("head", roles.joints.get("neck"))
     if carrier is None:
         return
-    # The head ends at its tip, but is never shorter than a usual head
-    joint = body.positions[carrier]
-    tip = joint + body.frames[carrier] @ farthest_point(body.skeleton, carrier)
-    crown = max(float(tip[1]), float(high[1]) + 0.32 * leg)
-    chin = np.array([high[0], crown - 0.185 * leg, joint[2] + 0.022 * leg])
-    brow = np.array([high[0], crown - HEAD[1] * leg, joint[2] + 0.012 * leg])
-    neck_joint = roles.joints.get("neck", roles.joints.get("spine3", carrier))
-    body.add(neck_joint, high - 0.05 * leg * UP, 0.5 * (chin + brow), NECK)
-    body.add(carrier, chin, brow, HEAD)
+    joint = body.positions[carrier].copy()
+    if "head" not in roles:
+        joint[1] = max(float(joint[1]), float(high[1])) + NECK_RISE * unit
+    # Where joints and tips below the head end, and where its eyes are
+    below = [j for j in range(body.skeleton.num_joints) if j > carrier and _path_down(body.skeleton, carrier, j)]
+    tips = [body.positions[j] + body.frames[j] @ body.skeleton.tips[j] for j in (carrier, *below)]
+    rise = max(float(p[1]) for p in (*tips, *(body.positions[j] for j in below))) - float(joint[1])
+    eyes = [float(body.positions[j][1]) for j in below if "eye" in body.skeleton.names[j].lower()]
+    if not CROWN_RANGE[0] * HEAD_RISE * unit <= rise <= CROWN_RANGE[1] * HEAD_RISE * unit:
+        rise = HEAD_RISE * unit if not eyes else max(eyes) - float(joint[1]) + EYES_BELOW_CROWN * unit
+    # A head that ends high above its joint is a large one; none sits on the shoulders
+    size = unit * float(np.clip(rise / (HEAD_HEIGHT * unit), *HEAD_SIZE_RANGE))
+    crown = max(float(joint[1]) + rise, float(high[1]) + LEAST_CROWN * unit)
+    chin = np.array([joint[0], crown - 0.185 * size, joint[2] + 0.022 * size])
+    brow = np.array([joint[0], crown - HEAD[1] * size, joint[2] + 0.012 * size])
+    # From the base of the neck to the head, carried by what carries each
+    base = roles.joints.get("neck", carrier)
+    foot = np.array([high[0], min(float(high[1]), float(body.positions[base][1])) - 0.05 * unit, high[2]])
+    body.add(base, foot, body.positions[base] if base != carrier else 0.5 * (chin + brow), NAPE, unit)
+    if base != carrier:
+        body.add(carrier, joint, 0.5 * (chin + brow), (NECK[1], NECK[1]), unit)
+    body.add(carrier, chin, brow, HEAD, size)
 
 
-def _add_limbs(body: _BodyDraft, side: str) -> None:
-    """Add thigh, shank, upper arm, forearm, foot and hand of one side, as far as their joints are known."""
-    for upper, lower, radii in _LIMBS:
-        a, b = body.at(f"{side}_{upper}"), body.at(f"{side}_{lower}")
-        if a is not None and b is not None:
-            body.add(body.roles[f"{side}_{upper}"], a, b, radii)
-    points = foot_points(body.skeleton, body.roles)
-    if f"{side}_heel" in points.names:
-        # A ball radius above the sole: heel to ball, ankle to the middle of that, ball to toes
-        at = points.positions(body.positions, body.frames)
-        heel, ball, tip = (at[points.index(f"{side}_{name}")] for name in ("heel", "ball", "toe_end"))
-        ankle, carrier = body.roles[f"{side}_ankle"], int(points.joints[points.index(f"{side}_ball")])
-        along = (tip - heel) / max(float(np.linalg.norm(tip - heel)), 1e-9)
-        back = heel + body.leg * (FOOT[0] * UP + FOOT[0] * along)
-        front = ball + body.leg * FOOT[1] * UP
-        toe = tip + body.leg * TOES * (UP - along)
-        body.add(ankle, back, front, FOOT)
-        body.add(ankle, body.positions[ankle], 0.5 * (back + front), (SHANK[1], FOOT[1]))
-        body.add(carrier, ball + body.leg * TOES * UP, toe, (TOES, TOES))
-    wrist = body.roles.get(f"{side}_wrist")
-    if wrist is not None:
-        p = body.positions[wrist]
-        along = body.frames[wrist] @ hand_vector(body.skeleton, body.roles, side)
-        length = max(float(np.linalg.norm(along)), 1e-9)
-        reach = max(length - body.leg * HAND[1], 0.5 * length)
-        body.add(wrist, p + 0.12 * along, p + reach / length * along, HAND)
+def _join_bones(body: _BodyDraft, limbs: dict[int, tuple[float, float]], unit: float) -> None:
+    """Add every bone between joints that have a role: limbs with their own radii, neck and spine with theirs."""
+    skeleton, roles = body.skeleton, body.roles
+    ends = [joint for role, joint in roles.joints.items() if role != "pelvis" and not role.startswith("spine")]
+    ends += _trunk_joints(body)
+    # The joint on which all hang; above it are the nodes of the scene
+    paths = [_path_down(skeleton, 0, joint) for joint in ends]
+    shared = sum(len(set(row)) == 1 for row in zip(*paths, strict=False))
+    neck, head = roles.get("neck"), roles.get("head")
+    throat = _path_down(skeleton, neck, head)[1:] if neck is not None and head is not None else []
+    # Feet lie around the bone of a foot, unless its joints turn between ankle and ball
+    feet = list[int]()
+    for side in SIDES:
+        if f"{side}_ankle" in roles and f"{side}_foot" in roles:
+            path = _path_down(skeleton, roles[f"{side}_ankle"], roles[f"{side}_foot"])[1:]
+            feet += path
+            limbs |= {joint: (TOES * body.leg, TOES * body.leg) for joint in path if len(path) > 1}
+    for child in sorted({joint for path in paths for joint in path[shared:]}):
+        if child in limbs:
+            body.add_bone(child, limbs[child])
+        elif child in throat:
+            body.add_bone(child, (NECK[0] * unit, NECK[1] * unit))
+        elif child not in feet:
+            body.add_bone(child, (SPINE * unit, SPINE * unit))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BodyMesh:
-    """V vertices, each fixed to one joint, and T triangles seen from outside counter-clockwise."""
-
-    vertices: FloatArray  # (V, 3) [m] in the frame of the carrying joint
-    faces: IntArray  # (T, 3)
-    joints: IntArray  # (V,) carrying joint
-    segments: IntArray  # (V,) capsule that the vertex belongs to
-
-    def __post_init__(self) -> None:
-        vertices = frozen(self.vertices, None, 3, name="vertices")
-        object.__setattr__(self, "vertices", vertices)
-        object.__setattr__(self, "faces", frozen_ints(self.faces, None, 3, name="faces"))
-        object.__setattr__(self, "joints", frozen_ints(self.joints, len(vertices), name="joints"))
-        object.__setattr__(self, "segments", frozen_ints(self.segments, len(vertices), name="segments"))
-
-
-def capsule_mesh(capsules: Capsules, segments: int = 12) -> BodyMesh:
-    """Triangulate capsules: rings of ``segments`` vertices round each axis, closed at both ends.
-
-    The wall is the cone that touches both balls, so that a tapered capsule is smooth where cone and ball meet.
-
-    Raises:
-        InputError: fewer than three vertices a ring.
-    """
-    if segments < 3:
-        raise InputError(f"rings of {segments} vertices", "A ring needs at least 3")
-    arcs = max(2, segments // 4)
-    rings = 2 * arcs
-    # Triangles of one capsule: a fan round each pole, two triangles between neighbours of two rings
-    k = np.arange(segments)
-    after = (k + 1) % segments
-    last = 1 + rings * segments
-    triangles = [np.stack([np.zeros_like(k), 1 + after, 1 + k], axis=1)]
-    for ring in range(rings - 1):
-        low, high = 1 + ring * segments, 1 + (ring + 1) * segments
-        triangles.append(np.stack([low + k, low + after, high + after], axis=1))
-        triangles.append(np.stack([low + k, high + after, high + k], axis=1))
-    triangles.append(np.stack([np.full_like(k, last), last - segments + k, last - segments + after], axis=1))
-    faces = np.concatenate(triangles).astype(np.int64)
-    # Vertices of each capsule: the pole of the first ball, rings, the pole of the second
-    shells: list[FloatArray] = []
-    turn = 2.0 * np.pi * np.arange(segments) / segments
-    for i in range(len(capsules)):
-        a, b = capsules.starts[i], capsules.ends[i]
-        r, s = float(capsules.start_radii[i]), float(capsules.end_radii[i])
-        length = float(np.linalg.norm(b - a))
-        axis = (b - a) / length if length > 1e-9 else np.array([0.0, 1.0, 0.0])
-        # Latitude at which the cone touches both balls
-        tilt = np.arcsin(np.clip((r - s) / length, -1.0, 1.0)) if length > 1e-9 else 0.0
-        first = np.linspace(-0.5 * np.pi, tilt, arcs + 1)[1:]
-        second = np.linspace(tilt, 0.5 * np.pi, arcs + 1)[:-1]
-        along = np.concatenate([r * np.sin(first), length + s * np.sin(second)])
-        wide = np.concatenate([r * np.cos(first), s * np.cos(second)])
-        # A circle across the axis
-        u = np.cross(np.eye(3)[int(np.argmin(np.abs(axis)))], axis)
-        u = u / np.linalg.norm(u)
-        v = np.cross(axis, u)
-        circle = np.cos(turn)[:, None] * u + np.sin(turn)[:, None] * v
-        wall = a + along[:, None, None] * axis + wide[:, None, None] * circle
-        shells.append(np.concatenate([(a - r * axis)[None], wall.reshape(-1, 3), (b + s * axis)[None]]))
-    count = rings * segments + 2
-    return BodyMesh(
-        np.concatenate(shells) if shells else np.zeros((0, 3)),
-        np.concatenate([faces + i * count for i in range(len(shells))]) if shells else np.zeros((0, 3), dtype=np.int64),
-        np.repeat(capsules.joints, count),
-        np.repeat(np.arange(len(shells)), count),
-    )
+def _add_sticks(body: _BodyDraft) -> None:
+    """Add a tapered stick for each bone, and for the tip of each joint that ends a limb."""
+    skeleton = body.skeleton
+    counts = np.bincount(skeleton.parents[1:], minlength=skeleton.num_joints)
+    # Nodes of the scene: one below the other, down to the first joint that branches
+    first = 0
+    while counts[first] == 1 and counts.max() > 1:
+        first = int(skeleton.children(first)[0])
+    low, high = STICK_RADII
+    size = float(np.ptp(skeleton.rest_positions()[first:], axis=0).max(initial=0.0))
+    size = max(size, float(np.linalg.norm(skeleton.tips, axis=1).max()))
+    for j in range(first, skeleton.num_joints):
+        ends = [skeleton.offsets[c] for c in skeleton.children(j)]
+        for end in ends if ends else [skeleton.tips[j]]:
+            length = float(np.linalg.norm(end))
+            if length > 1e-4 * size:
+                start, tip = (float(np.clip(taper * length, low * size, high * size)) for taper in STICK_TAPER)
+                body.segments.append((j, np.zeros(3), end, start, tip))

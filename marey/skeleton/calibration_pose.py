@@ -7,13 +7,14 @@ one pose, frames of two skeletons can be compared joint by joint.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3
+from marey.skeleton.limbs import stands_at_rest
 from marey.skeleton.naming import SIDES
 from marey.skeleton.roles import RoleMap, role_map
 from marey.skeleton.tree import NO_PARENT, Pose, Skeleton
@@ -69,9 +70,12 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
             if a is None or b is None or np.linalg.norm(positions[b] - positions[a]) < 1e-6:
                 continue
             aims[a] = (world[a].inverse() @ (positions[b] - positions[a]), DOWN if upper in ("hip", "knee") else across)
+    is_odd = roles.profile != "lafan1" and not stands_at_rest(skeleton)
+    if is_odd:
+        aims |= _trunk_aims(skeleton, positions, world, roles)
     # Forward over the tree: turn the trunk upright, limbs to their aims, ankles so that the soles are level
-    upright = _upright_rotation(positions, roles)
-    feet = _ankle_frames(positions, world, roles, upright)
+    upright = _upright_rotation(positions, roles, is_odd=is_odd)
+    feet = _ankle_frames(positions, world, roles, upright, is_odd=is_odd)
     turned: list[SO3] = []
     local: list[SO3] = []
     for j in range(skeleton.num_joints):
@@ -86,7 +90,27 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
     return Pose(skeleton, skeleton.offsets[0], SO3.stack(local))
 
 
-def _upright_rotation(positions: FloatArray, roles: RoleMap) -> SO3:
+def _trunk_aims(
+    skeleton: Skeleton, positions: FloatArray, world: SO3, roles: RoleMap
+) -> dict[int, tuple[FloatArray, FloatArray]]:
+    """Aims of spine, head and collars: up and outwards, whatever the rest pose draws."""
+    spine = [roles[role] for role in ("pelvis", "spine1", "spine2", "spine3", "neck", "head") if role in roles]
+    bones = [(a, b, UP) for a, b in pairwise(spine[1:])]
+    for side, across in (("left", LEFT), ("right", -LEFT)):
+        if f"{side}_collar" in roles and f"{side}_shoulder" in roles:
+            bones.append((roles[f"{side}_collar"], roles[f"{side}_shoulder"], across))
+    aims = {
+        a: (world[a].inverse() @ (positions[b] - positions[a]), goal)
+        for a, b, goal in bones
+        if np.linalg.norm(positions[b] - positions[a]) > 1e-6
+    }
+    head = roles.get("head")
+    if head is not None and skeleton.tips[head].any():
+        aims[head] = (skeleton.tips[head], UP)
+    return aims
+
+
+def _upright_rotation(positions: FloatArray, roles: RoleMap, *, is_odd: bool) -> SO3:
     """Rotation that turns the resting trunk upright and to face +Z."""
     # To the left: across the first pair of joints that are apart
     left = np.zeros(3)
@@ -96,9 +120,11 @@ def _upright_rotation(positions: FloatArray, roles: RoleMap) -> SO3:
             if np.linalg.norm(gap) > 1e-6:
                 left = gap / np.linalg.norm(gap)
                 break
-    # Up: from the pelvis to the highest joint of the trunk, across the left
+    # Up: from the pelvis to the highest joint of the trunk, across the left; to the lowest one where bones above it are
+    # drawn anyhow
     low = positions[roles["pelvis"]] if "pelvis" in roles else positions[0]
-    spines = [positions[roles[role]] - low for role in ("head", "neck", "spine3") if role in roles]
+    highest = ("spine1", "spine2", "spine3", "neck", "head") if is_odd else ("head", "neck", "spine3")
+    spines = [positions[roles[role]] - low for role in highest if role in roles]
     up = next((spine for spine in spines if np.linalg.norm(spine) > 1e-6), UP)
     up = up - left * float(left @ up)
     if np.linalg.norm(left) < 0.5 or np.linalg.norm(up) < 1e-6:
@@ -111,7 +137,7 @@ def _upright_rotation(positions: FloatArray, roles: RoleMap) -> SO3:
     return (quarter if near else body).inverse()
 
 
-def _ankle_frames(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO3) -> dict[int, SO3]:
+def _ankle_frames(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO3, *, is_odd: bool) -> dict[int, SO3]:
     """World frames of the ankles, so that the soles are level."""
     feet: dict[int, SO3] = {}
     for side in SIDES:
@@ -126,7 +152,7 @@ def _ankle_frames(positions: FloatArray, world: SO3, roles: RoleMap, upright: SO
             foot = R_world_ankle @ (world[ankle].inverse() @ (positions[ball] - positions[ankle]))
             length = float(np.linalg.norm(foot))
             # A foot that rests like a dancer's, pointing along the leg, is bent to a standing one
-            if length >= 1e-6 and float(np.hypot(foot[0], foot[2])) <= 0.3 * length:
+            if length >= 1e-6 and (is_odd or float(np.hypot(foot[0], foot[2])) <= 0.3 * length):
                 goal = np.cos(FOOT_PITCH_RAD) * FORWARD + np.sin(FOOT_PITCH_RAD) * DOWN
                 R_world_ankle = shortest_arc(foot, goal) @ R_world_ankle
         feet[ankle] = R_world_ankle
@@ -144,14 +170,8 @@ def shortest_arc(a: FloatArray, b: FloatArray) -> SO3:
     return SO3(wxyz)
 
 
-def _quarter_turns() -> SO3:
-    turns: list[FloatArray] = []
-    for order, signs in product(permutations(range(3)), product((1.0, -1.0), repeat=3)):
-        matrix = np.zeros((3, 3))
-        matrix[list(order), range(3)] = signs
-        if np.linalg.det(matrix) > 0.0:
-            turns.append(matrix)
-    return SO3.from_matrix(np.stack(turns))
-
-
-_QUARTER_TURNS: Final = _quarter_turns()
+_SIGNED_AXES: Final = (
+    np.eye(3)[:, list(order)] * np.array(signs)
+    for order, signs in product(permutations(range(3)), product((1.0, -1.0), repeat=3))
+)
+_QUARTER_TURNS: Final = SO3.from_matrix(np.stack([matrix for matrix in _SIGNED_AXES if np.linalg.det(matrix) > 0.0]))

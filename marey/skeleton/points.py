@@ -24,6 +24,8 @@ TOE_LENGTH: Final = 0.040 / 0.491  # ball to the end of the toes
 HEEL_PART: Final = 0.18  # of the way ankle to ball, backwards: middle of the heel pad, on which a rounded heel rolls
 PALM_PART: Final = 0.5  # of the way wrist to finger tip
 HAND_LENGTH: Final = 0.105 / 0.491
+FINGER_REACH: Final = 1.6  # of the usual hand: joints farther from the wrist are a prop in it
+TOE_REACH: Final = 2.5  # of the usual toes: joints farther from the ball are targets and helpers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +105,7 @@ def foot_points(skeleton: Skeleton, roles: RoleMap | None = None) -> ContactPoin
             continue
         leg = leg_length(skeleton, roles, side)
         p_ankle = positions[ankle]
-        p_ball = p_ankle + BALL_REACH * leg * FORWARD if ball is None else positions[ball]
+        p_ball = p_ankle + BALL_REACH * leg * FORWARD if ball is None else _toe_base(skeleton, positions, ankle, ball)
         # Direction from ankle to ball over the ground
         reach = p_ball - p_ankle
         level = np.array([reach[0], 0.0, reach[2]])
@@ -114,7 +116,7 @@ def foot_points(skeleton: Skeleton, roles: RoleMap | None = None) -> ContactPoin
             p_toe = p_ball + TOE_LENGTH * leg * FORWARD
         else:
             sole = p_ball[1] - BALL_HEIGHT * leg
-            tip = frames[ball] @ farthest_point(skeleton, ball)
+            tip = frames[ball] @ farthest_point(skeleton, ball, TOE_REACH * TOE_LENGTH * leg)
             p_toe = p_ball + (TOE_LENGTH * leg * ahead if np.linalg.norm(tip) < 0.3 * TOE_LENGTH * leg else tip)
         p_heel = p_ankle - HEEL_PART * np.hypot(reach[0], reach[2]) * ahead
         carrier = ankle if ball is None else ball
@@ -126,28 +128,41 @@ def foot_points(skeleton: Skeleton, roles: RoleMap | None = None) -> ContactPoin
     return ContactPoints(tuple(names), np.array(joints, dtype=np.int64), np.array(offsets).reshape(-1, 3))
 
 
+def _toe_base(skeleton: Skeleton, positions: FloatArray, ankle: int, ball: int) -> FloatArray:
+    """Middle of the toes' joints ``(3,)`` [m]: a rig may have five toes, of which one plays the ball of the foot."""
+    reach = positions[ball] - positions[ankle]
+    toes = [
+        positions[j]
+        for j in skeleton.children(int(skeleton.parents[ball])).tolist()
+        if float((positions[j] - positions[ankle]) @ reach) > 0.5 * float(reach @ reach)
+    ]
+    return np.mean(toes, axis=0) if len(toes) > 1 else positions[ball]
+
+
 def hand_vector(skeleton: Skeleton, roles: RoleMap, side: str) -> FloatArray:
     """Wrist to finger tips ``(3,)`` [m] in the wrist's frame; without fingers, the forearm continued."""
     wrist, elbow = roles[f"{side}_wrist"], roles.get(f"{side}_elbow")
-    tip = farthest_point(skeleton, wrist)
-    if np.linalg.norm(tip) > 0.02 * leg_length(skeleton, roles, side):
+    leg = leg_length(skeleton, roles, side)
+    tip = farthest_point(skeleton, wrist, FINGER_REACH * HAND_LENGTH * leg)
+    if np.linalg.norm(tip) > 0.02 * leg:
         return tip
     p = skeleton.rest_positions()
     along = p[wrist] - p[elbow if elbow is not None else max(int(skeleton.parents[wrist]), 0)]
     length = float(np.linalg.norm(along))
-    return HAND_LENGTH * leg_length(skeleton, roles, side) * along / length if length > 1e-9 else np.zeros(3)
+    return HAND_LENGTH * leg * along / length if length > 1e-9 else np.zeros(3)
 
 
-def farthest_point(skeleton: Skeleton, joint: int) -> FloatArray:
-    """Farthest joint or tip below ``joint`` ``(3,)`` [m], in its frame at rest; zero where there is none."""
+def farthest_point(skeleton: Skeleton, joint: int, limit_m: float) -> FloatArray:
+    """Farthest joint or tip below ``joint`` ``(3,)`` [m] within a limit, in its frame at rest; zero without any."""
     below = np.full((skeleton.num_joints, 3), np.nan)
     below[joint] = 0.0
-    best = skeleton.tips[joint]
+    points = [skeleton.tips[joint]]
     for j in range(joint + 1, skeleton.num_joints):
         below[j] = below[skeleton.parents[j]] + skeleton.offsets[j]
         if not np.isnan(below[j, 0]):
-            best = max(best, below[j], below[j] + skeleton.tips[j], key=lambda v: float(np.linalg.norm(v)))
-    return best
+            points += [below[j], below[j] + skeleton.tips[j]]
+    near = [np.zeros(3), *(point for point in points if float(np.linalg.norm(point)) <= limit_m)]
+    return max(near, key=lambda point: float(np.linalg.norm(point)))
 
 
 def leg_length(skeleton: Skeleton, roles: RoleMap, side: str = "left") -> float:

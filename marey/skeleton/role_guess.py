@@ -1,61 +1,165 @@
-"""Guess the roles of an unknown skeleton: first what the names say, then what chains and lengths say.
+"""Guess the roles of an unknown skeleton: limbs are found by shape, names say which joint of a limb is which.
 
-Limbs are found from the tree of joints and the bone lengths alone.
+A name is believed where it fits the shape: a thigh that is one, on the side that it says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray
-from marey.skeleton.naming import SIDES, common_prefix, parse_joint_name
+from marey.skeleton.limbs import BodyPlan, LimbChain, find_body_plan
+from marey.skeleton.naming import SIDES, common_prefix, parse_joint_name, plain_name
 from marey.skeleton.tree import NO_PARENT, Skeleton
 
-TWIG: Final = 0.18  # [-] a side branch shorter than this part of the longest path is a finger, an eye or a nub
-SYMMETRY_TOL: Final = 0.15  # [-] left and right limbs differ by less than this part of their length
+MOST_COST: Final = 12.0  # of a body whose shape is asked for roles: above it is no body (see `anatomy`)
+BALL_ON_LEG: Final = 0.17  # ankle to ball of the foot over the leg ([Winter2009]_ fig. 4.1)
+SAME_BONE: Final = (0.55, 1.7)  # [-] length of a named bone over that of the shape: the same bone
+_LEG: Final = ("hip", "knee", "ankle")
+_UPPER_ARM: Final = ("upperarm", "uparm", "humerus", "armupper")
+_ARM: Final = ("shoulder", "elbow", "wrist")
 
 
-@dataclass(frozen=True, slots=True)
-class Limbs:
-    """Paths of joints, each from the root to the last joint of a limb."""
+def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
+    """Return the joints by role, and one sentence for each guess that says what it rests on."""
+    by_name = _guess_by_name(skeleton)
+    plan = find_body_plan(skeleton)
+    if plan is not None and plan.cost > MOST_COST:
+        plan = None
+    by_shape, sides_are_named = ({}, True) if plan is None else _guess_by_shape(skeleton, plan, by_name)
+    # Of several joints with one meaning ("UpLeg" below "__UpLeg"), the one that the shape suggests
+    prefix = common_prefix(skeleton.names)
+    for role, joint in by_shape.items():
+        if role in by_name and "_".join(parse_joint_name(skeleton.names[joint], prefix)) == role:
+            by_name[role] = joint
+    joints: dict[str, int] = dict(by_name)
+    report: list[str] = []
+    if plan is not None:
+        _drop_unfit_names(skeleton, plan, by_shape, joints)
+    for role, joint in by_shape.items():
+        if role not in joints and joint not in joints.values():
+            joints[role] = joint
+    for role, joint in joints.items():
+        name = skeleton.names[joint]
+        if by_name.get(role) != joint:
+            report.append(f"{role}: '{name}', from its position in the chain (fairly sure)")
+        elif by_shape.get(role) == joint:
+            report.append(f"{role}: '{name}', from its name and its position (sure)")
+        elif role in by_shape:
+            other = skeleton.names[by_shape[role]]
+            report.append(f"{role}: '{name}', from its name; its position suggests '{other}' (check it)")
+        else:
+            report.append(f"{role}: '{name}', from its name (fairly sure)")
+    if not sides_are_named:
+        report.append("left and right are estimated from the direction of the feet; check them")
+    return joints, report
 
-    head: tuple[int, ...]
-    left_leg: tuple[int, ...]
-    right_leg: tuple[int, ...]
-    left_arm: tuple[int, ...]
-    right_arm: tuple[int, ...]
-    lengths: FloatArray  # (J,) [m] bone from parent to joint
-    sides_are_named: bool
 
-    def roles(self) -> dict[str, int]:
-        """Name the joints of the limbs, the spine and the head."""
-        pelvis = _common_joints(self.left_leg, self.right_leg)[-1]
-        chest = _common_joints(self.left_arm, self.head)[-1]
-        found = {"pelvis": pelvis}
-        for side, leg, arm in (("left", self.left_leg, self.left_arm), ("right", self.right_leg, self.right_arm)):
-            below = leg[leg.index(pelvis) + 1 :]
-            three = _two_longest(below, self.lengths)
-            if three is not None:
-                found |= zip((f"{side}_hip", f"{side}_knee", f"{side}_ankle"), three, strict=True)
-                found |= {f"{side}_foot": j for j in below[below.index(three[2]) + 1 :][:1]}
-            beside = arm[arm.index(chest) + 1 :]
-            three = _two_longest(beside, self.lengths)
-            if three is not None:
-                found |= zip((f"{side}_shoulder", f"{side}_elbow", f"{side}_wrist"), three, strict=True)
-                found |= {f"{side}_collar": j for j in beside[: beside.index(three[0])][-1:]}
-        trunk = list(self.head[: self.head.index(chest) + 1])
-        found |= name_spine_joints([j for j in trunk if j != pelvis and j not in self.left_leg])
-        above = self.head[self.head.index(chest) + 1 :]
-        if len(above) >= 2:
-            found |= {"neck": above[0], "head": above[1] if len(above) < 4 else above[-2]}
-        elif above:
-            found["head"] = above[0]
-        return found
+def _guess_by_shape(skeleton: Skeleton, plan: BodyPlan, by_name: Mapping[str, int]) -> tuple[dict[str, int], bool]:
+    """Roles that limbs, trunk and head have by their place, and whether names told left from right."""
+    legs, arms, sides_are_named = _order_sides(skeleton, plan, by_name)
+    lengths = np.linalg.norm(skeleton.offsets, axis=1)
+    found = {"pelvis": plan.hip_fork}
+    for side, leg, arm in zip(SIDES, legs, arms, strict=True):
+        found |= {f"{side}_hip": leg.upper, f"{side}_knee": leg.middle, f"{side}_ankle": leg.end}
+        beyond = leg.chain[leg.chain.index(leg.end) + 1 :]
+        if beyond:
+            # The ball: the joint of the foot that lies nearest to where the toes of a human begin
+            ways = np.abs(np.cumsum(lengths[list(beyond)]) - BALL_ON_LEG * plan.leg_length)
+            found[f"{side}_foot"] = beyond[int(np.argmin(ways))]
+        found |= {f"{side}_shoulder": arm.upper, f"{side}_elbow": arm.middle}
+        if arm.end != arm.middle:
+            found[f"{side}_wrist"] = arm.end
+        found |= {f"{side}_collar": j for j in arm.chain[: arm.chain.index(arm.upper)][-1:]}
+    found |= name_spine_joints([j for j in plan.trunk if j not in (plan.hip_fork, plan.root)])
+    # The head carries a face; without one it is the last joint, unless that is the end of a bone
+    above = plan.head
+    if len(above) > 1:
+        forks = [len(skeleton.children(j)) for j in above]
+        leaf_has_tip = bool(skeleton.tips[above[-1]].any())
+        last = len(above) - (1 if leaf_has_tip or len(above) == 2 else 2)
+        place = int(np.argmax(forks)) if max(forks) > 1 and int(np.argmax(forks)) > 0 else last
+        found |= {"neck": above[0], "head": above[place]}
+    elif above:
+        found["head"] = above[0]
+    return found, sides_are_named
+
+
+def _drop_unfit_names(skeleton: Skeleton, plan: BodyPlan, by_shape: Mapping[str, int], joints: dict[str, int]) -> None:
+    """Forget the names of a limb whose long bones are not those of the shape."""
+    lengths = np.linalg.norm(skeleton.offsets, axis=1)
+    limbs = {limb.upper: limb for limb in (*plan.legs, *plan.arms)}
+    for side in SIDES:
+        for parts, further in ((_LEG, "foot"), (_ARM, "collar")):
+            limb = limbs[by_shape[f"{side}_{parts[0]}"]]
+            named = [joints.get(f"{side}_{part}") for part in parts]
+            if all(joint is None for joint in named) or _fits_limb(named, limb, lengths):
+                continue
+            for part in (*parts, further):
+                joints.pop(f"{side}_{part}", None)
+            for role, joint in list(joints.items()):
+                if joint in (limb.upper, limb.middle, limb.end):
+                    del joints[role]
+    if "pelvis" in joints and joints["pelvis"] not in plan.trunk:
+        del joints["pelvis"]
+
+
+def _fits_limb(named: list[int | None], limb: LimbChain, lengths: FloatArray) -> bool:
+    """Tell whether the named joints lie on the limb, in order, and bound bones of the right length."""
+    places = [limb.chain.index(joint) if joint in limb.chain else -1 for joint in named if joint is not None]
+    if -1 in places or places != sorted(set(places)) or None in named[:2]:
+        return False
+    for (a, b), expected in zip(((0, 1), (1, 2)), (limb.upper_length, limb.lower_length), strict=True):
+        if b < len(places) and expected > 0.0:
+            bone = float(lengths[list(limb.chain[places[a] + 1 : places[b] + 1])].sum())
+            if not SAME_BONE[0] * expected < bone < SAME_BONE[1] * expected:
+                return False
+    return True
+
+
+def _order_sides(
+    skeleton: Skeleton, plan: BodyPlan, by_name: Mapping[str, int]
+) -> tuple[tuple[LimbChain, LimbChain], tuple[LimbChain, LimbChain], bool]:
+    """Left and right leg, left and right arm, by names where these tell, else by where the toes point."""
+    lefts = {joint for role, joint in by_name.items() if role.startswith("left_")}
+    ordered: list[tuple[LimbChain, LimbChain]] = []
+    for one, two in (plan.legs, plan.arms):
+        counts = [len(lefts & set(limb.chain)) for limb in (one, two)]
+        if counts[0] != counts[1]:
+            ordered.append((one, two) if counts[0] > counts[1] else (two, one))
+    if len(ordered) == 2:
+        return ordered[0], ordered[1], True
+    left = _left_by_shape(skeleton, plan)
+    p = skeleton.rest_positions()
+    by_shape: list[tuple[LimbChain, LimbChain]] = []
+    for one, two in (plan.legs, plan.arms):
+        gap = float(left @ (p[list(one.chain)].mean(axis=0) - p[list(two.chain)].mean(axis=0)))
+        by_shape.append((one, two) if gap > 0.0 else (two, one))
+    return by_shape[0], by_shape[1], False
+
+
+def _left_by_shape(skeleton: Skeleton, plan: BodyPlan) -> FloatArray:
+    """Direction ``(3,)`` to the body's left at rest: up times forward, which is where toes and knees point."""
+    p = skeleton.rest_positions()
+    hips = p[[leg.upper for leg in plan.legs]].mean(axis=0)
+    feet = p[[leg.end for leg in plan.legs]].mean(axis=0)
+    up = p[[arm.upper for arm in plan.arms]].mean(axis=0) - feet
+    up = up / max(float(np.linalg.norm(up)), 1e-12)
+    forward = np.zeros(3)
+    for leg in plan.legs:
+        tip = p[leg.chain[-1]] + skeleton.tips[leg.chain[-1]]
+        forward = forward + tip - p[leg.end]
+    forward = forward - up * float(up @ forward)
+    if np.linalg.norm(forward) < 0.03 * plan.leg_length:
+        # Without feet: knees stand before the line from hips to ankles, else a rest pose faces +Z
+        knees = p[[leg.middle for leg in plan.legs]].mean(axis=0) - 0.5 * (hips + feet)
+        forward = knees - up * float(up @ knees)
+    if np.linalg.norm(forward) < 0.005 * plan.leg_length:
+        forward = np.array([0.0, 0.0, 1.0])
+    return np.asarray(np.cross(up, forward), dtype=np.float64)
 
 
 def name_spine_joints(spine: list[int]) -> dict[str, int]:
@@ -68,132 +172,6 @@ def name_spine_joints(spine: list[int]) -> dict[str, int]:
     return named if len(spine) == 2 else {**named, "spine2": spine[(len(spine) - 1) // 2]}
 
 
-def find_limbs(skeleton: Skeleton, by_name: Mapping[str, int]) -> Limbs | None:
-    """Find two legs, two arms and a head, or None where the tree has no such shape."""
-    lengths = np.linalg.norm(skeleton.offsets, axis=1)
-    lengths[0] = 0.0
-    paths = _limb_paths(skeleton, lengths)
-    if len(paths) != 5:
-        return None
-    reach = [float(lengths[list(path)].sum()) for path in paths]
-    pairs = _symmetric_pairs(paths, reach)
-    if pairs is None:
-        return None
-    head, first, second = pairs
-    shared_first = len(_common_joints(paths[first[0]], paths[head]))
-    shared_second = len(_common_joints(paths[second[0]], paths[head]))
-    arms, legs = (first, second) if shared_first > shared_second else (second, first)
-    # The left limb of a pair has more joints that are named left; a tie leaves both pairs to the shape
-    lefts = {joint for role, joint in by_name.items() if role.startswith("left_")}
-    order: list[int] = []
-    for a, b in (legs, arms):
-        counts = [len(lefts & set(paths[i])) for i in (a, b)]
-        if counts[0] != counts[1]:
-            order += [a, b] if counts[0] > counts[1] else [b, a]
-    sides_are_named = len(order) == 4
-    if not sides_are_named:
-        order = _sides_by_shape(skeleton, paths, legs, arms)
-    left_leg, right_leg, left_arm, right_arm = (paths[i] for i in order)
-    return Limbs(paths[head], left_leg, right_leg, left_arm, right_arm, lengths, sides_are_named)
-
-
-def _limb_paths(skeleton: Skeleton, lengths: FloatArray) -> list[tuple[int, ...]]:
-    below = lengths.copy() + np.linalg.norm(skeleton.tips, axis=1)  # longest way down from each joint's parent
-    for j in range(skeleton.num_joints - 1, 0, -1):
-        kids = skeleton.children(j)
-        if len(kids):
-            below[j] = lengths[j] + max(float(below[k]) for k in kids)
-    size = max((float(below[k]) for k in skeleton.children(0)), default=0.0)
-    paths: list[tuple[int, ...]] = []
-    stack: list[tuple[int, ...]] = [(0,)]
-    while stack:
-        path = stack.pop()
-        kids = skeleton.children(path[-1])
-        grown = [int(k) for k in kids if below[k] > TWIG * size]
-        if not grown and len(kids):  # a chain without branches continues along its longest child
-            grown = [int(max(kids, key=lambda k: float(below[k])))] if len(path) > 1 else []
-        if grown:
-            stack += [(*path, k) for k in grown]
-        else:
-            paths.append(path)
-    return paths
-
-
-def _symmetric_pairs(
-    paths: list[tuple[int, ...]], reach: list[float]
-) -> tuple[int, tuple[int, int], tuple[int, int]] | None:
-    best: tuple[float, int, tuple[int, int], tuple[int, int]] | None = None
-    for head in range(5):
-        a, b, c, d = (i for i in range(5) if i != head)
-        for first, second in (((a, b), (c, d)), ((a, c), (b, d)), ((a, d), (b, c))):
-            gaps = [abs(reach[i] - reach[j]) / max(reach[i], reach[j], 1e-9) for i, j in (first, second)]
-            forks = [abs(len(paths[i]) - len(paths[j])) for i, j in (first, second)]
-            cost = sum(gaps) + sum(forks)
-            if max(gaps) < SYMMETRY_TOL and (best is None or cost < best[0]):
-                best = (cost, head, first, second)
-    return None if best is None else best[1:]
-
-
-def _sides_by_shape(
-    skeleton: Skeleton, paths: list[tuple[int, ...]], legs: tuple[int, int], arms: tuple[int, int]
-) -> list[int]:
-    """Left and right leg, left and right arm, from where the toes point."""
-    p = skeleton.rest_positions()
-    up = p[paths[arms[0]][-1]] + p[paths[arms[1]][-1]] - p[paths[legs[0]][-1]] - p[paths[legs[1]][-1]]
-    forward = np.zeros(3)
-    for path in (paths[i] for i in legs):
-        tip = skeleton.tips[path[-1]]
-        forward = forward + (tip + p[path[-1]] - p[path[-2]] if len(path) > 1 else tip)
-    left = np.cross(up, forward)
-    order: list[int] = []
-    for a, b in (legs, arms):
-        gap = float(left @ (p[list(paths[a])].mean(axis=0) - p[list(paths[b])].mean(axis=0)))
-        order += [a, b] if gap > 0.0 else [b, a]
-    return order
-
-
-def _common_joints(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(x for x, y in zip(a, b, strict=False) if x == y)
-
-
-def _two_longest(chain: tuple[int, ...], lengths: FloatArray) -> tuple[int, int, int] | None:
-    """Return start, middle and end of the two neighbouring bones that are long together."""
-    best: tuple[float, tuple[int, int, int]] | None = None
-    for i, j, k in combinations(range(len(chain)), 3):
-        upper = float(lengths[list(chain[i + 1 : j + 1])].sum())
-        lower = float(lengths[list(chain[j + 1 : k + 1])].sum())
-        score = min(upper, lower) - 0.02 * (k - i) * (upper + lower)  # fewest joints among equals
-        if best is None or score > best[0]:
-            best = (score, (chain[i], chain[j], chain[k]))
-    return None if best is None else best[1]
-
-
-def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
-    """Return the joints by role, and one sentence for each guess that says what it rests on."""
-    by_name = _guess_by_name(skeleton)
-    limbs = find_limbs(skeleton, by_name)
-    by_shape = {} if limbs is None else limbs.roles()
-    joints: dict[str, int] = dict(by_name)
-    report: list[str] = []
-    for role, joint in by_shape.items():
-        if role not in joints and joint not in joints.values():
-            joints[role] = joint
-    for role, joint in joints.items():
-        name = skeleton.names[joint]
-        if role not in by_name:
-            report.append(f"{role}: '{name}', from its position in the chain (fairly sure)")
-        elif by_shape.get(role) == joint:
-            report.append(f"{role}: '{name}', from its name and its position (sure)")
-        elif role in by_shape:
-            other = skeleton.names[by_shape[role]]
-            report.append(f"{role}: '{name}', from its name; its position suggests '{other}' (check it)")
-        else:
-            report.append(f"{role}: '{name}', from its name (fairly sure)")
-    if limbs is not None and not limbs.sides_are_named:
-        report.append("left and right are estimated from the direction of the feet; check them")
-    return joints, report
-
-
 def _guess_by_name(skeleton: Skeleton) -> dict[str, int]:
     prefix = common_prefix(skeleton.names)
     told = [parse_joint_name(name, prefix) for name in skeleton.names]
@@ -203,6 +181,14 @@ def _guess_by_name(skeleton: Skeleton) -> dict[str, int]:
             chain = [(j, part) for j, (s, part) in enumerate(told) if s == side and part in parts]
             # Each part of one limb gets its first joint; a word that names two parts is settled by their order
             found: dict[str, int] = {}
+            arms = [
+                j
+                for j, part in chain
+                if part == "shoulder" and any(word in plain_name(skeleton.names[j]) for word in _UPPER_ARM)
+            ]
+            if arms and any(part == "shoulder" and j < arms[0] for j, part in chain):
+                # "shoulder01" above "upperarm01" is a part of the collar
+                chain = [(j, part) for j, part in chain if part != "shoulder" or j >= arms[0]]
             for j, part in chain:
                 found.setdefault(part, j)
             for part, above, below in (("shoulder", "collar", "shoulder"), ("ankle", "ankle", "foot")):
@@ -220,6 +206,21 @@ def _guess_by_name(skeleton: Skeleton) -> dict[str, int]:
         # "root" may carry "pelvis": the lower one holds the legs
         first, last = trunk["pelvis"][0], trunk["pelvis"][-1]
         joints["pelvis"] = last if _is_below(skeleton, last, first) else first
+    elif "left_hip" in joints and "right_hip" in joints:
+        # The lowest part of a spine that both legs hang on: "spine" of Blender, "SpineBase" of depth cameras
+        above = {int(skeleton.parents[joints[f"{side}_hip"]]) for side in SIDES}
+        base = above.pop()
+        if not above and base in trunk["spine"]:
+            joints["pelvis"] = base
+            trunk["spine"] = [j for j in trunk["spine"] if j != base]
+    # A spine that goes on above the arms is the neck, and its end the head: Blender numbers them all alike
+    arms = [joints.get(f"{side}_collar", joints.get(f"{side}_shoulder")) for side in SIDES]
+    if not trunk["head"] and arms[0] is not None and arms[1] is not None:
+        chest = int(skeleton.parents[arms[0]])
+        upper = [j for j in trunk["spine"] if j != chest and chest != NO_PARENT and _is_below(skeleton, j, chest)]
+        if len(upper) > 1 and chest == int(skeleton.parents[arms[1]]):
+            trunk["neck"], trunk["head"] = trunk["neck"] or upper[:1], upper[-1:]
+            trunk["spine"] = [j for j in trunk["spine"] if j not in upper]
     joints |= name_spine_joints(trunk["spine"])
     joints |= {part: trunk[part][0] for part in ("neck", "head") if trunk[part]}
     return joints

@@ -9,6 +9,7 @@ from marey.spacetime.problem.builders import (
     build_flip_problem,
     build_jump_problem,
     build_run_problem,
+    build_surroundings,
     build_walk_problem,
 )
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
@@ -47,6 +48,7 @@ __all__ = [
     "build_pose_style",
     "build_run_problem",
     "build_stillness_style",
+    "build_surroundings",
     "build_walk_problem",
     "edit_kinematically",
     "edit_physically",

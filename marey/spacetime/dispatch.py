@@ -11,7 +11,7 @@ from marey.base import ConvergenceError, FloatArray, InputError, UnknownNameErro
 from marey.dynamics import Body, JointTree
 from marey.motion import Motion
 from marey.numerics import OnIteration
-from marey.spacetime.full.body_state import Character, Derivatives
+from marey.spacetime.full.body_state import Derivatives, FullBodyModel
 from marey.spacetime.full.layout import FullLayout
 from marey.spacetime.full.sampling import interpolate_pose_keys
 from marey.spacetime.full.solve import FullOptions, build_full_result, find_free_phases, solve_durations, solve_full
@@ -136,7 +136,7 @@ def check_problem(problem: SpacetimeProblem) -> None:
     """
     validate_numbers(problem)
     if problem.space == "full":
-        layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+        layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
         validate_full(layout)
         interpolate_pose_keys(layout)
         return

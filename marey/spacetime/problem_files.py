@@ -25,6 +25,7 @@ from marey.base import (
     read_records,
     read_tables,
     read_toml_text,
+    write_atomically,
 )
 from marey.spacetime.dispatch import check_problem
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
@@ -171,7 +172,7 @@ def problem_to_toml(problem: SpacetimeProblem) -> str:
 
 def save_problem(problem: SpacetimeProblem, path: str | Path) -> None:
     """Write a problem to a TOML file that :func:`load_problem` reads."""
-    Path(path).write_text(problem_to_toml(problem), encoding="utf-8")
+    write_atomically(Path(path), problem_to_toml(problem))
 
 
 def _read_problem(text: str, file: str) -> tuple[SpacetimeProblem, TomlLocation]:

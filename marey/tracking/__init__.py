@@ -1,12 +1,15 @@
-"""Tracking of a person in images: particle filters in end-effector space and in full pose space."""
+"""Tracking of a person: particle filters in end-effector space and full pose space, and a pose model as prior."""
 
 from marey.tracking.end_effector_space import EffectorFilter
-from marey.tracking.observation import Camera, Observations, Occlusion, observe
+from marey.tracking.observation import BODY_KEYPOINTS, KEYPOINTS, Camera, Observations, Occlusion, observe
 from marey.tracking.particle_filter import FilterResult, Likelihood
 from marey.tracking.pose_space import PoseFilter
+from marey.tracking.prior import PriorTrack, PriorTracker
 from marey.tracking.seated import seated_limits, seated_motion
 
 __all__ = [
+    "BODY_KEYPOINTS",
+    "KEYPOINTS",
     "Camera",
     "EffectorFilter",
     "FilterResult",
@@ -14,6 +17,8 @@ __all__ = [
     "Observations",
     "Occlusion",
     "PoseFilter",
+    "PriorTrack",
+    "PriorTracker",
     "observe",
     "seated_limits",
     "seated_motion",

@@ -83,7 +83,9 @@ class EffectorDecoder:
                 start=Pose(body.skeleton, body.root_position, SO3(wxyz[n])),
                 limits=scene.limits,
                 root="fixed",
+                feet="free",
                 max_iterations=self.iterations,
+                follow=False,
                 on_failure="return",
             )
             solved[n] = result.pose.rotations.wxyz

@@ -18,6 +18,10 @@ KEYPOINTS: Final = (
     *TOOLS,
     *(f"{side}_{part}" for part in ("wrist", "elbow", "shoulder") for side in ("left", "right")),
 )
+BODY_KEYPOINTS: Final = (
+    *KEYPOINTS,
+    *(f"{side}_{part}" for part in ("hip", "knee", "ankle") for side in ("left", "right")),
+)  # what a detector of whole bodies gives
 TIP: Final = "_tip"
 
 

@@ -27,6 +27,7 @@ from marey.base import (
     read_record,
     read_records,
     read_toml_text,
+    write_atomically,
 )
 from marey.world.path import Path
 from marey.world.things import Bar, Box, Point2, Point3, River, Stone, Table, Thing, Wall, World
@@ -144,18 +145,6 @@ def parse_sketch(text: str, *, file: str = "<sketch>") -> Sketch:
     if data.get("version", SKETCH_VERSION) != SKETCH_VERSION:
         place.fail(f"sketch version {data['version']}", f"This marey reads version {SKETCH_VERSION}", "version")
     events = read_records(data, "event", Event, place)
-    return Sketch(
-        start=_read_ground_pose(data, "start", place),
-        goal=_read_ground_pose(data, "goal", place),
-        events=events,
-        key_poses=read_records(data, "key_pose", KeyPose, place),
-        world=_read_world(data, events, place),
-        name=as_text(data.get("name", FilePath(file).stem), "name", place),
-        **_read_path(data, place),
-    )
-
-
-def _read_world(data: dict[str, Any], events: tuple[Event, ...], place: TomlLocation) -> World:
     things = {many: read_records(data, one, kind, place) for one, (many, kind) in _THINGS.items()}
     # Names of objects are unique, and events name one of them
     names = [thing.name for thing in things["objects"]]
@@ -166,7 +155,15 @@ def _read_world(data: dict[str, Any], events: tuple[Event, ...], place: TomlLoca
         if event.object is not None and event.object not in names:
             error = UnknownNameError("object", event.object, "this sketch", names)
             place.at("event", number).fail(str(error), "Add it with [[object]]", "object")
-    return World(**things)
+    return Sketch(
+        start=_read_ground_pose(data, "start", place),
+        goal=_read_ground_pose(data, "goal", place),
+        events=events,
+        key_poses=read_records(data, "key_pose", KeyPose, place),
+        world=World(**things),
+        name=as_text(data.get("name", FilePath(file).stem), "name", place),
+        **_read_path(data, place),
+    )
 
 
 def _read_path(data: dict[str, Any], place: TomlLocation) -> dict[str, Any]:
@@ -214,4 +211,4 @@ def sketch_to_toml(sketch: Sketch) -> str:
 
 def save_sketch(sketch: Sketch, path: str | FilePath) -> None:
     """Write a sketch to a TOML file."""
-    FilePath(path).write_text(sketch_to_toml(sketch), encoding="utf-8")
+    write_atomically(FilePath(path), sketch_to_toml(sketch))

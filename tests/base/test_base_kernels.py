@@ -118,6 +118,33 @@ def test_a_damaged_cache_file_compiles_anew(tmp_path: Path) -> None:
     assert run(tmp_path, **cache)[0] == 7.0
 
 
+def test_two_processes_compile_a_kernel_once(tmp_path: Path) -> None:
+    write(tmp_path)
+    code = "import logging, caller; logging.basicConfig(); logging.getLogger('marey').setLevel(10); caller.outer(2.0)"
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"MAREY_KERNEL_CACHE": str(tmp_path / "cache")},
+        )
+        for _ in range(2)
+    ]
+    said = "".join(one.communicate()[1] for one in both)
+    assert [one.returncode for one in both] == [0, 0], said
+    assert said.count("compiling outer") == 1, said
+
+
+def test_a_slice_of_the_wrong_size_is_refused() -> None:
+    @kernel
+    def copy(target: FloatArray, source: FloatArray) -> None:
+        target[:] = source
+
+    with pytest.raises(ValueError, match="different size"):
+        copy(np.zeros(3), np.ones(2))
+
+
 def test_without_a_writable_folder_kernels_run_and_say_what_it_costs(tmp_path: Path) -> None:
     write(tmp_path)
     blocked = tmp_path / "file"
@@ -131,7 +158,29 @@ def test_without_a_writable_folder_kernels_run_and_say_what_it_costs(tmp_path: P
         check=False,
     )
     assert found.stdout.strip() == "7.0"
-    assert "each run compiles anew" in found.stderr
+    assert "each run compiles" in found.stderr
+
+
+def test_a_full_folder_that_may_not_be_written_is_read(tmp_path: Path) -> None:
+    """An image is made with compiled kernels; whoever runs it may write nowhere."""
+    write(tmp_path)
+    folder = tmp_path / "cache"
+    assert run(tmp_path, MAREY_KERNEL_CACHE=str(folder))[0] == 7.0
+    # A folder cannot be made unwritable for everybody: its role as the folder to write is taken from it instead
+    code = (
+        "import logging; logging.basicConfig(level='INFO'); from marey.base import kernel_cache; "
+        "kernel_cache.kernel_folder = lambda: None; import caller; print(caller.outer(2.0))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"MAREY_KERNEL_CACHE": str(folder)},
+        check=False,
+    )
+    assert found.stdout.strip() == "7.0", found.stderr
+    assert "compiling" not in found.stderr
 
 
 def test_kernels_run_uncompiled_where_numba_is_told_so(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from oracles.blend_laws import blend_acceleration, blend_pressure, gravity_facto
 
 from marey.base import InputError, UnknownNameError
 from marey.blending import blend_duration, polygon_margin
-from marey.blending.gravity_rules import blend_velocity, check_blend_weights
+from marey.blending.phases import blend_velocity, check_blend_weights
 
 G = np.array([0.0, -9.81, 0.0])
 UP = np.array([0.0, 1.0, 0.0])

@@ -359,3 +359,20 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.real
+def test_fit_markers_reports_each_marker_what_it_left_out_and_the_belt(run, real, tmp_path):
+    trial = real / "addbiomechanics" / "Hamner2013Running" / "subject02" / "run300" / "markers.trc"
+    facts = json.loads(run("fit-markers", trial, "-o", tmp_path / "run.glb", "--json").out)
+    assert facts["belt_mps"] == pytest.approx(3.0, rel=0.05)
+    assert facts["rms_mm"] < 10.0 and max(facts["marker_rms_mm"].values()) < 60.0
+    assert facts["mass_kg"] > 40.0 and facts["height_m"] == pytest.approx(1.82, rel=0.05)
+    assert facts["start_s"] > 0.0 and (tmp_path / "run.glb").exists()
+
+
+@pytest.mark.real
+def test_info_counts_plates_channels_and_muscles(run, real):
+    facts = json.loads(run("info", real / "btk-c3d" / "PiG_Motion3_FF.c3d", "--json").out)
+    assert facts["plate_types"] == [2, 2, 2] and len(facts["analog"]) == 34
+    assert len(facts["muscles"]) == 16 and facts["start_s"] == pytest.approx(7.24)

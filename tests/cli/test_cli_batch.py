@@ -23,7 +23,7 @@ def folder(tmp_path_factory) -> Path:
         save(samples.walk(seconds=0.6 + 0.1 * number, rate_hz=30.0), home / name)
     (home / "cut.bvh").write_text("HIERARCHY\nROOT a\n{\n")
     (home / "empty.glb").write_bytes(b"")
-    (home / "scene.fbx").write_bytes(b"Kaydara")
+    (home / "scene.blend").write_bytes(b"Kaydara")
     return home
 
 
@@ -38,7 +38,7 @@ def test_every_file_that_is_named_gives_one_json_line(run, folder, verb):
     found = lines_of(result.out)
     assert result.code == 1
     assert [line["file"] for line in found] == [str(file) for file in files]
-    assert {Path(line["file"]).name for line in found if "error" in line} == {"cut.bvh", "empty.glb", "scene.fbx"}
+    assert {Path(line["file"]).name for line in found if "error" in line} == {"cut.bvh", "empty.glb", "scene.blend"}
 
 
 @pytest.mark.parametrize("verb", ["plant", "retarget", "compress", "convert"])
@@ -64,7 +64,7 @@ def test_a_single_file_that_fails_has_its_json_line_too(run, folder):
 def test_a_folder_is_read_and_what_is_not_read_is_counted(run, folder):
     result = run("info", folder, "--json")
     assert len(lines_of(result.out)) == 5
-    assert "1 files are not read (.fbx)" in result.err
+    assert "1 files are not read (.blend)" in result.err
 
 
 def test_tables_have_a_row_for_each_clip_phase_or_frame(run, folder, tmp_path):
@@ -145,8 +145,8 @@ def test_plant_says_what_physics_thinks_when_asked(run, tmp_path):
         ["strip", "walk", "-o", "none/x.png"],
         ["simulate", "walk", "--mode", "tracc"],
         ["synth", "pick", "-o", "x.xyz"],
-        ["retarget", "walk", "-o", "x.fbx"],
-        ["convert", "walk", "x.fbx"],
+        ["retarget", "walk", "-o", "x.blend"],
+        ["convert", "walk", "x.blend"],
         ["physics", "walk", "--floor", "ceiling"],
         ["fit", "walk", "-o", "model.bin"],
         ["graph", "build", "walk", "-o", "my.graph"],

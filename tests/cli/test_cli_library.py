@@ -39,7 +39,7 @@ def run(capfd, tmp_path, monkeypatch):
 def test_a_folder_is_added_listed_shown_verified_and_removed(run, clips):
     added = run("add", clips, "--tag", "shipped", "-t", "made")
     assert added.code == 0
-    assert added.out.endswith("2 added, 1 duplicates, 0 unchanged, 0 failed\n")
+    assert added.out.endswith("2 added, 1 duplicates, 0 unchanged, 0 failed, 1 skipped\n")
     assert "again.bvh: the same motion as clip" in added.err
 
     lines = run("list").out.splitlines()
@@ -54,7 +54,7 @@ def test_a_folder_is_added_listed_shown_verified_and_removed(run, clips):
     assert run("verify").out.endswith("2 clips, all whole\n")
     assert run("remove", "09_01").out.startswith("removed ")
     assert len(run("list").out.splitlines()) == 1
-    assert run("add", clips).out.endswith("1 added, 0 duplicates, 2 unchanged, 0 failed\n")
+    assert run("add", clips).out.endswith("1 added, 0 duplicates, 2 unchanged, 0 failed, 1 skipped\n")
 
 
 def test_list_takes_conditions(run, clips):
@@ -90,7 +90,7 @@ def test_verify_fails_on_damage_and_repairs_it(run, clips):
     assert json.loads(result.out)["damaged"] == [path.stem]
     assert run("verify", "--repair").code == 0
     assert run("verify").code == 0
-    assert run("add", clips).out.endswith("1 added, 1 duplicates, 1 unchanged, 0 failed\n")
+    assert run("add", clips).out.endswith("1 added, 1 duplicates, 1 unchanged, 0 failed, 1 skipped\n")
 
 
 def test_a_missing_library_is_not_made_by_asking(run, tmp_path):

@@ -19,7 +19,7 @@ from marey.models import load_model
 from marey.motion import Motion
 from marey.skeleton import HUMAN, Skeleton
 
-FIT_KEYS = {"num_components", "explained", "shares", "num_clips", "num_frames", "mean_cm", "p95_cm", "max_cm"}
+FIT_KEYS = {"num_components", "explained", "shares", "num_clips", "num_frames", "mean_cm", "p95_cm", "max_cm", "far"}
 PNG = b"\x89PNG\r\n\x1a\n"
 
 

@@ -12,8 +12,7 @@ from oracles.control_states import realised_velocity, solve_exactly, solve_refin
 from marey.base import InputError, UnknownNameError
 from marey.control import Relaxation, solve_control
 from marey.control.problem import ControlProblem
-from marey.control.relaxations import RELAXATIONS, control_objective, extra_objective
-from marey.control.solvers import ControlSolution
+from marey.control.solvers import RELAXATIONS, ControlSolution, control_objective, extra_objective
 from marey.dynamics import Body
 from marey.lie import SO3
 from marey.models import PoseModel
@@ -107,7 +106,7 @@ def test_tournier_63_a_polished_plan_leans_on_nothing_that_it_lifts(c1_ratios) -
 
 @pytest.mark.mocap
 def test_tournier_62_the_family_is_convex_between_minus_one_and_one(d1_body: Body, c1_model: PoseModel) -> None:
-    from marey.control.relaxations import _work_family
+    from marey.control.solvers import _work_family
 
     problem, _ = _state(d1_body, c1_model, 0, True)
     size = np.abs(problem.kinetics.gram).max()

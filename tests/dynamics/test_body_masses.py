@@ -7,12 +7,11 @@ import pytest
 
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import GRAVITY, Body
-from marey.dynamics.bodies import restore_bones
 from marey.io import load
 from marey.lie import SO3
 from marey.motion import Motion, centre_of_mass, mass_table
 from marey.motion.mass import MASS_TABLES
-from marey.skeleton import HUMAN, Pose, Skeleton, human, role_map, t_pose
+from marey.skeleton import HUMAN, Pose, Skeleton, human, restore_bones, role_map, t_pose
 
 LIMBS = {"hip": 0.1416, "knee": 0.0433, "ankle": 0.0137, "shoulder": 0.0271, "elbow": 0.0162, "wrist": 0.0061}
 

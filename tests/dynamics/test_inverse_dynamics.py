@@ -14,11 +14,6 @@ from marey.motion import Motion
 from marey.skeleton import HUMAN, Pose, Skeleton
 
 
-def vertical_force(result):
-    """Upward force over body weight ``(F,)``."""
-    return result.forces[:, 1] / result.body.weight_n
-
-
 def random_body(rng: np.random.Generator, joints: int = 12) -> Body:
     """A tree of random shape whose pieces are random clouds of points: any rigid body is one."""
     parents = np.array([-1, *(int(rng.integers(0, j)) for j in range(1, joints))])
@@ -133,7 +128,7 @@ def test_a_body_that_stands_still_needs_its_weight_under_its_centre():
     result = solve_inverse_dynamics(body, still)
     np.testing.assert_allclose(result.forces, np.tile([0.0, 70.0 * GRAVITY, 0.0], (9, 1)), atol=1e-8)
     np.testing.assert_allclose(result.moments, 0.0, atol=1e-8)
-    np.testing.assert_allclose(vertical_force(result), 1.0, atol=1e-10)
+    np.testing.assert_allclose(result.vertical_force, 1.0, atol=1e-10)
     centre = np.cross(result.forces, result.wrench[:, 3:]) / (70.0 * GRAVITY) ** 2  # where the wrench has no moment
     np.testing.assert_allclose(centre[:, [0, 2]], result.com[:, [0, 2]], atol=1e-9)
 
@@ -266,9 +261,7 @@ def test_external_forces_of_the_wrong_shape_are_refused():
 
 def test_a_clip_of_three_frames_is_enough():
     walk = rigid_motion(HUMAN, np.outer(np.arange(3.0), [0.0, 0.0, 0.01]), SO3.identity(3), 60.0)
-    assert vertical_force(solve_inverse_dynamics(Body.from_skeleton(HUMAN), walk)) == pytest.approx(
-        np.ones(3), abs=1e-9
-    )
+    assert solve_inverse_dynamics(Body.from_skeleton(HUMAN), walk).vertical_force == pytest.approx(np.ones(3), abs=1e-9)
 
 
 # Captured clips
@@ -278,7 +271,7 @@ def test_a_clip_of_three_frames_is_enough():
 @pytest.mark.parametrize("name", ["07_01", "35_01", "16_47", "08_01"])
 def test_the_vertical_force_of_a_walk_has_two_humps_a_step_about_body_weight(mocap, name):
     walk = load(mocap / "cmu-bvh" / f"{name}.bvh")
-    force = vertical_force(solve_inverse_dynamics(Body.from_motion(walk), walk))
+    force = solve_inverse_dynamics(Body.from_motion(walk), walk).vertical_force
     assert force.mean() == pytest.approx(1.0, abs=0.03)
     assert 1.1 < np.percentile(force, 98) < 1.9
     assert 0.3 < np.percentile(force, 2) < 0.9

@@ -20,11 +20,6 @@ from marey.motion import Contacts, Motion, detect_contacts
 from marey.skeleton import HUMAN, Pose, role_map
 
 
-def vertical_force(result):
-    """Upward force over body weight ``(F,)``."""
-    return result.forces[:, 1] / result.body.weight_n
-
-
 def thrown(rate_hz: float = 120.0, gravity: float = GRAVITY, sideways: float = 0.0) -> Motion:
     """A body that stands, flies for half a second while its arms and legs move, and stands again."""
     times = np.arange(int(1.5 * rate_hz)) / rate_hz
@@ -158,7 +153,7 @@ def test_captured_flights_fall_at_gravity(mocap):
 def test_a_flight_needs_little_force_and_a_landing_much(mocap):
     jump = load(mocap / "cmu-bvh" / "118_05.bvh")
     body = Body.from_motion(jump)
-    force = vertical_force(solve_inverse_dynamics(body, jump))
+    force = solve_inverse_dynamics(body, jump).vertical_force
     (flight,) = fit_flight_gravity(jump, body)
     quarter = (flight.stop - flight.start) // 4
     assert np.abs(force[flight.start + quarter : flight.stop - quarter]).mean() < 0.15

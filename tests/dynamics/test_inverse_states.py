@@ -14,11 +14,6 @@ from marey.skeleton import HUMAN, Skeleton
 ONE = Skeleton(("root",), np.array([-1]), np.zeros((1, 3)))
 
 
-def vertical_force(result):
-    """Upward force over body weight ``(F,)``."""
-    return result.forces[:, 1] / result.body.weight_n
-
-
 def turning(turns: SO3, rate_hz: float = 120.0) -> Motion:
     return Motion(ONE, rate_hz, np.zeros((len(turns), 3)), turns.reshape(len(turns), 1))
 
@@ -130,15 +125,14 @@ def test_frames_near_the_ends_are_not_settled():
 def test_where_a_clip_is_cut_its_forces_change_less_than_with_a_reflecting_filter(mocap):
     walk = load(mocap / "cmu-bvh" / "16_47.bvh")
     body = Body.from_motion(walk)
-    whole = vertical_force(solve_inverse_dynamics(body, walk))
+    whole = solve_inverse_dynamics(body, walk).vertical_force
     ours, theirs, inside = [], [], []
     for start in range(40, len(walk) - 160, 23):
         part = walk[start : start + 120]
         cut = solve_inverse_dynamics(body, part)
-        change = vertical_force(cut) - whole[start : start + 120]
+        change = cut.vertical_force - whole[start : start + 120]
         other = (
-            vertical_force(solve_inverse_dynamics(body, lowpass(part, 6.0), cutoff_hz=None))
-            - whole[start : start + 120]
+            solve_inverse_dynamics(body, lowpass(part, 6.0), cutoff_hz=None).vertical_force - whole[start : start + 120]
         )
         edge = ~cut.settled
         ours.append(np.mean(change[edge] ** 2))

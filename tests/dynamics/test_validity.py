@@ -14,7 +14,7 @@ from numpy.random import default_rng
 from marey import samples
 from marey.base import InputError, MareyError, UnknownNameError
 from marey.dynamics import CAUSES, GRAVITY, Body, check_validity, find_supports
-from marey.dynamics.validation.measures import average_gaussian, compute_momentum_drift, find_flights
+from marey.dynamics.validation.check import average_gaussian, compute_momentum_drift, find_flights
 from marey.dynamics.validation.report import find_spans, merge_gaps
 from marey.kinematics import fit_limits
 from marey.lie import SO3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marey.dynamics import GRAVITY, Body, check_validity, find_supports
-from marey.dynamics.validation.measures import compute_tipping_ratio
+from marey.dynamics.validation.check import compute_tipping_ratio
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
 from marey.skeleton import HUMAN, t_pose

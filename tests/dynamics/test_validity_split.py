@@ -13,7 +13,7 @@ from marey.base import InputError, UnknownNameError
 from marey.dynamics import check_validity, compute_centre_of_pressure, find_supports
 from marey.dynamics.inverse.support_split import project_on_sole, split_by_pressure, split_support
 from marey.dynamics.supports import compute_polygon_margins
-from marey.dynamics.validation.measures import fit_contact_supply
+from marey.dynamics.validation.check import fit_contact_supply
 
 
 def sole(x: float, z: float, half=(0.05, 0.12)) -> np.ndarray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,8 +13,9 @@ from oracles.graph_parts import graph_bytes
 
 from marey.base import InputError, UnknownNameError
 from marey.graph import build_graph
+from marey.graph.algorithms import project_principal
 from marey.graph.construction.jobs import BuildCancelledError, hash_task, pack_clip, run_clip_tasks, unpack_clip
-from marey.graph.database.clips import gather_database, make_clip_tasks, project_principal
+from marey.graph.database.clips import gather_database, make_clip_tasks
 from marey.graph.database.settings import GraphSettings
 
 
@@ -22,6 +25,38 @@ def test_directions_keep_dot_products():
     kept = project_principal(rows, 5)
     np.testing.assert_allclose(kept @ kept.T, rows @ rows.T, atol=1e-9)
     assert project_principal(rows[:, :2], 5).shape == (40, 5)
+
+
+THREADS = """
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+from marey.graph.algorithms import project_principal
+from marey.graph.database.transitions import squared_distances
+rng = np.random.default_rng(0)
+rows = rng.normal(size=(8000, 93))
+for found in (squared_distances(rows[:1], rows), squared_distances(rows[:5], rows), project_principal(rows[:300], 24)):
+    print(hashlib.sha256(found.tobytes()).hexdigest())
+"""
+
+
+def test_distances_and_directions_do_not_depend_on_the_number_of_threads():
+    # The sizes at which BLAS and LAPACK give other bits for other numbers of threads
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", THREADS],
+            env=os.environ | {"OMP_NUM_THREADS": count},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for count in "14"
+    ]
+    assert said[0].count("\n") == 3
+    assert said[0] == said[1]
 
 
 def test_settings_that_do_not_exist_are_named():

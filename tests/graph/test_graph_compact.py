@@ -11,8 +11,7 @@ from oracles.graph_parts import transitions_per_s
 from marey.graph import GraphSettings, build_graph
 from marey.graph.algorithms import cluster_complete_linkage, select_cheapest, shortest_costs_to
 from marey.graph.arrays import to_frame
-from marey.graph.construction.build import assemble_graph
-from marey.graph.construction.culling import merge_states
+from marey.graph.construction.build import assemble_graph, merge_states
 from marey.graph.database.compact import (
     compute_pose_costs,
     compute_transition_costs,

@@ -7,7 +7,7 @@ import pytest
 
 from marey.graph import MotionGraph, SearchResult, search_graph
 from marey.graph.arrays import PICK_LEFT, PICK_RIGHT
-from marey.graph.reconstruction.hands import hand_and_root
+from marey.graph.reconstruction.motion import hand_and_root
 from marey.graph.search.blended_graph import prepare_graph
 from marey.world import Event, GroundPose, Sketch, Thing, World
 

@@ -10,7 +10,7 @@ import pytest
 from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch
 from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar
 from marey.graph.paths import PathStep
-from marey.graph.reconstruction.hands import MAX_FOOTSTEP_SHIFT_M, PickTarget, hand_and_root, refine_footsteps
+from marey.graph.reconstruction.motion import MAX_FOOTSTEP_SHIFT_M, PickTarget, hand_and_root, refine_footsteps
 from marey.motion import contact_positions
 from marey.world import Event, GroundPose, Sketch, Thing, World
 

@@ -8,7 +8,7 @@ import pytest
 from marey.graph import MotionGraph, SearchResult, rebuild_for_sketch
 from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar
 from marey.graph.paths import PathStep, blended_deltas, blended_hands
-from marey.graph.reconstruction.hands import MAX_SHIFT_M, WEIGHT_SPAN, refine_weights
+from marey.graph.reconstruction.motion import MAX_SHIFT_M, WEIGHT_SPAN, refine_weights
 from marey.graph.search.blended_graph import lay_out_pairs, prepare_graph
 from marey.motion import contact_positions
 from marey.world import Event, GroundPose, Sketch, Thing, World

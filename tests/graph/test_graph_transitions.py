@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
-from marey.graph.construction.culling import event_phases, rescue_events
+from marey.graph.construction.build import event_phases, rescue_events
 from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import (
     LEE_ROLES,

@@ -9,8 +9,8 @@ import pytest
 
 from marey.base import FormatError, MissingFileError
 from marey.io import load
-from marey.io.amc import read_amc
-from marey.io.asf import read_asf
+from marey.io.acclaim.amc import read_amc
+from marey.io.acclaim.asf import read_asf
 from marey.lie import SO3, geodesic_distance
 
 BROKEN = Path(__file__).parent / "broken"

@@ -181,5 +181,5 @@ def test_a_chain_of_thousands_of_joints_is_written_small(tmp_path):
 
 def test_values_too_large_for_the_format_are_refused(tmp_path):
     motion = Motion(HUMAN, 30.0, np.full((1, 3), 1e10), SO3.identity(1, 22))
-    with pytest.raises(InputError, match="too large for a BVH file"):
+    with pytest.raises(InputError, match="too large for a text file"):
         write_bvh(motion, tmp_path / "out.bvh")

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MareyError
-from marey.io import load_markers
-from marey.io.c3d import read_c3d
-from marey.io.markers import markers_to_motion
+from marey.io import load_analog, load_markers
+from marey.io.laboratory.c3d import read_c3d
+from marey.io.laboratory.c3d.content import read_with_ezc3d
+from marey.io.laboratory.markers import markers_to_motion
 from marey.motion import Markers
 
 INTEL, DEC, MIPS = 84, 85, 86
@@ -125,6 +126,93 @@ def test_a_file_written_by_ezc3d_reads_back(tmp_path):
     np.testing.assert_allclose(lengths, np.linalg.norm(positions, axis=-1) / 1000.0, rtol=1e-6)
 
 
+def test_a_rate_that_is_no_parameter_stands_in_the_header(tmp_path):
+    (tmp_path / "a.c3d").write_bytes(without(b"RATE"))
+    assert load_markers(tmp_path / "a.c3d").rate_hz == 100.0
+
+
+def test_a_damaged_parameter_is_passed_over(tmp_path):
+    (tmp_path / "a.c3d").write_bytes(patched(535, b"\x09"))
+    markers = load_markers(tmp_path / "a.c3d")
+    assert markers.num_markers == 5 and any("passed over" in w for w in markers.load_report.warnings)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", ["PiG_Motion3_FF.c3d", "ADemo1_rewrite_c3d_pc_integer.c3d", "Res16bits.c3d"])
+def test_plates_of_types_2_3_and_4_agree_with_ezc3d(real, name):
+    ezc3d = pytest.importorskip("ezc3d")
+    path = real / "btk-c3d" / name
+    markers, peer = load_markers(path), ezc3d.c3d(str(path), extract_forceplat_data=True)
+    np.testing.assert_allclose(markers.analog.values, peer["data"]["analogs"][0].T, atol=1e-9)
+    assert len(markers.plates) == len(peer["data"]["platform"]) > 0
+    for ours, theirs in zip(markers.plates, peer["data"]["platform"], strict=True):
+        force = np.linalg.norm(theirs["force"], axis=0)
+        np.testing.assert_allclose(np.linalg.norm(ours.forces, axis=1), force, atol=1e-9)
+        stood = force > 50.0
+        centre = theirs["center_of_pressure"].T[stood] / 1000.0
+        np.testing.assert_allclose(ours.places[stood, 1], centre[:, 2], atol=1e-9)  # all three have z up
+        np.testing.assert_allclose(
+            np.linalg.norm(ours.places[stood], axis=1), np.linalg.norm(centre, axis=1), atol=1e-9
+        )
+        assert not stood.any() or ours.forces[stood, 1].mean() > 0.0  # plates push up
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", ["561xxa01_anonym.C3D", "FP2.C3D", "standing.C3D", "golfswing.c3d"])
+def test_files_of_odd_writers_are_read(real, name):
+    markers = load_markers(real / "btk-c3d" / name)
+    assert markers.num_frames > 90 and markers.valid.mean() > 0.8
+    seen = markers.positions[markers.valid]
+    assert 0.2 < np.ptp(seen, axis=0).max() < 15.0  # [m] a laboratory
+
+
+@pytest.mark.real
+def test_parameters_beyond_their_blocks_and_unsigned_offsets_are_read(real):
+    ezc3d = pytest.importorskip("ezc3d")
+    path = real / "btk-c3d" / "parameterOverflow.c3d"
+    markers, peer = load_markers(path), ezc3d.c3d(str(path))
+    assert markers.num_frames == 101 and not markers.valid.any()  # every point of it is at the origin
+    np.testing.assert_allclose(markers.analog.values, peer["data"]["analogs"][0].T, atol=1e-9)
+
+
+def test_a_file_of_analog_channels_alone_is_no_motion_but_is_read(tmp_path):
+    ezc3d = pytest.importorskip("ezc3d")
+    peer = ezc3d.c3d()
+    peer["parameters"]["POINT"]["RATE"]["value"] = [50.0]
+    peer["parameters"]["ANALOG"]["RATE"]["value"] = [100.0]
+    peer["parameters"]["ANALOG"]["LABELS"]["value"] = ["RTIB", "Fz"]
+    peer["parameters"]["ANALOG"]["UNITS"]["value"] = ["mV", "N"]
+    peer["data"]["points"] = np.zeros((4, 0, 7))
+    peer["data"]["analogs"] = np.arange(28.0).reshape(1, 2, 14)
+    path = tmp_path / "emg.c3d"
+    peer.write(str(path))
+    with pytest.raises(FormatError, match="no points, only 2 analog channels"):
+        load_markers(path)
+    analog = load_analog(path)
+    assert analog.names == ("RTIB", "Fz") and analog.muscles == ("RTIB",) and analog.rate_hz == 100.0
+    np.testing.assert_allclose(analog["Fz"], np.arange(14.0, 28.0))
+
+
+@pytest.mark.real
+def test_results_of_a_model_are_no_markers(real):
+    markers = load_markers(real / "btk-c3d" / "PiG_Motion3_FF.c3d")
+    assert not any(name.endswith(("Angles", "Force", "Moment", "Power")) for name in markers.names)
+    assert not {"PELO", "LFEA", "RTIP"} & set(markers.names)  # axes of segments
+    assert {"LASI", "RKNE"} <= set(markers.names) and markers.analog.muscles[0] == "EMG1"
+    assert markers.start_s == pytest.approx(7.24)
+
+
+def test_ezc3d_reads_in_a_process_of_its_own_what_we_cannot(tmp_path):
+    pytest.importorskip("ezc3d")
+    good = tmp_path / "good.c3d"
+    good.write_bytes(c3d(some_positions()))
+    found = read_with_ezc3d(good)
+    assert found is not None and found.positions.shape == (6, 5, 3) and found.rate_hz == 100.0
+    np.testing.assert_allclose(found.positions, some_positions(), atol=1e-3)
+    (tmp_path / "bad.c3d").write_bytes(c3d(some_positions())[:600] + bytes(3000))
+    assert read_with_ezc3d(tmp_path / "bad.c3d") is None
+
+
 @pytest.mark.parametrize(
     ("up", "expected"), [("+Z", (1.0, 3.0, -2.0)), ("+Y", (1.0, 2.0, 3.0)), ("-Y", (1.0, -2.0, -3.0))]
 )
@@ -216,8 +304,6 @@ def without(name: bytes) -> bytes:
         (patched(1, b"\x51"), "this is not a C3D file"),
         (patched(515, b"\x07"), "processor 7"),
         (patched(516, b"\x7f"), "runs out of their section|is missing|no points"),
-        (patched(535, b"\x09"), "runs out of their section"),
-        (without(b"RATE"), "POINT:RATE is missing"),
         (c3d(np.zeros((1, 0, 3)), labels=["x"]), "holds no points"),
         (c3d(some_positions())[:1030], "announced, the file holds 0"),
         (without(b"DATA_START")[:16] + b"\xff\xff" + without(b"DATA_START")[18:], "no such place"),
@@ -248,3 +334,10 @@ def read_or_refused(path: Path) -> str:
     except MareyError as error:
         return str(error)
     return "read"
+
+
+def test_a_file_without_a_rate_is_read_at_the_rate_that_is_given():
+    path = Path(__file__).parent / "broken" / "c3d_no_rate.c3d"
+    with pytest.raises(FormatError, match="POINT:RATE is missing"):
+        load_markers(path)
+    assert load_markers(path, rate_hz=120).rate_hz == 120.0

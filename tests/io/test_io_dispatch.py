@@ -20,7 +20,7 @@ from marey.skeleton import HUMAN
 CLIP = Motion(HUMAN, 60.0, np.tile([0.0, 0.96, 0.0], (5, 1)), SO3.exp(0.2 * np.sin(np.arange(330.0)).reshape(5, 22, 3)))
 
 
-@pytest.mark.parametrize("suffix", WRITABLE_SUFFIXES)
+@pytest.mark.parametrize("suffix", [suffix for suffix in WRITABLE_SUFFIXES if suffix in READABLE_SUFFIXES])
 def test_every_format_that_is_written_is_read_again(tmp_path, suffix):
     path = tmp_path / f"clip{suffix}"
     save(CLIP, path)
@@ -63,8 +63,8 @@ def test_an_unknown_suffix_lists_the_known_ones_and_the_nearest(tmp_path):
     (tmp_path / "clip.bhv").write_text("x")
     with pytest.raises(InputError, match=r"Did you mean \.bvh\? marey can read \.bvh, \.amc, \.asf"):
         load(tmp_path / "clip.bhv")
-    with pytest.raises(InputError, match=r"cannot write '\.fbx' files\. marey can write \.bvh"):
-        save(CLIP, tmp_path / "clip.fbx")
+    with pytest.raises(InputError, match=r"cannot write '\.blend' files\. marey can write \.bvh"):
+        save(CLIP, tmp_path / "clip.blend")
     with pytest.raises(InputError, match="cannot write"):
         save(CLIP, tmp_path / "no_suffix")
 

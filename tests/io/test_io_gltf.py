@@ -11,6 +11,7 @@ import numpy as np
 import pygltflib
 import pytest
 
+from marey.io import load
 from marey.io.gltf.files import read_gltf, write_gltf
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Contacts, Motion
@@ -115,7 +116,7 @@ def test_another_rate_resamples_on_the_way_in(tmp_path):
 def test_a_unit_scales_bones_and_path(tmp_path):
     motion = a_motion()
     write_gltf(motion, tmp_path / "a.glb")
-    back = read_gltf(tmp_path / "a.glb", unit="cm")
+    back = load(tmp_path / "a.glb", unit="cm")
     np.testing.assert_allclose(back.joint_positions(), 0.01 * motion.joint_positions(), atol=1e-8)
     assert any("unit=" in warning for warning in back.load_report.warnings)
 

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from marey.base import InputError, UnknownNameError
-from marey.cli.clips.ik import ik, parse_task
+from marey.cli.poses.ik import ik, parse_task
 from marey.io import load, save
 from marey.skeleton import HUMAN
 

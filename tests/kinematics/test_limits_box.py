@@ -9,7 +9,7 @@ import pytest
 
 from marey.base import InputError
 from marey.io import load
-from marey.io.asf import read_asf
+from marey.io.acclaim.asf import read_asf
 from marey.kinematics import BoxLimits, ConeLimits, JointLimits
 from marey.kinematics.limits.cones import ReachConeLimits
 from marey.lie import SO3, geodesic_distance

@@ -137,7 +137,7 @@ def test_tournier_59_the_gradient_of_the_level_equals_central_differences() -> N
         for i, e in enumerate(np.eye(3)):
             ahead, behind = (limits.levels(batch @ SO3.exp(s * h * e))[0] for s in (1.0, -1.0))
             scale = np.maximum(1.0, np.abs(rows).max(axis=-1))
-            assert np.quantile(np.abs(rows[..., i] - (ahead - behind) / (2.0 * h)) / scale, 0.999) < 1e-7
+            assert (np.abs(rows[..., i] - (ahead - behind) / (2.0 * h)) / scale).max() < 1e-7
 
 
 def test_rotations_all_around_are_reported_as_not_local() -> None:

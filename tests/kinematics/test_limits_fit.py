@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from marey.base import FormatError, InputError, MissingFileError, UnknownNameError
-from marey.cli.clips.limits import app
+from marey.cli.poses.limits import app
 from marey.io import save
 from marey.kinematics import BoxLimits, compare_limits, estimate_joints, fit_limits, load_limits, plot_limits
 from marey.kinematics.limits.box import circular_interval

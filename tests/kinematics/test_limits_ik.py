@@ -8,10 +8,11 @@ from time import process_time
 
 import numpy as np
 import pytest
+from oracles.raw_ik import solve_ik
 
 from marey.base import FloatArray
 from marey.io import load
-from marey.kinematics import BoxLimits, JointLimits, PointTask, solve_ik
+from marey.kinematics import BoxLimits, JointLimits, PointTask
 from marey.kinematics.limits.sdf import SdfLimits
 from marey.lie import SO3
 from marey.motion import Motion
@@ -21,18 +22,20 @@ ARMS = [side + bone for side in "lr" for bone in ("humerus", "radius", "wrist", 
 STRIDE = 16  # frames between solves: 0.13 s
 
 
-def follow(motion: Motion, limits: JointLimits) -> tuple[FloatArray, FloatArray]:
+def follow(
+    motion: Motion, limits: JointLimits, names: list[str] = ARMS, hands: tuple[str, str] = ("lhand", "rhand")
+) -> tuple[FloatArray, FloatArray]:
     """Errors (N, 2) [m] of the elbows and processor times (N,) [s], hands driven, each solve from the one before."""
     skeleton, positions = motion.skeleton, motion.joint_positions()
-    arms = [skeleton.index(name) for name in ARMS]
-    others = [name for name in skeleton.names[1:] if name not in ARMS]
-    elbows = [skeleton.index(name) for name in ("lradius", "rradius")]
+    arms = [skeleton.index(name) for name in names]
+    others = [name for name in skeleton.names[1:] if name not in names]
+    elbows = [skeleton.index(name) for name in (names[1], names[len(names) // 2 + 1])]
     held, errors, times = SO3.identity(len(arms)).wxyz, [], []
     for f in range(0, len(motion), STRIDE):
         wxyz = motion.rotations.wxyz[f].copy()
         wxyz[arms] = held
         start = Pose(skeleton, motion.root_positions[f], SO3(wxyz))
-        tasks = [PointTask(hand, target_world=positions[f, skeleton.index(hand)]) for hand in ("lhand", "rhand")]
+        tasks = [PointTask(hand, target_world=positions[f, skeleton.index(hand)]) for hand in hands]
         began = process_time()
         found = solve_ik(
             skeleton, tasks, start=start, limits=limits, root="fixed", frozen_joints=others, on_failure="return"
@@ -82,6 +85,21 @@ def test_engell_36_fields_keep_the_elbows_where_boxes_lose_them(mocap: Path) -> 
     assert 0.1 <= errors["file"] <= 0.3
     assert errors["sdf"] <= 0.5 * errors["file"]
     assert errors["box"] <= 0.05
+
+
+@pytest.mark.xfail(strict=True, reason="1.7 cm under both: a box learnt from four jumps is as near on the fifth")
+@pytest.mark.mocap
+def test_engell_36_fields_against_a_learnt_box_on_a_jump_outside_the_fit(mocap: Path) -> None:
+    """Fitted on the jumps 16_01, 16_03, 16_05 and 16_07, driven by the hands of 16_09."""
+    fitted = [load(mocap / "cmu-bvh" / f"16_{n}.bvh") for n in ("01", "03", "05", "07")]
+    jump = load(mocap / "cmu-bvh" / "16_09.bvh")
+    arms = [side + bone for side in ("Left", "Right") for bone in ("Arm", "ForeArm", "Hand")]
+    errors = {
+        kind.kind: float(follow(jump, kind.from_clips(fitted), arms, ("LeftHand", "RightHand"))[0].mean())
+        for kind in (BoxLimits, SdfLimits)
+    }
+    assert 0.1 <= errors["box"] <= 0.3
+    assert errors["sdf"] <= 0.5 * errors["box"]
 
 
 @pytest.mark.timing

@@ -15,7 +15,7 @@ from marey.io import save, write_clip
 from marey.library import Library, Query, is_library
 from marey.library.catalogue import CATALOGUE_VERSION
 from marey.library.records import content_address
-from marey.library.store import expand_paths
+from marey.library.survey import expand_paths
 from marey.lie import SO3, geodesic_distance
 from marey.motion import LoadReport, Motion
 from marey.skeleton import HUMAN

@@ -152,6 +152,17 @@ def test_a_standing_jump_is_the_same_on_both_sides() -> None:
     assert soles(motion)[flying].min() > 0.1
 
 
+def feet_down(unit: JumpUnit, phase: float) -> np.ndarray:
+    """Which heels and toes, right then left ``(4,)``, stand at a phase; both feet do so together when one stands."""
+    rhs, rts, rho, rto, lhs, lts, lho, lto = unit.events
+    first = [rhs <= phase <= rho, rts <= phase <= rto]
+    last = [lhs <= phase <= lho, lts <= phase <= lto]
+    if unit.kind == "standing":
+        both = [a or b for a, b in zip(first, last, strict=True)]
+        return np.array([*both, *both])
+    return np.array([*first, *last])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_events_are_in_order_and_say_when_the_feet_are_down(kind: str) -> None:
     for length in lengths(kind, 5):
@@ -161,6 +172,9 @@ def test_events_are_in_order_and_say_when_the_feet_are_down(kind: str) -> None:
         assert unit.events[3] == pytest.approx(unit.flight[0])
         assert unit.events[4] == pytest.approx(unit.flight[1])
         assert unit.events[7] <= 1.0
+        assert not feet_down(unit, float(np.mean(unit.flight))).any()
+        stands = feet_down(unit, 0.5 * float(unit.events[1] + unit.events[2]))
+        assert stands.tolist() == ([True] * 4 if kind == "standing" else [True, True, False, False])
 
 
 @pytest.mark.parametrize("kind", KINDS)

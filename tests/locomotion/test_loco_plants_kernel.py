@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import timeit
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -379,17 +382,33 @@ def joint_frames_of(root: FloatArray, wxyz: FloatArray) -> tuple[FloatArray, Flo
     return positions, frames.wxyz
 
 
-def test_a_frame_costs_no_memory() -> None:
-    import tracemalloc
-
+def planted_frames(count: int) -> Callable[[], None]:
+    """A function that plants the feet of a crouching character, so many frames at a call."""
     one = Character()
     root, wxyz = CROUCH_ROOT.copy(), CROUCH.copy()
     forecast = PlantForecast(ALL, NOWHERE, np.zeros((4, 3)), np.zeros((4, 3)), one.toe_in)
-    plant_step(DT, forecast, one.options, LEGS, one.state, root, wxyz)
+
+    def run() -> None:
+        for _ in range(count):
+            plant_step(DT, forecast, one.options, LEGS, one.state, root, wxyz)
+
+    run()
+    return run
+
+
+@pytest.mark.timing
+def test_a_frame_costs_microseconds() -> None:
+    run = planted_frames(100)
+    assert min(timeit.repeat(run, number=1, repeat=20)) / 100 < 200e-6
+
+
+def test_a_frame_costs_no_memory() -> None:
+    import tracemalloc
+
+    run = planted_frames(2000)
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    for _ in range(2000):
-        plant_step(DT, forecast, one.options, LEGS, one.state, root, wxyz)
+    run()
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert grown < 50_000  # one small array a frame would be four times as much

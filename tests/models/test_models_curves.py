@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from marey import samples, save
 from marey.base import InputError
-from marey.cli.clips.fit import fit
+from marey.cli.poses.fit import fit
 from marey.models import (
     PCA,
     PGA,
@@ -127,13 +127,14 @@ def test_the_verb_draws_what_it_learnt(verb, walk_file, tmp_path):
 def test_the_verb_names_an_unknown_method(verb, walk_file, tmp_path):
     done = verb(walk_file, "-o", tmp_path / "m.safetensors", "--method", "pgaa")
     assert done.exit_code == 2
-    assert "pgaa" in done.output
+    assert "Did you mean 'pga'" in " ".join(done.output.replace("│", " ").split())
 
 
 def test_the_verb_refuses_pictures_it_cannot_write(verb, walk_file, tmp_path):
     out = tmp_path / "m.safetensors"
-    for option, name in (("--plot", "e.xyz"), ("--modes", "nowhere/m.png")):
+    for option, name, what in (("--plot", "e.xyz", "useoneof.png"), ("--modes", "nowhere/m.png", "nowhere")):
         done = verb(walk_file, "-o", out, option, tmp_path / name)
         assert done.exit_code == 2
         assert option in done.output
+        assert what in "".join(done.output.replace("│", " ").split())  # lines break anywhere, also inside a name
     assert not out.exists()

@@ -12,10 +12,11 @@ import pytest
 
 from marey import SO3, Motion, load
 from marey.base import ConvergenceError
-from marey.lie import frechet_mean, geodesic_distance
-from marey.models import PCA, PGA, joint_error
+from marey.lie import frechet_mean, geodesic_distance, robust_mean
+from marey.models import PCA, PGA, find_far_samples, joint_error, load_model
 from marey.models.evaluation import LINEAR_TANGENT
-from marey.models.pga import fit_exact
+from marey.models.geodesic_fits import fit_exact
+from marey.models.kinetic import pose_mass_matrix
 from marey.models.projection import pose_errors
 from marey.models.selection import reconstruct
 
@@ -43,9 +44,24 @@ def test_tournier_12_the_mean_is_stationary_and_equivariant(clip):
 
 
 @pytest.mark.mocap
-def test_tournier_13_the_mean_settles_within_thirty_iterations(captured):
-    for name in ("02_01", "09_06", "17_10", "49_06", "85_12"):
-        frechet_mean(captured(name, 3).rotations[:, 1:], max_iterations=30)
+@pytest.mark.parametrize("name", ["02_01", "09_06", "17_10", "49_06", "85_12"])
+def test_tournier_13_the_mean_settles_within_thirty_iterations(name, captured):
+    frechet_mean(captured(name).rotations[:, 1:], max_iterations=30)
+
+
+def test_tournier_13_samples_outside_the_ball_are_masked_and_named(clip):
+    """A wrist that flips in three frames: the mean is that of the others, and the report names joint and frames."""
+    wxyz = np.array(clip.rotations.wxyz)
+    mean = frechet_mean(clip.rotations[:, 5])
+    wxyz[10:13, 5] = (mean @ SO3.exp([3.1, 0.0, 0.0])).wxyz
+    flipped = replace(clip, rotations=SO3(wxyz))
+    found = robust_mean(flipped.rotations[:, 1:])
+    others = np.delete(np.arange(clip.num_frames), [10, 11, 12])
+    assert np.flatnonzero(found.is_far.any(axis=1)).tolist() == [10, 11, 12]
+    assert geodesic_distance(found.mean[4], frechet_mean(clip.rotations[others, 5])) < 1e-9
+    (far,) = find_far_samples(flipped)
+    assert (far.joint, far.frames.tolist()) == (clip.skeleton.names[5], [10, 11, 12])
+    assert not find_far_samples(clip)
 
 
 def test_tournier_13_a_joint_without_a_mean_is_named(clip, monkeypatch):
@@ -56,7 +72,7 @@ def test_tournier_13_a_joint_without_a_mean_is_named(clip, monkeypatch):
     def fails(rotations):
         raise ConvergenceError("Fréchet mean did not settle", rotations)
 
-    monkeypatch.setattr("marey.models.samples.frechet_mean", fails)
+    monkeypatch.setattr("marey.models.samples.robust_mean", fails)
     with pytest.raises(ConvergenceError, match=r"'joint5' \(1[78]\d degrees\)"):
         PGA().fit(replace(clip, rotations=SO3(wxyz)))
 
@@ -114,16 +130,26 @@ def plain_walks(mocap):
 @pytest.mark.mocap
 @pytest.mark.slow
 def test_tournier_17_plain_walks_need_ten_modes_for_95_percent_and_twenty_for_99(mocap):
-    """The check asks for 100 clips or more; the folder holds 68 whose description is a plain walk."""
+    """On all plain walks there are; that they are a hundred is a check of its own, below."""
     walks = plain_walks(mocap)
-    assert len(walks) >= 60
     found = np.array([modes_for(PGA(explained=1.0).fit(load(mocap / "cmu-bvh" / w)), 0.95, 0.99) for w in walks])
     assert (found[:, 0] <= 10).mean() >= 0.9
     assert (found[:, 1] <= 20).mean() >= 0.9
 
 
 @pytest.mark.mocap
-@pytest.mark.parametrize(("name", "step"), [("02_01", 1), ("09_06", 1), ("49_06", 1), ("17_10", 12), ("85_12", 20)])
+@pytest.mark.xfail(strict=True, reason="68 of 339 captured clips are described as a plain walk")
+def test_tournier_17_a_hundred_plain_walks_are_at_hand(mocap):
+    assert len(plain_walks(mocap)) >= 100
+
+
+ALL_FRAMES = [pytest.param("17_10", 1, marks=pytest.mark.slow), pytest.param("85_12", 1, marks=pytest.mark.slow)]
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize(
+    ("name", "step"), [("02_01", 1), ("09_06", 1), ("49_06", 1), ("17_10", 12), ("85_12", 20), *ALL_FRAMES]
+)
 @pytest.mark.parametrize("k", [6, 12])
 def test_tournier_18_the_exact_projection_is_never_worse_and_hardly_better(name, step, k, captured):
     motion = captured(name, step)
@@ -145,12 +171,75 @@ def test_tournier_18_exact_geodesics_never_leave_more_than_linearised_ones(kind,
 
 
 @pytest.mark.mocap
-@pytest.mark.parametrize(("name", "step"), [("02_01", 4), ("49_06", 4), ("85_12", 40)])
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("02_01", 4),
+        ("49_06", 4),
+        ("85_12", 40),
+        pytest.param(
+            "17_10",
+            1,
+            marks=[
+                pytest.mark.slow,
+                pytest.mark.xfail(strict=True, reason="projected anew, exact leaves 0.6387 rad², linearised 0.6328"),
+            ],
+        ),
+        ALL_FRAMES[1],
+    ],
+)
 def test_tournier_18_exact_geodesics_of_captured_clips_leave_no_more(name, step, captured):
     motion = captured(name, step)
     linearised, exact = PGA(n_components=6).fit(motion), PGA(n_components=6, method="exact").fit(motion)
     assert residual(exact, motion, "exact").mean() <= residual(linearised, motion, "exact").mean()
     assert geodesic_distance(exact.centre, linearised.centre).max() == 0.0
+
+
+def test_the_mean_of_exact_geodesics_may_move_and_leaves_less(clip):
+    """(mu, V, lambda) of section 8.1: no worse than directions alone, and near the intrinsic mean."""
+    exact = PGA(n_components=2, method="exact").fit(clip)
+    moved = PGA(n_components=2, method="exact-mean").fit(clip)
+    assert residual(moved, clip, "exact").mean() < residual(exact, clip, "exact").mean()
+    assert geodesic_distance(moved.centre, exact.centre).max() < 0.5
+
+
+def test_deflation_explains_what_is_left_and_its_directions_may_lean(clip):
+    """(8.8): the residual falls with each geodesic, and no first geodesic leaves less than that of deflation."""
+    models = [PGA(n_components=k, method="deflation").fit(clip) for k in (1, 2, 3)]
+    left = [residual(model, clip, "exact").mean() for model in models]
+    assert left[0] > left[1] > left[2]
+    assert left[0] <= residual(PGA(n_components=1).fit(clip), clip, "exact").mean()
+    assert models[2].kind == "second"
+    np.testing.assert_allclose(models[2].basis[..., :2], models[1].basis, atol=1e-12)
+    flat = models[2].basis.reshape(-1, 3)
+    np.testing.assert_allclose(np.diag(flat.T @ flat), 1.0, atol=1e-9)
+
+
+def test_the_greatest_projected_variance_is_no_less_than_the_linearised(clip):
+    """(8.5) with exact projections, along the first direction: no small turn of it projects more variance."""
+    plain, best = (PGA(n_components=1, method=m).fit(clip) for m in ("linearised", "variance"))
+    variance = [(m.encode(clip, projection="exact") ** 2).mean() for m in (plain, best)]
+    assert variance[1] >= variance[0]
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        turn = rng.normal(size=best.basis.shape)
+        turn[0] = 0.0
+        for h in (-1e-3, 1e-3):
+            basis = best.basis + h * turn
+            tried = replace(best, basis=basis / np.linalg.norm(basis))
+            assert (tried.encode(clip, projection="exact") ** 2).mean() <= variance[1] * (1.0 + 1e-7)
+
+
+def test_kinetic_geodesics_are_orthonormal_in_the_energy_at_the_mean(clip, tmp_path):
+    model = PGA(n_components=4, weights="kinetic").fit(clip)
+    flat = model.basis[1:].reshape(-1, 4)
+    np.testing.assert_allclose(flat.T @ pose_mass_matrix(model.mean) @ flat, np.eye(4), atol=1e-9)
+    x = np.random.default_rng(1).normal(0.0, 0.2, (6, 4)) * model.deviations
+    made = model.decode(x)
+    np.testing.assert_allclose(model.encode(made), x, atol=1e-9)
+    model.save(tmp_path / "kinetic.safetensors")
+    np.testing.assert_array_equal(load_model(tmp_path / "kinetic.safetensors").encode(made), model.encode(made))
+    np.testing.assert_array_equal(model.truncate(2).encode(made), model.encode(made)[:, :2])
 
 
 def test_exact_geodesics_are_stationary(clip):

@@ -11,7 +11,7 @@ import pytest
 from marey import samples
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import Motion, check_time_base, place
+from marey.motion import Motion, check_time_base, place, resample
 from marey.motion.time_base import WEIGHTS, cue_score, find_body, measure_cues, score_cues, slow_fall
 from marey.skeleton import Skeleton, human
 
@@ -88,8 +88,8 @@ def test_signs_follow_physics():
 
 def test_one_absurd_value_cannot_decide_alone():
     for weight in WEIGHTS.values():
-        assert cue_score(weight, 1e9) == cue_score(weight, weight.high)
-        assert cue_score(weight, 1e-9) == cue_score(weight, weight.low)
+        assert cue_score(weight, 1e9) == cue_score(weight, 1e-9) == 0.0
+        assert 0.0 < cue_score(weight, 1.3 * weight.high) / cue_score(weight, weight.high) < 1.0
 
 
 def test_a_tree_without_legs_is_not_judged():
@@ -145,6 +145,48 @@ def test_captured_clips_of_60_hz_are_flagged_and_at_most_3_percent_of_the_others
     assert fast - set(flagged) == set()
     assert {flagged[name] for name in fast} == {60.0}
     assert len(set(flagged) - fast) <= 0.03 * (len(rates) - len(fast))
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("rate_hz", [30.0, 60.0, 125.0])
+def test_clips_resampled_to_a_genuine_rate_ring_at_most_once_in_a_hundred(mocap, rate_hz):
+    rung = [name for name, clip in some_clips(mocap) if check_time_base(resample(clip, rate_hz)).is_suspect]
+    assert len(rung) <= 1
+
+
+@pytest.mark.mocap
+def test_noise_drift_and_clips_in_place_do_not_ring(mocap):
+    rng = np.random.default_rng(0)
+    rung: list[str] = []
+    for name, clip in some_clips(mocap):
+        clip = resample(clip, 60.0)
+        path = clip.root_positions
+        tremble = SO3.exp(np.radians(1.0) * rng.normal(size=(*clip.rotations.shape, 3)))
+        noisy = replace(
+            clip, root_positions=path + 0.004 * rng.normal(size=path.shape), rotations=clip.rotations @ tremble
+        )
+        turns = np.arange(len(path))[:, None] / 60.0 * rng.uniform(2.0, 5.0, 3) + rng.uniform(0.0, 1.0, 3)
+        drifting = replace(clip, root_positions=path + 0.02 * np.sin(2.0 * np.pi * turns))
+        level = np.array([1.0, 0.0, 1.0])
+        pinned = replace(clip, root_positions=path - level * (path - path[0]))
+        rung += [name for variant in (noisy, drifting, pinned) if check_time_base(variant).is_suspect]
+    assert len(rung) <= 5  # of 255
+
+
+@pytest.mark.mocap
+def test_clips_of_other_tools_at_double_speed_are_found_in_four_of_five(mocap):
+    clips = [replace(clip, rate_hz=2.0 * clip.rate_hz) for _, clip in some_clips(mocap)]
+    found = [check_time_base(clip) for clip in clips]
+    assert np.mean([base.is_suspect for base in found]) > 0.8
+    halves = [base.suggested_rate_hz / base.rate_hz for base in found if base.is_suspect]
+    assert np.mean(np.array(halves) == 0.5) > 0.95
+
+
+def some_clips(mocap: Path) -> list[tuple[str, Motion]]:
+    """Every fourth captured clip at its true rate, as if another tool had written it."""
+    rates = sorted(true_rates(mocap).items())[::4]
+    clips = [(name, load(mocap / "cmu-bvh" / name, rate_hz=rate), rate) for name, rate in rates]
+    return [(name, replace(clip[:1500], source=None, rate_hz=rate)) for name, clip, rate in clips]
 
 
 @pytest.mark.mocap

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.base import InputError, UnknownNameError
-from marey.muscle import ActivationSpline, Muscles, TetMesh
+from marey.base import FormatError, InputError, MissingFileError, UnknownNameError
+from marey.muscle import ActivationSpline, Muscles, TetMesh, load_programmes
 from marey.muscle.muscles.programmes import (
     ActivationPlan,
     ActivationProfile,
@@ -112,3 +112,40 @@ def test_bad_programmes_are_named(make, word: str):
 def test_unknown_spline_is_named(muscles: Muscles):
     with pytest.raises(UnknownNameError, match="Did you mean 'left'"):
         ActivationPlan(muscles, {"lefd": Constant(1.0)})
+
+
+def test_programmes_from_toml_and_csv(tmp_path):
+    toml = tmp_path / "walk.toml"
+    toml.write_text('[left]\nkind = "wave"\namplitude = 0.2\nrate_hz = 1\nwavelength_m = 0.5\n')
+    csv = tmp_path / "walk.csv"
+    csv.write_text("time_s,left,right\n0,1,1\n0.5,0.6,1\n1,1,0.6\n")
+    assert isinstance(load_programmes(toml)["left"], Wave)
+    keyed = load_programmes(csv)
+    assert keyed["left"].at(0.5, ALONG)[0] == pytest.approx(0.6)
+    assert keyed["right"].at(9.0, ALONG)[0] == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.csv", "t,left\n0,1\n", 1),
+        ("a.csv", "time_s,left\n0,1\n1\n", 3),
+        ("a.csv", "time_s,left\n0,one\n", 2),
+        ("a.csv", "time_s,left\n0,nan\n", 2),
+        ("a.csv", "time_s,left\n", 2),
+        ("a.toml", '\n[left]\nkind = "sine"\n', 2),
+        ("a.toml", "left = 3\n", 1),
+        ("a.toml", "[left\n", 1),
+    ],
+)
+def test_broken_files_name_the_line(tmp_path, name: str, text: str, line: int):
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(FormatError) as caught:
+        load_programmes(file)
+    assert caught.value.line == line
+
+
+def test_missing_file_is_named(tmp_path):
+    with pytest.raises(MissingFileError):
+        load_programmes(tmp_path / "none.csv")

@@ -227,6 +227,14 @@ def test_order_of_the_variables_does_not_matter():
     assert other.objective == pytest.approx(one.objective, rel=1e-4)
 
 
+@pytest.mark.timing
+def test_a28_an_infeasible_programme_is_told_in_its_time():
+    problem = Bars(reach=50.0)  # sines of four angles cannot add up to 20
+    began = time.perf_counter()
+    solve_sqp(problem, problem.start, time_limit_s=20.0, on_failure="return")
+    assert time.perf_counter() - began < 20.0
+
+
 def test_a28_infeasible_programme_names_its_worst_rows_and_keeps_the_best_iterate():
     problem = Bars(reach=50.0)  # sines of four angles cannot add up to 20
     result = solve_sqp(problem, problem.start, time_limit_s=20.0, on_failure="return")

@@ -19,7 +19,7 @@ from marey.spacetime import (
     build_run_problem,
     build_walk_problem,
 )
-from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.body_state import FullBodyModel
 from marey.spacetime.full.sampling import neutral_pose
 
 BAR_HEIGHT_M: Final = 2.2  # of the high bar, as low as a hanging body allows: arcs differ most with flight time
@@ -109,7 +109,7 @@ def build_ground_leaping() -> SpacetimeProblem:
 
 def build_space_spin(turn_rad: float = pi, duration_s: float = 6.0) -> SpacetimeProblem:
     """Zero gravity: from upright at rest to inverted at rest, by moving the limbs alone."""
-    figure = Character.from_tree(JointTree.fang22())
+    figure = FullBodyModel.from_tree(JointTree.fang22())
     pose = dict(zip(figure.names, neutral_pose(figure, "stand").tolist(), strict=True))
     keys = (
         Key("pose", "float", 0.0, joints=pose),

@@ -101,7 +101,7 @@ def test_the_ground_is_under_the_soles(travelling):
 def test_the_ground_is_centred_under_the_long_line_of_the_bodies():
     ends = np.array([[0.0, 1.0, 0.0], [3.0, 1.0, 4.0]])  # a row that runs slantwise
     row = CapsuleBatch(ends, ends, np.full(2, 0.1), np.full(2, 0.1), np.zeros((2, 3)))
-    focus = ground_focus(row)
+    focus = ground_focus(np.concatenate([row.starts, row.ends]))
     np.testing.assert_allclose(focus[np.argsort(focus[:, 0])], [[0.0, 0.0], [3.0, 4.0]], atol=1e-9)
 
 

@@ -68,7 +68,7 @@ def test_a_jolt_is_smoothed_and_the_sketch_stays_kept(jolted):
 
 def test_a_repair_that_leaves_the_corridor_is_not_taken(jolted, monkeypatch):
     aside = replace(jolted, root_positions=jolted.root_positions + np.array([1.0, 0.0, 0.0]))
-    monkeypatch.setattr(_touch_up, "_repair_stretch", lambda *_: aside)
+    monkeypatch.setattr(_touch_up, "repair_stretch", lambda *_: aside)
     done = repair_motion(jolted, SKETCH)
     assert done.kept == 0 and done.motion is jolted
 
@@ -81,7 +81,7 @@ def test_a_repair_that_takes_the_hand_off_its_thing_is_not_taken(jolted, monkeyp
     place = (float(hand[0]), float(hand[1]), float(hand[2]))
     sketch = replace(SKETCH, events=(Event("pick", object="cup"),), world=World(objects=(Thing("cup", place),)))
     assert measure_reaches(jolted, sketch) == pytest.approx([0.0], abs=1e-9)
-    monkeypatch.setattr(_touch_up, "_repair_stretch", lambda *_: walk())
+    monkeypatch.setattr(_touch_up, "repair_stretch", lambda *_: walk())
     assert repair_motion(jolted, sketch).kept == 0
 
 

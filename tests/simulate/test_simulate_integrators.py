@@ -15,7 +15,7 @@ from marey.motion import Motion
 from marey.simulate import Monitor, PointForce, SimulationLog, Simulator
 from marey.simulate.integrators.geometric import left_jacobian_inverse_times
 from marey.simulate.integrators.step import INTEGRATORS, MAX_HALVINGS
-from marey.simulate.solver.cholesky import solve_symmetric
+from marey.simulate.solver.bounded_qp import solve_symmetric
 from marey.skeleton import Pose, Skeleton
 
 EXPLICIT = INTEGRATORS[:3]

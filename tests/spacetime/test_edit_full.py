@@ -12,7 +12,7 @@ from oracles.validity_bar import compute_validity_bar
 from marey.base import InputError
 from marey.dynamics import JointTree, compute_aggregate
 from marey.spacetime import SpacetimeProblem, build_pose_style, optimize, optimize_styled
-from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.body_state import FullBodyModel
 from marey.spacetime.full.layout import FullLayout
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import build_guess, sample_track
@@ -101,7 +101,7 @@ def assert_derivatives(programme, size: int) -> None:
 
 @pytest.fixture(scope="module")
 def inner() -> FullProgramme:
-    layout = FullLayout.from_problem(leap(), Character.from_tree(TREE))
+    layout = FullLayout.from_problem(leap(), FullBodyModel.from_tree(TREE))
     return FullProgramme(layout, build_guess(layout))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import cache
 
@@ -164,6 +165,15 @@ def test_space_spin_with_frozen_limbs_is_infeasible() -> None:
     rigid = {name: (value, value) for name, value in spin.keys[0].joints.items() if not name.startswith("root")}
     result = optimize(replace(spin, limits=rigid), on_failure="return", time_limit_s=60.0)
     assert not result.is_solved and result.worst and "angular momentum" in result.worst[0][0]  # A45
+
+
+@pytest.mark.timing
+def test_a_hop_of_four_metres_is_given_up_in_its_time() -> None:
+    landing = replace(SHORT_HOP.phases[2], contacts=(replace(FOOT, position=(0.0, 0.0, 4.0)),))
+    far = replace(SHORT_HOP, phases=(*SHORT_HOP.phases[:2], landing), max_iterations=120)
+    began = time.perf_counter()
+    optimize(far, on_failure="return", time_limit_s=30.0)
+    assert time.perf_counter() - began < 40.0
 
 
 def test_a_hop_of_four_metres_ends_infeasible_and_names_the_phase_joint() -> None:

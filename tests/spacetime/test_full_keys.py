@@ -12,7 +12,7 @@ from marey.base import FloatArray
 from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
 from marey.spacetime import SpacetimeProblem, SpacetimeResult, optimize
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.body_state import FullBodyModel
 from marey.spacetime.full.layout import FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import POSITION_ROW, SPEED_ROW
 from marey.spacetime.full.programme import FullProgramme
@@ -36,7 +36,7 @@ HOP = SpacetimeProblem(
 def with_key(key: Key) -> tuple[FullProgramme, FloatArray]:
     """A programme with one key, and unscaled unknowns off the guess whose flights leave from their supports."""
     problem = replace(HOP, keys=(key,))
-    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
     guess = build_guess(layout)
     shaken = guess + np.random.default_rng(7).normal(scale=0.05, size=guess.size)
     x = set_flight_unknowns(layout, shaken)
@@ -140,7 +140,7 @@ def test_every_row_has_a_name_with_its_phase_and_its_time() -> None:
 def test_values_do_not_depend_on_whether_derivatives_are_known() -> None:
     for name in ("dismount-0.6", "ground-leap", "space-spin"):
         problem = EXAMPLES[name]()
-        layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+        layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
         guess = build_guess(layout)
         x = (guess + np.random.default_rng(1).normal(scale=0.1, size=guess.size)) / layout.scales
         light = FullProgramme(layout, guess).values(x)

@@ -16,7 +16,7 @@ from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
 from marey.spacetime import SpacetimeProblem, SpacetimeResult, optimize
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import (
-    Character,
+    FullBodyModel,
     StateJet,
     compute_body_state,
     cross_rows,
@@ -116,7 +116,7 @@ def test_blocks_are_the_chain_rule_through_the_spline() -> None:
 
 @pytest.mark.parametrize("tree", [JointTree.fang22(), JointTree.fang7()])
 def test_values_alone_are_the_values_of_the_full_state(tree: JointTree) -> None:
-    figure = Character.from_tree(tree)
+    figure = FullBodyModel.from_tree(tree)
     rng = np.random.default_rng(2)
     angles, speeds, pulls = rng.normal(scale=0.5, size=(3, 6, len(figure.angles)))
     name = "left_hand" if "left_hand" in tree.points else "hands"
@@ -191,14 +191,14 @@ def test_motion_has_its_rate_its_contacts_and_its_plants() -> None:
 
 def test_slower_frame_rates_sample_the_same_motion() -> None:
     problem = HOP
-    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
     x = build_guess(layout)
     fast, slow = (motion_from_unknowns(layout, x, rate, "guess") for rate in (120.0, 60.0))
     assert np.abs(fast.root_positions[::2][: slow.num_frames] - slow.root_positions).max() < 1e-12
 
 
 def test_centre_of_mass_of_a_support_is_that_of_the_sampled_motion() -> None:
-    layout = FullLayout.from_problem(HOP, Character.from_tree(build_character(HOP)))
+    layout = FullLayout.from_problem(HOP, FullBodyModel.from_tree(build_character(HOP)))
     x = build_guess(layout) + np.random.default_rng(4).normal(scale=0.05, size=layout.num_unknowns)
     place, speed, spin = compute_support_com(layout, x, 0, 0.17)
     builder = InstantBuilder(layout.timeline)
@@ -225,7 +225,7 @@ def test_a_range_of_one_value_is_not_free() -> None:
 
 def test_extra_frames_are_asked_where_physics_fails_most() -> None:
     problem = EXAMPLES["pegs"]()
-    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
     x = build_guess(layout)
     weak = find_weak_instants(layout, x)
     assert weak and ALLOWED_EXCESS < 0.05  # what the check calls valid
@@ -239,7 +239,7 @@ def test_terms_of_a_result_add_up_to_its_objective() -> None:
 
 
 def test_counts_are_those_of_the_layout() -> None:
-    counts, figure = hop().counts, Character.from_tree(build_character(HOP))
+    counts, figure = hop().counts, FullBodyModel.from_tree(build_character(HOP))
     timeline = Timeline.from_problem(HOP)
     assert counts["control_points"] == timeline.spline.num_coefficients * len(figure.angles)
     assert counts["unknowns"] == counts["control_points"] + 9  # place, speed and spin of one flight

@@ -12,7 +12,7 @@ from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_point_motion, compute_torques
 from marey.spacetime import SpacetimeProblem, optimize
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.body_state import FullBodyModel
 from marey.spacetime.full.layout import FullLayout, refine_layout, refine_unknowns
 from marey.spacetime.full.objectives import (
     CHANGE_UNIT,
@@ -47,7 +47,7 @@ def only(name: str, problem: SpacetimeProblem = HOP) -> SpacetimeProblem:
 
 def programme_at(problem: SpacetimeProblem, size: float, seed: int = 0) -> tuple[FullProgramme, FloatArray]:
     """A programme, and scaled unknowns some way off its guess."""
-    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
     guess = build_guess(layout)
     noise = np.random.default_rng(seed).normal(scale=size, size=guess.size)
     reference = layout.points(guess)
@@ -135,7 +135,7 @@ def test_min_variance_weighs_torques_by_the_time_that_is_left() -> None:
 
 
 def test_gain_of_an_elbow_is_the_forearm_over_its_inertia() -> None:
-    layout = FullLayout.from_problem(STAND, Character.from_tree(JointTree.fang22()))
+    layout = FullLayout.from_problem(STAND, FullBodyModel.from_tree(JointTree.fang22()))
     tree, gains = layout.figure.tree, compute_noise_gains(layout)
     elbow = tree.index("left_elbow")
     centre, axis = np.asarray(tree.centres[elbow]), np.asarray(tree.axes[elbow])
@@ -146,7 +146,7 @@ def test_gain_of_an_elbow_is_the_forearm_over_its_inertia() -> None:
 
 
 def test_legs_and_the_root_do_not_disturb_the_hands() -> None:
-    layout = FullLayout.from_problem(STAND, Character.from_tree(JointTree.fang22()))
+    layout = FullLayout.from_problem(STAND, FullBodyModel.from_tree(JointTree.fang22()))
     gains = dict(zip(layout.figure.names, compute_noise_gains(layout), strict=True))
     assert all(gain == 0.0 for name, gain in gains.items() if "hip" in name or "knee" in name or "root" in name)
     assert gains["left_elbow"] == pytest.approx(gains["right_elbow"])
@@ -171,9 +171,8 @@ def test_a_hand_on_a_bar_has_no_jerk_to_pay() -> None:
 
 
 def test_planar_character_has_one_pair_of_hands() -> None:
-    layouts = [
-        FullLayout.from_problem(STAND, Character.from_tree(tree)) for tree in (JointTree.fang22(), JointTree.fang7())
-    ]
+    trees = (JointTree.fang22(), JointTree.fang7())
+    layouts = [FullLayout.from_problem(STAND, FullBodyModel.from_tree(tree)) for tree in trees]
     assert [find_hands(layout) for layout in layouts] == [["left_hand", "right_hand"], ["hands"]]
     assert neutral_pose(layouts[1].figure, "stand").shape == (layouts[1].num_angles,)
 
@@ -185,7 +184,7 @@ def test_a_weight_lowers_its_term(name: str) -> None:
     cared = optimize(replace(HOP, objective=Objective(prior=2.0, **{name: weights.get(name, 1.0)})))
     plain = optimize(HOP)
     assert plain.problem is not None
-    layout = FullLayout.from_problem(only(name), Character.from_tree(build_character(HOP)))
+    layout = FullLayout.from_problem(only(name), FullBodyModel.from_tree(build_character(HOP)))
     values: list[float] = []
     for result in (cared, plain):
         tree = build_character(HOP)

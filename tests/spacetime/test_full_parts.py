@@ -15,7 +15,7 @@ from marey.base import FloatArray, InputError
 from marey.dynamics import JointTree, compute_aggregate, compute_point_motion
 from marey.spacetime import SpacetimeProblem
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import Character, StateJet, compute_body_state, skew_matrices
+from marey.spacetime.full.body_state import FullBodyModel, StateJet, compute_body_state, skew_matrices
 from marey.spacetime.full.layout import FullLayout, Timeline
 from marey.spacetime.full.objectives import compute_world_axes
 from marey.spacetime.full.sampling import (
@@ -35,7 +35,7 @@ STAND = ProblemPhase("stand", 0.5, (FOOT,))
 
 def layout_of(name: str) -> FullLayout:
     problem = EXAMPLES[name]()
-    return FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    return FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
 
 
 def is_supplied(phase: ProblemPhase, wrench: FloatArray) -> bool:
@@ -119,7 +119,7 @@ def test_jets_obey_the_product_rule() -> None:
 
 
 def test_state_agrees_with_the_aggregate_of_the_tree() -> None:
-    figure = Character.from_tree(JointTree.fang22())
+    figure = FullBodyModel.from_tree(JointTree.fang22())
     rng = np.random.default_rng(1)
     curves = tuple(rng.normal(scale=0.5, size=(5, 19)) for _ in range(3))
     state = compute_body_state(figure, curves, (("foot", *figure.point("left_foot")),))
@@ -133,7 +133,7 @@ def test_state_agrees_with_the_aggregate_of_the_tree() -> None:
 
 
 def test_world_axes_turn_points_as_their_jacobian_says() -> None:
-    figure = Character.from_tree(JointTree.fang22())
+    figure = FullBodyModel.from_tree(JointTree.fang22())
     angles = np.random.default_rng(2).normal(scale=0.4, size=(3, 19))
     q = figure.coordinates(angles)
     dof, place = figure.point("right_hand")
@@ -145,10 +145,10 @@ def test_world_axes_turn_points_as_their_jacobian_says() -> None:
 
 
 def test_names_of_the_root_are_found_by_word() -> None:
-    figure = Character.from_tree(JointTree.fang22())
+    figure = FullBodyModel.from_tree(JointTree.fang22())
     assert [figure.names[figure.angle_index(w)] for w in ("yaw", "pitch", "roll")] == ["root_ry", "root_rx", "root_rz"]
     assert figure.point("left_foot@joint")[0] == figure.tree.index("left_knee")
-    planar = Character.from_tree(JointTree.fang7())
+    planar = FullBodyModel.from_tree(JointTree.fang7())
     assert list(planar.spins) == [0] and list(planar.axes) == [1, 2]
 
 
@@ -162,7 +162,7 @@ def test_frames_cut_spans_evenly_and_include_the_knots() -> None:
 
 def test_consecutive_flights_share_one_parabola() -> None:
     phases = (STAND, ProblemPhase("up", 0.2), ProblemPhase("down", 0.2), ProblemPhase("land", 0.5, (FOOT,)))
-    layout = FullLayout.from_problem(SpacetimeProblem("leap", phases), Character.from_tree(JointTree.fang22()))
+    layout = FullLayout.from_problem(SpacetimeProblem("leap", phases), FullBodyModel.from_tree(JointTree.fang22()))
     assert len(layout.flights) == 1 and layout.flights[0].phases == (1, 2)
     assert layout.flights[0].end_s - layout.flights[0].start_s == pytest.approx(0.4)
 
@@ -170,7 +170,7 @@ def test_consecutive_flights_share_one_parabola() -> None:
 @pytest.mark.parametrize("name", sorted(NEUTRAL_POSES))
 def test_neutral_poses_are_within_the_limits(name: str) -> None:
     for tree in (JointTree.fang22(), JointTree.fang7()):
-        figure = Character.from_tree(tree)
+        figure = FullBodyModel.from_tree(tree)
         pose = neutral_pose(figure, name)
         assert (pose >= tree.lower[figure.angles]).all() and (pose <= tree.upper[figure.angles]).all()
         assert np.abs(pose).max() > 0.1

@@ -12,7 +12,7 @@ from marey.base import InputError, MareyError
 from marey.motion import Motion
 from marey.spacetime import SpacetimeProblem, optimize
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.body_state import FullBodyModel
 from marey.spacetime.full.validation import _max_distance  # pyright: ignore[reportPrivateUsage]
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
@@ -46,7 +46,7 @@ def test_plants_out_of_reach_are_refused_with_the_measured_distance() -> None:
 
 
 def test_reach_between_hands_is_both_arms_and_the_shoulders() -> None:
-    figure = Character.from_tree(build_character(STAND))
+    figure = FullBodyModel.from_tree(build_character(STAND))
     assert _max_distance(figure, "left_hand", "right_hand") == pytest.approx((2 * (0.186 + 0.20) + 2 * 0.12) * 1.65)
     assert _max_distance(figure, "left_foot", "left_foot") == 0.0
 

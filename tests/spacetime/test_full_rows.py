@@ -13,7 +13,7 @@ from marey.base import FloatArray
 from marey.dynamics import JointTree, compute_aggregate, compute_torques
 from marey.spacetime import SpacetimeProblem
 from marey.spacetime.dispatch import build_character
-from marey.spacetime.full.body_state import BodyState, Character
+from marey.spacetime.full.body_state import BodyState, FullBodyModel
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Timeline
 from marey.spacetime.full.objectives import (
     ACCEL_UNIT,
@@ -30,7 +30,7 @@ ALL_TERMS = Objective(accel=1.0, torque=0.5, prior=0.4, energy=0.3, contact_forc
 
 
 def programme_of(problem: SpacetimeProblem) -> tuple[FullProgramme, FloatArray]:
-    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
     guess = build_guess(layout)
     return FullProgramme(layout, guess), guess / layout.scales
 
@@ -73,7 +73,7 @@ def test_other_derivatives_give_the_same_jacobian(derivatives: str) -> None:
     if derivatives == "pinocchio":
         pytest.importorskip("pinocchio")
     problem = EXAMPLES["dismount-0.8"]()
-    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
     guess = build_guess(layout)
     ours = FullProgramme(layout, guess).derivatives(guess / layout.scales)[2]
     theirs = FullProgramme(layout, guess, derivatives=derivatives).derivatives(guess / layout.scales)[2]
@@ -127,7 +127,7 @@ def test_accelerations_jump_only_where_contacts_change() -> None:
 def test_accel_hessian_is_banded_with_two_free_curves_an_angle() -> None:
     foot = Contact("left_foot", (0.0, 0.0, 0.0))
     layout = FullLayout.from_problem(
-        SpacetimeProblem("stand", (ProblemPhase("stand", 2.0, (foot,)),)), Character.from_tree(JointTree.fang22())
+        SpacetimeProblem("stand", (ProblemPhase("stand", 2.0, (foot,)),)), FullBodyModel.from_tree(JointTree.fang22())
     )
     matrix = build_quadratic_terms(layout)[0].matrix.toarray()
     one = matrix[:: layout.num_angles, :: layout.num_angles]
@@ -138,7 +138,7 @@ def test_accel_hessian_is_banded_with_two_free_curves_an_angle() -> None:
 
 def test_accel_equals_adaptive_quadrature() -> None:
     problem = EXAMPLES["dismount-0.6"]()
-    layout = FullLayout.from_problem(problem, Character.from_tree(build_character(problem)))
+    layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
     points = np.random.default_rng(4).normal(size=(layout.num_points, layout.num_angles))
     shares, spline = compute_joint_weights(layout), layout.timeline.spline
 

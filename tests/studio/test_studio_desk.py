@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.creatures import CREATURES, make_walk
 
 from marey import samples
 from marey.base import InputError
@@ -109,7 +110,40 @@ def test_modes_need_a_space_and_have_a_range(desk: PoseEditor) -> None:
         desk.set_mode(0, 1e300)
 
 
-def test_a_figure_without_known_roles_is_refused() -> None:
-    stick = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
-    with pytest.raises(InputError, match="no joint that can be dragged"):
-        PoseEditor(Pose.rest(stick))
+@pytest.mark.parametrize("creature", ["dog", "spider"])
+def test_an_animal_is_dragged_by_its_own_joints_and_key_framed(creature: str) -> None:
+    walk = make_walk(CREATURES[creature])
+    desk = PoseEditor(walk[0])
+    foot = {"dog": "LeftWrist", "spider": "Leg2L_4"}[creature]
+    before = {handle: place(desk, handle) for handle in desk.joints}
+    desk.limits = BoxLimits.from_clips([walk], margin_rad=0.5)
+    desk.set_key(0.0)
+    goal = before[foot] + np.array([0.0, 0.03, 0.02])
+    desk.drag(foot, goal, is_new=True)
+    np.testing.assert_allclose(place(desk, foot), goal, atol=2e-3)
+    for other in desk.feet - {foot}:
+        np.testing.assert_allclose(place(desk, other), before[other], atol=2e-3)
+    assert desk.limits.violation(desk.state.pose).max() < 1e-6
+    # A middle joint can be dragged as well
+    knee = {"dog": "LeftElbow", "spider": "Leg2L_3"}[creature]
+    desk.drag(knee, place(desk, knee) + np.array([0.01, 0.0, 0.0]), is_new=True)
+    desk.set_key(1.0)
+    between = desk.state.keys.pose_at(0.5).joint_positions()[desk.joints[foot]]
+    assert before[foot][1] < between[1] < goal[1] + 0.01
+
+
+def test_a_rod_has_handles_at_its_ends() -> None:
+    rod = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
+    assert set(PoseEditor(Pose.rest(rod)).joints) == {"a", "b"}
+
+
+def test_a_pose_space_drag_stays_within_three_deviations_with_feet_on_the_ground(desk: PoseEditor) -> None:
+    desk.model, desk.is_reduced = PGA(n_components=6).fit(WALK), True
+    desk.set_mode(0, desk.modes()[0])  # the nearest pose of the space, whose feet are where they can stand
+    feet = [place(desk, f"{side}_ankle") for side in ("left", "right")]
+    start = place(desk, "right_wrist")
+    for k in range(1, 11):
+        desk.drag("right_wrist", start + 0.05 * k * np.array([0.6, 0.0, 0.8]), is_new=k == 1)
+        assert np.abs(desk.modes()).max() <= 3.0 + 1e-6
+        for side, foot in zip(("left", "right"), feet, strict=True):
+            assert np.linalg.norm(place(desk, f"{side}_ankle") - foot) < 1e-3

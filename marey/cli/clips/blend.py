@@ -14,6 +14,7 @@ from marey.cli.common import (
     RateHz,
     Strip,
     Unit,
+    Up,
     load_clip,
     one_of,
     print_json,
@@ -61,6 +62,7 @@ def blend(
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
 ) -> None:
     """Blend clips that step alike, phase by phase, and report what physics says about the result.
 
@@ -77,7 +79,7 @@ def blend(
         shares = [1.0 / len(clips)] * len(clips) if weights is None else [float(part) for part in weights.split(",")]
     except ValueError:
         raise typer.BadParameter(f"'{weights}' is no list of weights; write 0.3,0.7.") from None
-    motions = [load_clip(clip, rate_hz=read_rate_hz, unit=unit) for clip in clips]
+    motions = [load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up) for clip in clips]
     if trim:
         motions = _trim_to_common_contacts(motions)
     # Reasons not to blend phases of the first two clips, from the clips alone

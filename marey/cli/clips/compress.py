@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli.common import (
+    ClipName,
     Csv,
     Format,
     Json,
     Outcome,
     RateHz,
     Unit,
+    Up,
     expand_inputs,
     load_clip,
     one_of,
@@ -47,6 +49,8 @@ def compress(
     csv: Csv = None,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
 ) -> None:
     """Compress motions to .marey files, with a bound on the error of every joint in every frame."""
     options: dict[str, Any] = {} if distortion_percent is None else {"distortion_percent": distortion_percent}
@@ -57,7 +61,7 @@ def compress(
         from marey.base import write_atomically
         from marey.compression import compress, decompress, evaluate_codec
 
-        motion, target = load_clip(clip, rate_hz=read_rate_hz, unit=unit), targets[clip]
+        motion, target = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take), targets[clip]
         # The file appears whole or not at all; stdout takes the bytes as they are
         data = compress(motion, max_error_m=1e-3 * max_error_mm, method=method, **options)
         if target == "-":

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from marey.cli.common import (
+    ClipName,
     Clips,
     Csv,
     Format,
@@ -17,6 +18,7 @@ from marey.cli.common import (
     RateHz,
     RequireValid,
     Unit,
+    Up,
     expand_inputs,
     judge_motion,
     load_clip,
@@ -42,6 +44,8 @@ def contacts(
     ] = "hysteresis",
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
 ) -> None:
     """Find when heels, toes and hands touch the ground.
 
@@ -53,7 +57,7 @@ def contacts(
     def list_phases(clip: str) -> Outcome:
         from marey.motion import contact_phases, ensure_contacts, slide_mm
 
-        motion = ensure_contacts(load_clip(clip, rate_hz=read_rate_hz, unit=unit), method=method)
+        motion = ensure_contacts(load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take), method=method)
         rate, track = motion.rate_hz, motion.contacts
         phases: list[dict[str, Any]] = [
             {
@@ -108,6 +112,8 @@ def plant(
     csv: Csv = None,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
 ) -> None:
     """Hold planted feet at their positions.
 
@@ -120,7 +126,7 @@ def plant(
         from marey.locomotion import enforce_plants, foot_plants, pigeon_toe, plant_slide_mm
 
         # Feet are held at the places where they stand, toes turned in if asked
-        motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
+        motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
         edit = pigeon_toe(radians(toe_in_deg)) if toe_in_deg else None
         planted = enforce_plants(motion, detection=detection, ik=ik, floor_m=floor_m, edit=edit)
         write_motion(planted, targets[clip])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ import typer
 
 from marey.cli.common import (
     FORMATS,
+    ClipName,
     Clips,
     Csv,
     Format,
@@ -19,6 +21,7 @@ from marey.cli.common import (
     RateHz,
     RequireValid,
     Unit,
+    Up,
     check_motion_file,
     expand_inputs,
     judge_motion,
@@ -31,39 +34,60 @@ from marey.cli.common import (
     run_each,
 )
 
+ROOT_MODES = ("hips", "bone", "in-place")
+HAND_MODES = ("directions", "positions", "touch")
+
 if TYPE_CHECKING:
+    from marey.motion import Motion
     from marey.skeleton import Skeleton
 
 
 def retarget(
     clips: Clips,
     out: OutOrFolder,
-    to: Annotated[str, typer.Option(help="human, or a motion file with the target skeleton.")] = "human",
+    to: Annotated[str, typer.Option(help="human, or a file with the target skeleton or character.")] = "human",
+    hands: Annotated[
+        str,
+        typer.Option(
+            help="directions: arms point as they did; positions: wrists stay; touch: hands on the body stay.",
+            callback=one_of(*HAND_MODES),
+        ),
+    ] = "directions",
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(help="left_hand or right_hand: it holds something and stays where it was. Repeatable."),
+    ] = None,
     format: Format = "bvh",  # noqa: A002 (the option is called so)
     require_valid: RequireValid = False,
     json: Json = False,
     csv: Csv = None,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
 ) -> None:
     """Move a motion to another skeleton.
 
-    To the canonical human, or to the skeleton of another file; feet stay where they stand.
+    To the canonical human, or to the skeleton or character of another file. Limbs point where they pointed, feet stand
+    on the ground and stay where they stand.
     """
     files = expand_inputs(clips)
     targets = plan_motion_files(files, out, format)
     skeleton = load_skeleton(to)
 
     def move(clip: str) -> Outcome:
-        from marey.io import save
-        from marey.kinematics import retarget as retarget_motion
+        from marey import save
+        from marey.kinematics import solve_retarget
 
-        moved = retarget_motion(load_clip(clip, rate_hz=read_rate_hz, unit=unit), skeleton)
+        source = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+        result = solve_retarget(source, skeleton, hands=hands, pin=tuple(pin or ()))
+        moved, report = result.motion, result.report
         save(moved, targets[clip])
         validity, fault = judge_motion(moved, is_required=require_valid)
         facts = {"out": targets[clip], "num_joints": moved.skeleton.num_joints, "num_frames": moved.num_frames}
+        facts |= {"retarget": report.to_json()}
         text = f"wrote {targets[clip]} ({moved.skeleton.num_joints} joints, {moved.num_frames} frames)"
-        return Outcome(facts | validity, text, fault=fault)
+        return Outcome(facts | validity, "\n  ".join((text, *report.sentences())), fault=fault)
 
     run_each("retarget", files, move, is_json=json, csv=csv)
 
@@ -81,50 +105,60 @@ def convert(
     ],
     rate_hz: Annotated[float | None, typer.Option(help="Resample to this many frames a second.")] = None,
     unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
     read_rate_hz: RateHz = None,
     out_unit: Annotated[str | None, typer.Option(help="Length unit of a BVH that is written.")] = None,
     mirror: Annotated[bool, typer.Option("--mirror", help="Swap left and right.")] = False,
     start: Annotated[float | None, typer.Option("--start-s", "--start", help="Cut what comes before [s].")] = None,
     stop: Annotated[float | None, typer.Option("--stop-s", "--stop", help="Cut what comes after [s].")] = None,
     retarget: Annotated[str | None, typer.Option(help="Move to another skeleton: human, or a motion file.")] = None,
+    onto: Annotated[
+        str | None, typer.Option(help="Character to move: a .glb, .gltf or .fbx file; the motion is retargeted to it.")
+    ] = None,
+    root: Annotated[
+        str | None,
+        typer.Option(help=f"Root motion on: {', '.join(ROOT_MODES)}.", callback=one_of(*ROOT_MODES)),
+    ] = None,
     format: Annotated[  # noqa: A002 (the option is called so)
         str | None,
         typer.Option(help=f"{', '.join(FORMATS)}; needed when OUT is a folder or -.", callback=one_of(*FORMATS)),
     ] = None,
     skip: Annotated[bool, typer.Option("--skip-existing", help="Leave files that exist already as they are.")] = False,
+    all_clips: Annotated[
+        bool, typer.Option("--all-clips", help="Write every clip of the inputs, each to a file in the folder OUT.")
+    ] = False,
     json: Json = False,
     csv: Csv = None,
 ) -> None:
     """Write motion files in another format.
 
-    OUT's suffix names it. Several files, or a folder as OUT, need --format. - is stdin or stdout.
+    OUT's suffix names it. Several files, or a folder as OUT, need --format. - is stdin or stdout. With --all-clips OUT
+    is a folder, by default one called like the file, and the format is BVH unless --format says otherwise.
     """
+    if all_clips and take is not None:
+        raise typer.BadParameter("give one of --clip and --all-clips.")
+    if len(paths) == 1 and all_clips:
+        paths = [*paths, str(Path(paths[0]).with_suffix(""))]
     if len(paths) < 2:
         raise typer.BadParameter("give at least one file to read and one to write.")
     # The last path is where the result goes
     *inputs, out = paths
     files = expand_inputs(inputs)
     is_folder = len(files) > 1 or Path(out).is_dir() or out.endswith("/")
-    if format is None and (is_folder or out == "-"):
+    if format is None and not all_clips and (is_folder or out == "-"):
         raise typer.BadParameter("--format is needed to write many files, to a folder, or to stdout.")
-    targets = plan_outputs(files, out, f".{format}")
-    for target in targets.values():
-        check_motion_file(None if target == "-" else target)
     skeleton = None if retarget is None else load_skeleton(retarget)
     options: dict[str, Any] = {} if out_unit is None else {"unit": out_unit}
+    options |= {name: value for name, value in (("onto", onto), ("root", root)) if value is not None}
 
-    def write(path: str) -> Outcome:
+    def change(motion: Motion) -> Motion:
+        """Cut, mirror, retarget and resample, in this order."""
         from marey.base import InputError
-        from marey.io import save
         from marey.kinematics import retarget as retarget_motion
         from marey.motion import mirror as mirror_motion
         from marey.motion import resample
 
-        target = targets[path]
-        if skip and Path(target).is_file():
-            return Outcome({"out": target, "skipped": True}, "")
-        motion = load_clip(path, rate_hz=read_rate_hz, unit=unit)
-        # Cut, mirror, retarget and resample, in this order
         if start is not None or stop is not None:
             first = 0 if start is None else round(start * motion.rate_hz)
             last = motion.num_frames if stop is None else round(stop * motion.rate_hz) + 1
@@ -133,7 +167,48 @@ def convert(
             motion = motion[first:last]
         motion = mirror_motion(motion) if mirror else motion
         motion = motion if skeleton is None else retarget_motion(motion, skeleton)
-        motion = motion if rate_hz is None else resample(motion, rate_hz)
+        return motion if rate_hz is None else resample(motion, rate_hz)
+
+    if all_clips:
+        taken: set[str] = set()
+
+        def write_clips(path: str) -> Outcome:
+            from marey import save
+            from marey.base import MareyError
+            from marey.io import clips
+
+            outs: list[str] = []
+            faults: list[str] = []
+            names = clips(path)
+            for name in names:
+                target = name_clip_file(out, path if len(files) > 1 else None, name, f".{format or 'bvh'}", taken)
+                if not (skip and Path(target).is_file()):
+                    try:
+                        source = load_clip(path, rate_hz=read_rate_hz, unit=unit, up=up, clip=name)
+                        save(change(source), target, **options)
+                    except MareyError as error:
+                        faults.append(f"clip '{name}': {error}")
+                        continue
+                outs.append(target)
+            remark(f"wrote {len(outs)} of {len(names)} clips of {path} to {out}")
+            fault = "; ".join(faults) if faults else None if names else f"{path} holds no clip, only a rest pose"
+            return Outcome({"out": outs, "clips": list(names)}, "", fault=fault)
+
+        Path(out).mkdir(parents=True, exist_ok=True)
+        run_each("convert", files, write_clips, is_json=json, csv=csv)
+        return
+
+    targets = plan_outputs(files, out, f".{format}")
+    for target in targets.values():
+        check_motion_file(None if target == "-" else target)
+
+    def write(path: str) -> Outcome:
+        from marey import save
+
+        target = targets[path]
+        if skip and Path(target).is_file():
+            return Outcome({"out": target, "skipped": True}, "")
+        motion = change(load_clip(path, rate_hz=read_rate_hz, unit=unit, up=up, clip=take))
         # Writers make files: stdout gets the bytes of one
         if target == "-":
             from tempfile import TemporaryDirectory
@@ -148,3 +223,19 @@ def convert(
         return Outcome({"out": target, "num_frames": motion.num_frames, "rate_hz": motion.rate_hz}, "")
 
     run_each("convert", files, write, is_json=json and out != "-", csv=csv)
+
+
+def name_clip_file(folder: str, source: str | None, clip: str, suffix: str, taken: set[str]) -> str:
+    """Return where a clip goes: its name without signs that file systems refuse, numbered where it is taken.
+
+    ``source`` is the file it comes from, where several files are written to one folder.
+    """
+    plain = re.sub(r"[^\w .()+-]+", "_", clip).strip(" .")[:100] or "clip"
+    plain = plain if source is None else f"{Path(source).stem}_{plain}"
+    unique, count = plain, 1
+    # File systems that ignore case would join Walk and walk
+    while unique.lower() in taken:
+        count += 1
+        unique = f"{plain} ({count})"
+    taken.add(unique.lower())
+    return str(Path(folder) / f"{unique}{suffix}")

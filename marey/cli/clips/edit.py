@@ -8,11 +8,13 @@ import typer
 
 from marey.cli.common import (
     Clip,
+    ClipName,
     Json,
     MotionOut,
     RateHz,
     Strip,
     Unit,
+    Up,
     load_clip,
     one_of,
     print_json,
@@ -55,6 +57,8 @@ def edit(
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
 ) -> None:
     """Bring points and poses of a clip to where they should be.
 
@@ -65,7 +69,7 @@ def edit(
         raise typer.BadParameter("give --pin, --move or --key.")
     if method == "pose-space" and (pin or key or still or not move or len(move) != 1):
         raise typer.BadParameter("pose-space takes one --move and no other goal.")
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
+    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
     facts: dict[str, Any] = {}
     failure: str | None = None
     if method == "pose-space":

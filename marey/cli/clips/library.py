@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from marey.cli.common import Csv, Json, Unit, print_json, progress_bar, remark, warn, warn_of_skipped
+from marey.cli.common import Csv, Json, Unit, Up, print_json, progress_bar, remark, warn
 
 if TYPE_CHECKING:
     from marey.library import AddOutcome
@@ -18,6 +18,7 @@ app = typer.Typer(help="Keep clips in a folder with a catalogue.", no_args_is_he
 Folder = Annotated[str, typer.Option("--library", "-l", envvar="MAREY_LIBRARY", help="The library's folder.")]
 Keys = Annotated[list[str], typer.Argument(metavar="CLIP...", help="Names or ids of clips.", show_default=False)]
 DEFAULT_FOLDER = "marey-library"
+SHOWN_FILES = 3  # of those skipped for one reason; --json names them all
 
 
 @app.command()
@@ -28,31 +29,40 @@ def add(
     subject: Annotated[str | None, typer.Option(help="Who moves; guessed from names such as 07_01.")] = None,
     read_rate_hz: Annotated[float | None, typer.Option(help="Frame rate of the files, if they are wrong.")] = None,
     unit: Unit = None,
+    up: Up = None,
     workers: Annotated[int | None, typer.Option(min=0, max=256, help="Processes; by default one a core.")] = None,
     cluster: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, tcp://host:port.")] = None,
     json: Json = False,
 ) -> None:
-    """Add motion files to the library; an interrupted run is resumed."""
-    from pathlib import Path
+    """Add motion files to the library, every take of them; an interrupted run is resumed.
 
-    from marey.library import Library, expand_paths
+    Folders are searched for all formats that marey reads. What holds no motion is skipped and listed with the reason.
+    """
+    from marey.library import Library
 
-    for path in paths:
-        if Path(path).is_dir():
-            warn_of_skipped(path, expand_paths(path))
     with Library(library) as store, progress_bar("add") as progress:
 
         def note(done: int, total: int, result: AddOutcome) -> None:
             progress(done, total)
             if json:
                 print_json(asdict(result))
-            if result.message:
-                warn(result.message if result.path in result.message else f"{result.path}: {result.message}")
+            if result.message and result.outcome != "skipped":
+                where = f"{result.path}:{result.take}" if result.take else result.path
+                warn(result.message if result.path in result.message else f"{where}: {result.message}")
 
         report = store.add(
-            paths, tags=tag or (), subject=subject, rate_hz=read_rate_hz, unit=unit, workers=workers, cluster=cluster,
-            on_link=lambda link: remark(f"dashboard: {link}"), progress=note,
+            paths, tags=tag or (), subject=subject, rate_hz=read_rate_hz, unit=unit, up=up, workers=workers,
+            cluster=cluster, on_link=lambda link: remark(f"dashboard: {link}"), progress=note,
         )  # fmt: skip
+    # One line a reason, so that a thousand textures do not hide a clip
+    reasons: dict[str, list[str]] = {}
+    for result in report.skipped:
+        reasons.setdefault(result.message, []).append(result.path)
+    for result in report.passed_over if json else ():
+        print_json(asdict(result))
+    for reason, skipped in reasons.items():
+        shown = ", ".join(skipped[:SHOWN_FILES]) + (" ..." if len(skipped) > SHOWN_FILES else "")
+        remark(f"skipped {len(skipped)}, {reason}: {shown}")
     if not json:
         typer.echo(f"{library}: {report}")
     raise typer.Exit(1 if report.failed else 0)

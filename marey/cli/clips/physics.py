@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from marey.cli.common import (
     MARKER_SUFFIXES,
     PLOT_SUFFIXES,
+    ClipName,
     Clips,
     Csv,
     Json,
@@ -17,8 +19,10 @@ from marey.cli.common import (
     RateHz,
     RequireValid,
     Unit,
+    Up,
     check_target,
     expand_inputs,
+    fit_capture,
     load_body_motion,
     plan_outputs,
     remark,
@@ -43,10 +47,19 @@ def physics(
     limits: Annotated[str | None, typer.Option("--limits", help="File of joint limits to check as well.")] = None,
     frames: Annotated[bool, typer.Option("--frames", help="JSON and table: the numbers of each frame too.")] = False,
     show_flights: Annotated[bool, typer.Option("--flights", help="Also list flights and their gravity.")] = False,
-    start_s: Annotated[float, typer.Option(help="Time of the first frame on the clock of the plates.")] = 0.0,
+    start_s: Annotated[
+        float | None,
+        typer.Option(help="First frame on the clock of the plates; the file's own if not given."),
+    ] = None,
+    over_ground: Annotated[
+        bool,
+        typer.Option("--over-ground/--as-captured", help="On a treadmill: add the belt's way to the motion."),
+    ] = True,
     require_valid: RequireValid = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
 ) -> None:
     """Say which stretches of a motion a body could have made, and what is wrong with the others.
 
@@ -70,8 +83,17 @@ def physics(
     bounds = None if limits is None else load_limits(limits)
 
     def check(clip: str) -> Outcome:
-        motion = load_body_motion(clip, rate_hz=read_rate_hz, unit=unit)
-        body = Body.from_motion(motion, mass_kg=mass_kg)
+        # Markers bring a clock, a belt and a person along
+        fit, subject = None, None
+        if Path(clip).suffix.lower() in MARKER_SUFFIXES:
+            from marey.io import find_subject
+
+            fit, subject = fit_capture(clip, rate_hz=read_rate_hz, unit=unit, up=up), find_subject(clip)
+            motion = fit.over_ground() if over_ground else fit.motion
+        else:
+            motion = load_body_motion(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+        mass = mass_kg if mass_kg is not None or subject is None else subject.mass_kg
+        body = Body.from_motion(motion, mass_kg=mass)
         report = check_validity(motion, body, friction=friction, tolerance=tolerance, floor=ground, limits=bounds)
         for warning in report.warnings:
             warn(f"{clip}: {warning}")
@@ -90,6 +112,8 @@ def physics(
                 fall = "free fall" if one.is_free_fall else f"no free fall; scale lengths by {one.length_scale:.2f}"
                 start, stop = (frame / motion.rate_hz for frame in (one.start, one.stop))
                 lines.append(f"{start:8.3f} {stop:8.3f} s  flight {one.vertical:.2f} m/s2 upwards, {fall}")
+        if fit is not None and fit.belt is not None:
+            facts["belt_mps"] = fit.belt.speed_mps
         if require_valid:
             facts["valid"] = report.is_valid
         measured = None
@@ -97,7 +121,11 @@ def physics(
             from marey.io import load_ground_reaction
 
             # Forces of plates beside those that the motion demands
-            measured = compare_reaction(report, load_ground_reaction(grf), start_s=start_s)
+            start = start_s if start_s is not None else 0.0 if fit is None else fit.start_s
+            reaction = load_ground_reaction(grf)
+            if fit is not None and fit.belt is not None and over_ground:
+                reaction = reaction.over_ground(fit.belt.velocity_mps, start)
+            measured = compare_reaction(report, reaction, start_s=start)
             facts["measured"] = measured.to_json()
             lines.append(measured.sentence)
         if clip in pictures:

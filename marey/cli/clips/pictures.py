@@ -9,17 +9,39 @@ import typer
 from marey.cli.common import (
     PLOT_SUFFIXES,
     Clip,
+    ClipName,
     Json,
     RateHz,
     Unit,
+    Up,
     check_picture_file,
     check_target,
     load_clip,
+    load_world,
+    one_of,
     print_json,
     remark,
     writable,
     write_strip,
 )
+
+Surroundings = Annotated[
+    str | None, typer.Option("--world", metavar="TOML", help="Sketch or problem whose world is drawn too.")
+]
+CharacterFile = Annotated[
+    str | None,
+    typer.Option(
+        "--character", metavar="FILE", help="Character (GLB, FBX) with the clip's skeleton, whose mesh is drawn."
+    ),
+]
+BodyKind = Annotated[
+    str,
+    typer.Option(
+        "--body",
+        help="capsules, mesh (of the character or of the clip's own file) or auto: the mesh where there is one.",
+        callback=one_of("auto", "capsules", "mesh"),
+    ),
+]
 
 
 def strip(
@@ -29,16 +51,21 @@ def strip(
     ],
     count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 8,
     width: Annotated[int, typer.Option(min=64, max=8192, help="Width of the picture [pixel].")] = 1600,
+    world: Surroundings = None,
+    character: CharacterFile = None,
+    body: BodyKind = "auto",
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
 ) -> None:
     """Draw a film strip of a motion.
 
-    A solid body at several moments, with ground, shadow and foot plants.
+    A solid body at several moments, or the mesh of the clip's own character, with ground, shadow and foot plants.
     """
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
-    write_strip(motion, out, count, width=width)
+    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+    write_strip(motion, out, count, width=width, world=load_world(world), character=character, body=body)
     if json:
         print_json({"file": clip, "out": out, "count": count, "num_frames": motion.num_frames})
 
@@ -52,15 +79,20 @@ def film(
         ),
     ],
     fps: Annotated[float, typer.Option(min=1, max=240, help="Pictures a second.")] = 30.0,
+    world: Surroundings = None,
+    character: CharacterFile = None,
+    body: BodyKind = "auto",
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
 ) -> None:
     """Render a motion as a GIF or MP4 film."""
     from marey.picture import save_film
 
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
-    save_film(motion, out, fps=fps)
+    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+    save_film(motion, out, fps=fps, world=load_world(world), character=character, body=body)
     remark(f"wrote {out}")
     if json:
         print_json({"file": clip, "out": out, "fps": fps, "duration_s": motion.duration_s})
@@ -77,6 +109,8 @@ def plot(
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
 ) -> None:
     """Plot joint angles, contacts or the speed of the root over time."""
     if (joint is not None) + contacts + speed > 1:
@@ -85,7 +119,7 @@ def plot(
     from marey.motion import ensure_contacts
     from marey.picture import plot_angles, plot_contacts, plot_speed
 
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
+    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
     if contacts:
         plot_contacts(motion if motion.contacts is not None else ensure_contacts(motion), out)
     elif speed:

@@ -13,6 +13,7 @@ from marey.cli.common import Json, print_json, progress_bar, remark
 
 if TYPE_CHECKING:
     from marey.motion import Motion
+    from marey.world import Sketch
 
 
 NUM_STEPS = 7
@@ -31,18 +32,24 @@ def demo(
     Synthesise the motion of a sketch from clips that the walking engine makes (or walk as a script says, or load a
     clip); check, retarget, find contacts; write GLB, BVH, film strip, text report.
     """
-    with progress_bar("demo") as progress:
-        motion, lines = _load_sample(sample)
+    from contextlib import nullcontext
+
+    from marey.cli.synthesis.demo_ahead import compile_ahead
+    from marey.samples import sketch_names
+
+    is_sketch = sample in sketch_names()
+    with compile_ahead(remark) if is_sketch else nullcontext(), progress_bar("demo") as progress:
+        motion, lines, sketch = _load_sample(sample)
         progress(1, NUM_STEPS)
-        report = _write_results(motion, Path(out), lambda done: progress(done, NUM_STEPS), lines)
+        report = _write_results(motion, Path(out), lambda done: progress(done, NUM_STEPS), lines, sketch)
     if json:
         print_json({"sample": sample, "out": out, "report": report.splitlines()})
     else:
         typer.echo(report, nl=False)
 
 
-def _load_sample(name: str) -> tuple[Motion, list[str]]:
-    """The motion of a shipped sketch, with lines for the report; of a shipped script; or else a shipped clip."""
+def _load_sample(name: str) -> tuple[Motion, list[str], Sketch | None]:
+    """The motion of a shipped sketch, with lines for the report and the sketch; of a script; or else a shipped clip."""
     from marey import samples
 
     if name in samples.sketch_names():
@@ -50,29 +57,29 @@ def _load_sample(name: str) -> tuple[Motion, list[str]]:
         from dataclasses import replace
 
         from marey.base import InputError
-        from marey.cli.synthesis.demo_ahead import compile_ahead
         from marey.pipeline import synthesize_sketch
         from marey.samples import demo_graph, sketch_file
         from marey.world import load_sketch
 
         sketch = load_sketch(sketch_file(name))
-        with compile_ahead(remark):
-            graph = demo_graph()
+        graph = demo_graph()
         result = synthesize_sketch(sketch, graph=graph, budget_s=SEARCH_S)
         if result.motion is None:
             raise InputError(f"no motion for '{name}', {result.status}", result.advice)
         states, edges = len(graph.arrays.kind), len(graph.arrays.target)
         lines = [f"graph      {states} states, {edges} edges, of {graph.size.poses} poses"]
         lines.append(f"sketch     {name}: {result.sentence}")
-        return replace(result.motion, name=name), lines
+        return replace(result.motion, name=name), lines, sketch
     if name not in samples.script_names():
-        return samples.load(name), []
+        return samples.load(name), [], None
     from marey.locomotion import load_script
 
-    return load_script(samples.script_file(name)).render(), []
+    return load_script(samples.script_file(name)).render(), [], None
 
 
-def _write_results(motion: Motion, folder: Path, progress: Callable[[int], None], made: list[str]) -> str:
+def _write_results(
+    motion: Motion, folder: Path, progress: Callable[[int], None], made: list[str], sketch: Sketch | None
+) -> str:
     """Do the steps of the demo on a motion; write ``folder`` and return the text of its report."""
     from marey.cli.clips.info import describe_motion
     from marey.io import save
@@ -107,12 +114,18 @@ def _write_results(motion: Motion, folder: Path, progress: Callable[[int], None]
         save(planted, file)
         lines.append(_describe_round_trip(planted, file))
         progress(done)
-    image = film_strip(planted, count=SKETCH_BODIES, layout="travel") if made else film_strip(planted)
+    # A sketch is drawn with its world, which fits the body that the motion was made for
+    if sketch is not None:
+        image = film_strip(motion, count=SKETCH_BODIES, layout="travel", world=sketch)
+    else:
+        image = film_strip(planted)
     save_image(image, folder / "strip.png")
     progress(NUM_STEPS)
     lines.append(f"wrote      {folder / 'strip.png'}: a film strip")
     report = "\n".join([*lines, ""])
-    (folder / "report.txt").write_text(report, encoding="utf-8")
+    from marey.base import write_atomically
+
+    write_atomically(folder / "report.txt", report)
     return report
 
 

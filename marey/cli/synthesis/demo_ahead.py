@@ -1,7 +1,8 @@
 """Compiling ahead: on a machine that has not run the demo before, a second process compiles what will be needed next.
 
 Kernels are compiled when first called and kept. While clips are being made here, the second process builds a graph of
-one small clip, searches it, rebuilds, checks and draws a motion, so that these find their kernels ready.
+one small clip, searches it, rebuilds, checks and draws a motion, so that these find their kernels ready. A kernel that
+both need is compiled by one of them, and the other waits for it (:mod:`marey.base.kernel_cache`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-MAX_WAIT_S = 300.0  # [s] to wait for a process that only helps
-
 
 @contextmanager
 def compile_ahead(say: Callable[[str], None]) -> Generator[None]:
-    """While the body makes the demo graph, compile in another process; nothing to do where the graph is kept."""
+    """While the body makes the demo, compile in another process; nothing to do where its graph is kept."""
     from marey.samples import demo_graph_file
 
     if demo_graph_file().is_file():
@@ -28,10 +27,6 @@ def compile_ahead(say: Callable[[str], None]) -> Generator[None]:
     helper = _start_compiler() if (os.cpu_count() or 1) > 1 else None
     try:
         yield
-        if helper is not None:
-            helper.wait(MAX_WAIT_S)
-    except subprocess.TimeoutExpired:
-        pass  # the kernels are compiled here, then
     finally:
         if helper is not None:
             helper.kill()
@@ -41,7 +36,7 @@ def compile_ahead(say: Callable[[str], None]) -> Generator[None]:
 def _start_compiler() -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "marey.cli.synthesis.demo_ahead"],
+        [sys.executable, "-P", "-m", __name__],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -66,7 +61,10 @@ def compile_kernels() -> None:
     sketch = Sketch(GroundPose((0.0, 0.0)), GroundPose((0.0, 2.0), tolerance_m=0.5), way, corridor_m=2.0)
     result = synthesize_sketch(sketch, "graph", graph=graph, budget_s=1.0)
     reach = PointTask("right_wrist", target_world=(0.3, 1.0, 0.3))
-    solve_ik(walk().skeleton, [reach], start=walk()[0], root="fixed", frozen_joints=[1], on_failure="return")
+    solve_ik(
+        walk().skeleton, [reach], start=walk()[0], limits=None, root="fixed", feet="free", frozen_joints=[1],
+        follow=False, on_failure="return",
+    )  # fmt: skip
     film_strip(walk() if result.motion is None else result.motion, width=320, count=2)
 
 

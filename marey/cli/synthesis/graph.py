@@ -24,7 +24,7 @@ from marey.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from marey.graph import MotionGraph, SearchResult, SearchSolution
+    from marey.graph import MotionGraph, SearchSolution
     from marey.motion import Motion
 
 
@@ -130,13 +130,33 @@ def search(
         remark(f"epsilon {one.epsilon:g}: cost {one.cost:.2f}, {effort}")
 
     options |= {} if json else {"on_solution": report_solution}
-    found = _load_graph(graph).search(load_sketch(sketch), **options)
+    wanted = load_sketch(sketch)
+    found = _load_graph(graph).search(wanted, **options)
     motion = found.motion if found.steps and (out or strip) else None
     if motion is not None:
         write_motion(motion, out)
-        write_strip(motion, strip, count)
+        write_strip(motion, strip, count, world=wanted)
     if json:
-        print_json({"graph": graph, "sketch": sketch, "out": out, **_search_facts(found)})
+        # Every improvement of the search, in the order found
+        history = [
+            {"epsilon": s.epsilon, "cost": s.cost, "expansions": s.expansions, "seconds": s.seconds}
+            for s in found.history
+        ]
+        way = {"cost": found.cost, "epsilon": found.epsilon, "steps": len(found.steps), "errors_m": list(found.errors)}
+        print_json(
+            {
+                "graph": graph,
+                "sketch": sketch,
+                "out": out,
+                "status": found.status,
+                "stopped": found.stopped,
+                "expansions": found.expansions,
+                "seconds": found.seconds,
+                "history": history,
+                "advice": found.advice,
+                **(way if found.steps else {}),
+            }
+        )
     elif not found.steps:
         typer.echo(f"no way: {found.status}. {found.advice}")
     else:
@@ -195,20 +215,3 @@ def _print_report(graph: MotionGraph, facts: dict[str, Any], *, is_json: bool) -
         print_json({**facts, **asdict(report), "behaviours": behaviours})
     else:
         typer.echo("\n".join(report.lines()))
-
-
-def _search_facts(found: SearchResult) -> dict[str, Any]:
-    # Every improvement of the search, in the order found
-    history = [
-        {"epsilon": s.epsilon, "cost": s.cost, "expansions": s.expansions, "seconds": s.seconds} for s in found.history
-    ]
-    way = {"cost": found.cost, "epsilon": found.epsilon, "steps": len(found.steps), "errors_m": list(found.errors)}
-    return {
-        "status": found.status,
-        "stopped": found.stopped,
-        "expansions": found.expansions,
-        "seconds": found.seconds,
-        "history": history,
-        "advice": found.advice,
-        **(way if found.steps else {}),
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from marey.cli.common import (
     Json,
     RateHz,
     Unit,
+    Up,
     check_target,
     load_clip,
     one_of,
@@ -24,7 +25,7 @@ from marey.cli.common import (
 
 if TYPE_CHECKING:
     from marey.motion import Motion
-    from marey.muscle import Film, ProgrammePart, SoftBodyScene
+    from marey.muscle import Film, SoftBodyScene
 
 
 GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a point of the body at rest"
@@ -66,6 +67,7 @@ def muscle(
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
 ) -> None:
     """Play a scene of soft bodies that muscles move, or find the muscles that a clip needs.
 
@@ -74,7 +76,7 @@ def muscle(
     """
     from marey import samples
     from marey.io import READABLE_SUFFIXES
-    from marey.muscle import FILM_SUFFIXES, load_scene, scene_names
+    from marey.muscle import FILM_SUFFIXES, ProgrammePart, load_programmes, load_scene, scene_names
 
     if names:
         titles = {name: load_scene(name).title for name in scene_names()}
@@ -88,11 +90,30 @@ def muscle(
     is_shipped_clip = scene in samples.names() and scene not in scene_names()
     if scene == "-" or is_shipped_clip or Path(scene).suffix.lower() in READABLE_SUFFIXES:
         check_target(out, (".csv",) if elbow else CLIP_SUFFIXES)
-        motion = load_clip(scene, rate_hz=read_rate_hz, unit=unit)
+        motion = load_clip(scene, rate_hz=read_rate_hz, unit=unit, up=up)
         if elbow is not None:
             _bend_elbow(motion, scene, elbow, out, is_json=json)
         else:
-            _estimate_activations(motion, scene, out, strip, is_json=json)
+            from marey.muscle import draw_muscle_strip, estimate_activations
+
+            track = estimate_activations(motion)
+            for target in (out, strip):
+                if target is None:
+                    continue
+                if Path(target).suffix.lower() == ".csv":
+                    track.save(target)
+                else:
+                    draw_muscle_strip(track, target)
+                remark(f"wrote {target}")
+            busiest = dict(track.busiest())
+            if json:
+                facts = {"num_frames": len(track.activations), "muscles": list(track.names)}
+                print_json({"file": scene, "out": out, **facts, "given": track.given, "busiest": busiest})
+            else:
+                shown = ", ".join(f"{muscle} {share:.2f}" for muscle, share in busiest.items())
+                typer.echo(
+                    f"{scene}  {len(track.names)} muscles give {track.given:.0%} of the torque  busiest: {shown}"
+                )
         return
     check_target(out, FILM_SUFFIXES)
     if goal and (activation or programmes or seconds is not None or step_s is not None):
@@ -100,8 +121,24 @@ def muscle(
     found = load_scene(scene)
     if programmes is not None:
         # The programmes of the file in place of those of the scene
-        found = replace(found, parts=replace(found.parts, programmes=_load_programmes(programmes)), _stages=[])
-    film, facts = _solve_goals(found, goal) if goal else (_play_scene(found, seconds, step_s, activation or []), {})
+        given = load_programmes(programmes)
+        parts = tuple(ProgrammePart(spline, programme) for spline, programme in given.items())
+        found = replace(found, parts=replace(found.parts, programmes=parts), _stages=[])
+    if goal:
+        from marey.muscle import solve_scene
+
+        goals = [parse_goal(text) for text in goal]
+        with progress_bar("solve") as tell:
+            control = solve_scene(found, goals, on_iteration=lambda number, cost: tell(number, 25))
+        result = control.result
+        film = control.film()
+        facts = {
+            "status": str(getattr(result.status, "value", result.status)),
+            "iterations": int(result.iterations),
+            "goal_errors_m": [float(error) for error in control.errors_m],
+        }
+    else:
+        film, facts = _play_scene(found, seconds, step_s, activation or []), {}
     for target in (out, strip):
         if target is not None:
             written = film.save(target, fps=fps, width=width)
@@ -128,37 +165,6 @@ def muscle(
         raise typer.Exit(1)
 
 
-def _load_programmes(file: str) -> tuple[ProgrammePart, ...]:
-    """Programmes of splines: TOML tables as in a scene, or a CSV table with ``time_s`` and a column for each spline."""
-    import csv
-    import tomllib
-
-    from marey.base import FormatError, MareyError, MissingFileError
-    from marey.muscle import ProgrammePart
-    from marey.muscle.muscles.programmes import programme_from_table
-
-    if not Path(file).is_file():
-        raise MissingFileError(file)
-    text = Path(file).read_text(encoding="utf-8-sig")
-    try:
-        if Path(file).suffix.lower() == ".csv":
-            # The columns are key frames at the times of the first one
-            names, *rows = (row for row in csv.reader(text.splitlines()) if row)
-            times, *columns = ([float(value) for value in column] for column in zip(*rows, strict=True))
-            keys = zip(names[1:], columns, strict=True)
-            tables: dict[str, Any] = {
-                name.strip(): {"kind": "keyframed", "times_s": times, "values": values} for name, values in keys
-            }
-        else:
-            tables = tomllib.loads(text)
-        return tuple(ProgrammePart(spline, programme_from_table(table)) for spline, table in tables.items())
-    except (MareyError, TypeError, ValueError) as error:
-        what = f"no programmes: {str(error).rstrip('.')}"
-        raise FormatError(
-            what, file, 0, "Write time_s,NAME,... and rows of numbers, or tables of programmes"
-        ) from error
-
-
 def _play_scene(scene: SoftBodyScene, seconds: float | None, step_s: float | None, given: list[str]) -> Film:
     """The film of a scene, with splines held at the activations given."""
     # Activations by the names of splines, each from 0 to 1
@@ -178,21 +184,6 @@ def _play_scene(scene: SoftBodyScene, seconds: float | None, step_s: float | Non
         return scene.run(seconds, step_s, tell, values or None)
 
 
-def _solve_goals(scene: SoftBodyScene, texts: list[str]) -> tuple[Film, dict[str, Any]]:
-    """The film of a scene whose muscles meet goals, and the facts of the search for their activations."""
-    from marey.muscle import solve_scene
-
-    goals = [parse_goal(text) for text in texts]
-    with progress_bar("solve") as tell:
-        control = solve_scene(scene, goals, on_iteration=lambda number, cost: tell(number, 25))
-    result = control.result
-    return control.film(), {
-        "status": str(getattr(result.status, "value", result.status)),
-        "iterations": int(result.iterations),
-        "goal_errors_m": [float(error) for error in control.errors_m],
-    }
-
-
 def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, ...]]:
     """Time [s], point (a bone's name or a place at rest) and place [m] of a goal."""
     # A point of the body, where it goes, and when
@@ -210,28 +201,6 @@ def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, 
     if not (at and when > 0.0):
         raise typer.BadParameter(f"'{text}' is no goal; {GOAL_FORM}.")
     return when, at, (x, y, z)
-
-
-def _estimate_activations(motion: Motion, name: str, out: str | None, strip: str | None, *, is_json: bool) -> None:
-    """Activations of the whole body over a clip."""
-    from marey.muscle import draw_muscle_strip, estimate_activations
-
-    track = estimate_activations(motion)
-    for target in (out, strip):
-        if target is None:
-            continue
-        if Path(target).suffix.lower() == ".csv":
-            track.save(target)
-        else:
-            draw_muscle_strip(track, target)
-        remark(f"wrote {target}")
-    busiest = dict(track.busiest())
-    if is_json:
-        facts = {"num_frames": len(track.activations), "muscles": list(track.names)}
-        print_json({"file": name, "out": out, **facts, "given": track.given, "busiest": busiest})
-        return
-    shown = ", ".join(f"{muscle} {share:.2f}" for muscle, share in busiest.items())
-    typer.echo(f"{name}  {len(track.names)} muscles give {track.given:.0%} of the torque  busiest: {shown}")
 
 
 def _bend_elbow(motion: Motion, name: str, side: str, out: str | None, *, is_json: bool) -> None:

@@ -14,6 +14,7 @@ from marey.cli.common import (
     Json,
     MotionOut,
     Strip,
+    Up,
     load_clip,
     one_of,
     print_json,
@@ -25,7 +26,8 @@ from marey.cli.common import (
 
 if TYPE_CHECKING:
     from marey.numerics import SQPIteration
-    from marey.spacetime import RepairResult, SpacetimeProblem, SpacetimeResult, Style
+    from marey.spacetime import RepairResult, SpacetimeProblem, SpacetimeResult
+    from marey.world import World
 
 
 DERIVATIVES = ("linear-time", "pinocchio", "finite-difference")
@@ -67,6 +69,7 @@ def optimize(
     ] = None,
     strip: Strip = None,
     names: Annotated[bool, typer.Option("--list", help="List the shipped problems.")] = False,
+    up: Up = None,
     json: Json = False,
 ) -> None:
     """Find a motion that a body could make.
@@ -90,17 +93,19 @@ def optimize(
     if (still or pose) and (store or warm_start or space):
         raise typer.BadParameter("--still and --pose change the objective: leave out --store, --warm-start, --space.")
     result: SpacetimeResult | RepairResult
+    world: World | None = None
     with _make_listener() as watch:
         # A clip is repaired; a problem is answered from a store, with styles, or plainly
         if source is not None:
             from marey.spacetime import make_valid as repair
 
             options: dict[str, Any] = {"start_s": start_s, "stop_s": stop_s, "time_limit_s": time_limit_s}
-            result = repair(load_clip(source), on_iteration=watch, on_failure="return", **options)
+            result = repair(load_clip(source, up=up), on_iteration=watch, on_failure="return", **options)
         else:
-            from marey.spacetime import load_problem, optimize, optimize_styled, save_problem
+            from marey.spacetime import build_surroundings, load_problem, optimize, optimize_styled, save_problem
 
             wanted = load_problem(str(problem))
+            world = build_surroundings(wanted)
             if save is not None:
                 save_problem(wanted, save)
                 remark(f"wrote {save}")
@@ -108,19 +113,35 @@ def optimize(
                 _answer_from_store(wanted, store, time_limit_s, out, is_json=json)
                 return
             if still or pose:
-                styles = _make_styles(wanted, still or [], pose or [])
+                # Costs beyond validity, on the coordinates of the problem's character
+                calm = still or []
+                from marey.spacetime import build_character, build_pose_style, build_stillness_style
+
+                # Styles are costs of coordinates, which only the character names
+                tree = build_character(wanted)
+                targets: dict[str, float] = {}
+                for text in pose or []:
+                    name, _, value = text.rpartition("=")
+                    try:
+                        targets[name] = float(value)
+                    except ValueError:
+                        raise typer.BadParameter(
+                            f"'{text}' is no pose; write COORDINATE=RADIANS, such as knee=0.5."
+                        ) from None
+                found = [build_stillness_style(tree, calm)] if calm else []
+                styles = found + ([build_pose_style(tree, targets)] if targets else [])
                 result = optimize_styled(
                     wanted, styles=styles, time_limit_s=time_limit_s, on_iteration=watch, on_failure="return"
                 )
             else:
-                start = None if warm_start is None else load_clip(warm_start)
+                start = None if warm_start is None else load_clip(warm_start, up=up)
                 options = {"space": space, "derivatives": derivatives, "solver": solver, "time_limit_s": time_limit_s}
                 result = optimize(wanted, warm_start=start, on_iteration=watch, on_failure="return", **options)
     write_motion(result.motion, out)
     if strip is not None:
         from marey.picture import compare_strips, save_image
 
-        save_image(compare_strips([result.guess, result.motion]), strip)
+        save_image(compare_strips([result.guess, result.motion], world=world), strip)
         remark(f"wrote {strip}")
     if json:
         print_json({"problem": problem or source, "out": out, **result.to_json()})
@@ -128,23 +149,6 @@ def optimize(
         typer.echo(result.sentence)
     if not result.is_solved:
         raise typer.Exit(1)
-
-
-def _make_styles(problem: SpacetimeProblem, still: list[str], poses: list[str]) -> list[Style]:
-    """Costs beyond validity, on the coordinates of the problem's character."""
-    from marey.spacetime import build_character, build_pose_style, build_stillness_style
-
-    # Styles are costs of coordinates, which only the character names
-    tree = build_character(problem)
-    targets: dict[str, float] = {}
-    for text in poses:
-        name, _, value = text.rpartition("=")
-        try:
-            targets[name] = float(value)
-        except ValueError:
-            raise typer.BadParameter(f"'{text}' is no pose; write COORDINATE=RADIANS, such as knee=0.5.") from None
-    styles = [build_stillness_style(tree, still)] if still else []
-    return styles + ([build_pose_style(tree, targets)] if targets else [])
 
 
 def _answer_from_store(

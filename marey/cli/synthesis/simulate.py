@@ -15,6 +15,7 @@ from marey.cli.common import (
     RateHz,
     Strip,
     Unit,
+    Up,
     load_clip,
     one_of,
     print_json,
@@ -100,6 +101,7 @@ def simulate(
     json: Json = False,
     read_rate_hz: RateHz = None,
     unit: Unit = None,
+    up: Up = None,
 ) -> None:
     """Let the figure of a clip fall, be pushed, be pulled like a puppet, balance, or do the clip by its own forces.
 
@@ -111,7 +113,7 @@ def simulate(
         raise typer.BadParameter("give one of --in-place and --back-and-forth.")
     from marey.cli.synthesis.simulation_run import SimulationRequest, run_simulation
 
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit)
+    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up)
     if in_place is not None or repeat is not None:
         from marey.control import back_and_forth, walk_in_place
 

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, MareyWarning
+from marey.base import InputError, MareyWarning, write_atomically
 from marey.control import Drive, Gains, Puppet, make_reference, solve_tracking, track_balance
 from marey.control.tracking import make_figure
 from marey.dynamics import GRAVITY, Body
 from marey.kinematics import PoseTask, fit_limits, load_limits
-from marey.models import PGA, PoseModel, load_model
+from marey.models import PGA, load_model
 from marey.motion import Motion
 from marey.simulate import (
     FRICTIONS,
@@ -103,9 +103,22 @@ def run_simulation(request: SimulationRequest, tell: ProgressListener) -> Simula
             bounds = fit_limits([request.motion], "box", margin_rad=LIMIT_MARGIN_RAD)
         elif limits != "none":
             bounds = load_limits(limits)
+        # The pose model that is named, one learnt from the clip, or None for the full space
+        if request.model is not None:
+            model = load_model(request.model)
+        elif request.modes is None:
+            model = None
+        else:
+            if request.motion.num_frames <= request.modes:
+                fix = "Ask for fewer, give a --model, or move all joints with --full"
+                raise InputError(f"{request.modes} modes from a clip of {request.motion.num_frames} frames", fix)
+            if request.mode in ("track", "balance"):
+                model = make_figure(request.motion, request.modes, dt=request.step_s).model
+            else:
+                model = PGA(n_components=request.modes, weights="lever").fit([request.motion])
         simulator = Simulator(
             body,
-            _load_pose_model(request),
+            model,
             integrator=cast(Any, request.integrator),
             damping=cast(Any, name),
             damping_rate=_parse_number(rate or "1", "damping", "Write NAME or NAME:RATE, for example energetic:5"),
@@ -117,7 +130,7 @@ def run_simulation(request: SimulationRequest, tell: ProgressListener) -> Simula
         if request.mjcf is not None:
             pose = simulator.body.motion(request.motion)[0]
             text = to_mjcf(simulator.body, ground=ground, gravity=gravity, step_s=request.step_s, pose=pose)
-            Path(request.mjcf).write_text(text, encoding="utf-8")
+            write_atomically(Path(request.mjcf), text.encode())
         play = _simulate_drop if request.mode in ("drop", "free") else _simulate_controlled
         run = (_simulate_puppet if request.mode == "puppet" else play)(request, simulator, pushes, throws, tell)
     said = (str(one.message) for one in caught if issubclass(one.category, MareyWarning))
@@ -145,7 +158,22 @@ def _simulate_drop(
     gaps = [ground.gaps(here.point(int(j), o)) - r for j, o, r in zip(*spheres, strict=True)]
     lowest_m = float(min(gaps)) / float(ground.normal[1])
     up = np.array([0.0, request.height_m - lowest_m, 0.0])
-    velocity = _initial_velocity(simulator, motion, frame) if request.is_moving else None
+    if request.is_moving:
+        # Velocity (d,) of a clip at a frame, from it to the next, in the simulator's coordinates
+        first = min(frame, motion.num_frames - 2)
+        if first < 0:
+            raise InputError("a clip of one frame does not move", "Leave out --moving")
+        pair, dt = motion[first : first + 2], 1.0 / motion.rate_hz
+        # Body angular velocity of each joint, velocity of the centre of mass, rates of the coordinates
+        turns = (pair.rotations[0].inverse() @ pair.rotations[1]).log() / dt
+        travel = np.diff(simulator.body.centre_of_mass(pair), axis=0)[0] / dt
+        if simulator.model is None:
+            rates = turns[simulator.mechanism.joints].ravel()
+        else:
+            rates = np.diff(simulator.model.encode(pair), axis=0)[0] / dt
+        velocity = np.concatenate([turns[0], travel, rates])
+    else:
+        velocity = None
     simulator.reset(Pose(shape.skeleton, over + up, shape.rotations), velocity=velocity)
     steps = max(1, round((request.seconds or DROP_S) / request.step_s))
     watch = RunMonitor(simulator)
@@ -191,20 +219,6 @@ def _parse_pin(text: str, request: SimulationRequest) -> Pin:
     return Pin(request.motion.skeleton.names[joint], where)
 
 
-def _load_pose_model(request: SimulationRequest) -> PoseModel | None:
-    """The pose model that is named, one learnt from the clip, or None for the full space."""
-    if request.model is not None:
-        return load_model(request.model)
-    if request.modes is None:
-        return None
-    if request.motion.num_frames <= request.modes:
-        fix = "Ask for fewer, give a --model, or move all joints with --full"
-        raise InputError(f"{request.modes} modes from a clip of {request.motion.num_frames} frames", fix)
-    if request.mode in ("track", "balance"):
-        return make_figure(request.motion, request.modes, dt=request.step_s).model
-    return PGA(n_components=request.modes, weights="lever").fit([request.motion])
-
-
 def _make_ground(request: SimulationRequest) -> Ground:
     """Plane through the origin: a coefficient alone is Coulomb's."""
     fix = f"Give a coefficient, or one of {', '.join(FRICTIONS)} with :MU behind it"
@@ -220,22 +234,6 @@ def _parse_number(text: str, name: str, fix: str) -> float:
         return float(text)
     except ValueError:
         raise InputError(f"{name} '{text}'", fix) from None
-
-
-def _initial_velocity(simulator: Simulator, motion: Motion, frame: int) -> FloatArray:
-    """Velocity ``(d,)`` of a clip at a frame, from it to the next, in the simulator's coordinates."""
-    first = min(frame, motion.num_frames - 2)
-    if first < 0:
-        raise InputError("a clip of one frame does not move", "Leave out --moving")
-    pair, dt = motion[first : first + 2], 1.0 / motion.rate_hz
-    # Body angular velocity of each joint, velocity of the centre of mass, rates of the coordinates
-    turns = (pair.rotations[0].inverse() @ pair.rotations[1]).log() / dt
-    travel = np.diff(simulator.body.centre_of_mass(pair), axis=0)[0] / dt
-    if simulator.model is None:
-        rates = turns[simulator.mechanism.joints].ravel()
-    else:
-        rates = np.diff(simulator.model.encode(pair), axis=0)[0] / dt
-    return np.concatenate([turns[0], travel, rates])
 
 
 def throw_due_balls(simulator: Simulator, throws: list[tuple[float, Ball]], time_s: float, dt: float) -> None:

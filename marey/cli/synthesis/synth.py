@@ -113,7 +113,7 @@ def synth(
     if done.motion is None:
         raise InputError(f"{files[0]}: no motion, {done.status}", f"{done.advice} {others}".strip())
     write_motion(done.motion, out)
-    write_strip(done.motion, strip, count, layout="travel")
+    write_strip(done.motion, strip, count, layout="travel", world=sketch)
     fault: str | None = None
     facts = {"sketch": sketches[0], "out": out, **done.to_json()}
     if done.validity is not None:

@@ -92,7 +92,9 @@ def walk(
     # The same facts to a file, to stdout, or as a sentence
     if report is not None:
         text = json_format.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False)
-        Path(report).write_text(text + "\n", encoding="utf-8")
+        from marey.base import write_atomically
+
+        write_atomically(Path(report), text + "\n")
         remark(f"wrote {report}")
     if json:
         print_json(facts)

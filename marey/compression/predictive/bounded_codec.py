@@ -68,38 +68,40 @@ def encode_predictive(
         levels = LEVELS[:1] if bound.max_error_m < FINE_M else LEVELS
     share = 1.0
     for _ in range(4):
-        found = [_try_encode(motion, bound, share, level, is_inside=is_inside) for level in levels]
+        found: list[bytes | None] = []
+        for level in levels:
+            # Bytes of one attempt, or None if the error bound failed
+            skeleton = motion.skeleton
+            out = FieldWriter()
+            write_skeleton(out, skeleton, is_inside=is_inside)
+            write_clip(out, motion)
+            moving = write_offsets(out, motion.translations, TRANSLATION_SHARE * bound.max_error_m * max(share, 1e-3))
+            # Kinds of joints, with constants that use up a small part of the bound
+            tolerances = CONSTANT_SHARE * share * bound.max_error_m / compute_reach(skeleton, max(bound.shell_m, 1e-3))
+            fit, numbers = fit_joints(motion, tolerances)
+            check_writable(*numbers.shape)
+            body, goal = _build_problem(motion, fit, numbers, bound.shell_m, moving)
+            # Steps as the file holds them, and the closed loop
+            codes = encode_steps(_choose_steps(body, goal, bound))
+            links = build_link_table(skeleton, fit.kinds)
+            limit = bound.max_error_m * (1.0 - 1e-9)
+            quantised, refined, error = encode_poses(
+                body, goal, links, decode_steps(codes), level, limit, MAX_REFINEMENTS
+            )
+            if error > bound.max_error_m:
+                trial = None
+            else:
+                write_fit(out, fit)
+                out.ints(codes)
+                out.whole(level)
+                out.data += write_frames(quantised, refined, level, *build_odds_tables()).tobytes()
+                trial = bytes(out.data)
+            found.append(trial)
         kept = [data for data in found if data is not None]
         if kept:
             return min(kept, key=len)
         share = 0.125 * share if share > 1e-2 else 0.0
     raise ConvergenceError(f"cannot hold an error of {bound.max_error_m} m on '{motion.name}'; allow a larger one")
-
-
-def _try_encode(motion: Motion, bound: ErrorBound, share: float, levels: int, *, is_inside: bool) -> bytes | None:
-    """Bytes of one attempt, or ``None`` if the error bound failed."""
-    skeleton = motion.skeleton
-    out = FieldWriter()
-    write_skeleton(out, skeleton, is_inside=is_inside)
-    write_clip(out, motion)
-    moving = write_offsets(out, motion.translations, TRANSLATION_SHARE * bound.max_error_m * max(share, 1e-3))
-    # Kinds of joints, with constants that use up a small part of the bound
-    tolerances = CONSTANT_SHARE * share * bound.max_error_m / compute_reach(skeleton, max(bound.shell_m, 1e-3))
-    fit, numbers = fit_joints(motion, tolerances)
-    check_writable(*numbers.shape)
-    body, goal = _build_problem(motion, fit, numbers, bound.shell_m, moving)
-    # Steps as the file holds them, and the closed loop
-    codes = encode_steps(_choose_steps(body, goal, bound))
-    links = build_link_table(skeleton, fit.kinds)
-    limit = bound.max_error_m * (1.0 - 1e-9)
-    quantised, refined, error = encode_poses(body, goal, links, decode_steps(codes), levels, limit, MAX_REFINEMENTS)
-    if error > bound.max_error_m:
-        return None
-    write_fit(out, fit)
-    out.ints(codes)
-    out.whole(levels)
-    out.data += write_frames(quantised, refined, levels, *build_odds_tables()).tobytes()
-    return bytes(out.data)
 
 
 def _build_problem(

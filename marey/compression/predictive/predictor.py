@@ -42,18 +42,6 @@ def order_frames(frames: int, levels: int) -> tuple[IntArray, IntArray]:
 
 
 @kernel
-def _code_flag(coder: Coder, data: Bytes, first: int, before: int, value: int, is_reading: bool) -> int:
-    """A small count in unary: how often the step of this frame is halved."""
-    count = 0
-    while count < MAX_REFINED:
-        place = first + (min(before, 1) if count == 0 else min(1 + count, FLAG_PLACES - 1))
-        if not code_plain(coder, data, place, 1 if value > count else 0, is_reading):
-            break
-        count += 1
-    return count
-
-
-@kernel
 def _code_frame(
     coder: Coder, data: Bytes, row: IntArray, previous: IntArray, fast: IntArray, slow: IntArray, group: int,
     is_reading: bool,
@@ -99,7 +87,16 @@ def _code_frames(
         while (strides[k] << depth) < (1 << levels):
             depth += 1
         t = order[k]
-        before = _code_flag(coder, data, coder.plain.shape[0] - 9, before, int(refined[t]), is_reading)
+        # A small count in unary: how often the step of this frame is halved
+        first = coder.plain.shape[0] - 9
+        value = int(refined[t])
+        seen = 0
+        while seen < MAX_REFINED:
+            place = first + (min(before, 1) if seen == 0 else min(1 + seen, FLAG_PLACES - 1))
+            if not code_plain(coder, data, place, 1 if value > seen else 0, is_reading):
+                break
+            seen += 1
+        before = seen
         refined[t] = before
         _code_frame(coder, data, numbers[t], previous, fast, slow, min(depth, GROUPS - 1), is_reading)
         if is_reading and coder.interval[2] > data.shape[0] + 8:

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.control.controllers.task_controller import PlannedStep, TaskController, solve_constrained
 from marey.control.problem import ROOT_SIZE, ControlProblem
-from marey.control.relaxations import Relaxation
 from marey.control.solvers import (
     RANK,
     ControlSolution,
+    Relaxation,
     closed_contact_goals,
     find_pressing_rows,
     refine_contacts,
@@ -84,21 +84,6 @@ def actuator_strength(simulator: Simulator) -> FloatArray:
     """
     turns = simulator.mechanics().turns  # (J, 3, k)
     return np.linalg.norm(turns, axis=1).T @ joint_strength(simulator.body)
-
-
-def check_strength(simulator: Simulator, strongest: ArrayLike | None) -> FloatArray:
-    """Largest generalised force ``(k,)`` [N m] of each actuator: as given, for each or for all, or by the joints."""
-    count = simulator.num_dof - ROOT_SIZE
-    if count < 1:
-        raise InputError("the figure has no actuator", "Give it a model with modes, or none for the full space")
-    if strongest is None:
-        return frozen(actuator_strength(simulator), count, name="strongest")
-    given = frozen(strongest, name="strongest")
-    if given.shape not in ((), (count,)):
-        raise InputError(f"strongest has shape {given.shape}", f"Give one bound, or one for each of {count} actuators")
-    if (given < 0.0).any():
-        raise InputError("an actuator has a negative bound", "Give forces that are not negative")
-    return frozen(np.broadcast_to(given, count), count, name="strongest")
 
 
 ROUNDING: Final = 1e-9  # [-] of its bound by which an actuator may seem to be above it
@@ -230,7 +215,21 @@ class Controller(TaskController[ControlReport]):
         chosen = Relaxation(relaxation) if isinstance(relaxation, str) else relaxation
         given = {"strength": strength, "laziness": laziness}
         self.relaxation = replace(chosen, **{name: value for name, value in given.items() if value is not None})
-        self.strongest = check_strength(simulator, strongest)
+        # Largest generalised force (k,) [N m] of each actuator: as given, for each or for all, or by the joints
+        count = simulator.num_dof - ROOT_SIZE
+        if count < 1:
+            raise InputError("the figure has no actuator", "Give it a model with modes, or none for the full space")
+        if strongest is None:
+            self.strongest = frozen(actuator_strength(simulator), count, name="strongest")
+        else:
+            bounds = frozen(strongest, name="strongest")
+            if bounds.shape not in ((), (count,)):
+                raise InputError(
+                    f"strongest has shape {bounds.shape}", f"Give one bound, or one for each of {count} actuators"
+                )
+            if (bounds < 0.0).any():
+                raise InputError("an actuator has a negative bound", "Give forces that are not negative")
+            self.strongest = frozen(np.broadcast_to(bounds, count), count, name="strongest")
         if not slack_speed > 0.0:
             raise InputError(f"slack_speed is {slack_speed}", "Give a speed above zero; infinity is one")
         self.stance, self.slack_speed = stance, slack_speed
@@ -282,7 +281,24 @@ class Controller(TaskController[ControlReport]):
         # Goals of each level, first things first; fences count at all of them
         ranks = sorted({feature.level for feature in features if not feature.is_fence})
         levels = [[f for f in features if f.level == rank and not f.is_fence] for rank in ranks]
-        plan = self._solve_problem(problem, control_form(standing, size), [standing, *levels, [calm]])
+        # Plan of the step: mechanics, contacts and goals first, then the goals level by level
+        stance = control_form(standing, size)
+        whole = problem.with_goals(problem.goal_matrix + stance[0], problem.goal_vector + stance[1])
+        first = solve_control(whole, self.relaxation)
+        if not first.is_solved or not (self.polish or self.hierarchy == "strict"):
+            plan = first
+        else:
+            true = refine_contacts(whole, self.relaxation, first)
+            if self.hierarchy == "weights":
+                plan = true
+            else:
+                # In a strict hierarchy the contacts of that plan are kept
+                closed = find_pressing_rows(problem, true)
+                bare = problem.with_goals(*closed_contact_goals(problem, closed))
+                is_open = ~closed & ~problem.is_equal & ~problem.is_friction
+                rank = RANK if self.simulator.model is None else SOFT_RANK
+                relaxation = replace(self.relaxation, name="none")
+                plan = solve_strictly(bare, relaxation, [standing, *levels, [calm]], is_open, rank=rank)
         # Without a plan the last actuation fades
         if not plan.is_solved:
             last = np.zeros(self.strongest.size) if self._report is None else self._report.actuation
@@ -312,22 +328,3 @@ class Controller(TaskController[ControlReport]):
         told = replace(attempt.report(state), actuation=braking, planned_velocity=velocity, gap_j=0.0)
         self._report = replace(told, status=SolveStatus.STALLED)
         return state
-
-    def _solve_problem(
-        self, problem: ControlProblem, stance: tuple[FloatArray, FloatArray], levels: list[list[Feature]]
-    ) -> ControlSolution:
-        """Plan of a step: its mechanics, contacts and goals; what keeps the soles; the goals level by level."""
-        whole = problem.with_goals(problem.goal_matrix + stance[0], problem.goal_vector + stance[1])
-        first = solve_control(whole, self.relaxation)
-        if not first.is_solved or not (self.polish or self.hierarchy == "strict"):
-            return first
-        true = refine_contacts(whole, self.relaxation, first)
-        if self.hierarchy == "weights":
-            return true
-        # In a strict hierarchy the contacts of that plan are kept
-        closed = find_pressing_rows(problem, true)
-        bare = problem.with_goals(*closed_contact_goals(problem, closed))
-        is_open = ~closed & ~problem.is_equal & ~problem.is_friction
-        rank = RANK if self.simulator.model is None else SOFT_RANK
-        relaxation = replace(self.relaxation, name="none")
-        return solve_strictly(bare, relaxation, levels, is_open, rank=rank)

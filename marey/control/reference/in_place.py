@@ -72,34 +72,15 @@ def walk_in_place(motion: Motion, duration_s: float) -> Motion:
         translations=None,
         source=None,
     )
-    stepping, flags = _step_in_place(shift_to_floor(closed, find_soles(motion.skeleton), down), down, cycle.heading_rad)
-    names = tuple(f"{side}_{part}" for side in SIDES for part in ("heel", "toe"))
-    marked = replace(stepping, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
-    return replace(_repeat_frames(marked, np.arange(len(stepping)), duration_s), name=f"{motion.name} in place")
-
-
-def _check_duration(duration_s: float) -> None:
-    if not (np.isfinite(duration_s) and duration_s > 0.0):
-        raise InputError(f"duration_s is {duration_s}", "Give a positive number of seconds")
-
-
-def _repeat_frames(motion: Motion, way: IntArray, duration_s: float) -> Motion:
-    """Clip of frames in an order, over and over, for at least a duration [s]."""
-    frames = np.resize(way, int(np.ceil(duration_s * motion.rate_hz)) + 1)
-    contacts = None if motion.contacts is None else Contacts(motion.contacts.names, motion.contacts.active[frames])
-    places, turns = motion.root_positions[frames], SO3(motion.rotations.wxyz[frames])
-    return Motion(motion.skeleton, motion.rate_hz, places, turns, contacts=contacts, name=motion.name)
-
-
-def _step_in_place(motion: Motion, down: BoolArray, heading_rad: float) -> tuple[Motion, BoolArray]:
-    """Cycle with feet that step on the spot, flat, side by side; and which of them is down."""
-    skeleton = motion.skeleton
-    ahead = np.array([np.sin(heading_rad), 0.0, np.cos(heading_rad)])
+    # Cycle with feet that step on the spot, flat, side by side; and which of them is down
+    clip = shift_to_floor(closed, find_soles(motion.skeleton), down)
+    skeleton = clip.skeleton
+    ahead = np.array([np.sin(cycle.heading_rad), 0.0, np.cos(cycle.heading_rad)])
     roles = role_map(skeleton)
-    origins, turns = motion.joint_frames()
+    origins, turns = clip.joint_frames()
     ankles = [roles[f"{side}_ankle"] for side in SIDES]
-    middle = float(np.mean(centre_of_mass(motion) @ ahead))
-    flags, count = np.ones_like(down), len(motion)
+    middle = float(np.mean(centre_of_mass(clip) @ ahead))
+    flags, count = np.ones_like(down), len(clip)
     targets, held = np.empty((2, count, 3)), list[SO3]()
     for s, ankle in enumerate(ankles):
         # One swing only, the longest
@@ -120,10 +101,26 @@ def _step_in_place(motion: Motion, down: BoolArray, heading_rad: float) -> tuple
         lifts[swing] = top * np.sin(np.pi * phase) ** 2
         targets[s, :, 1] = lifts - under[1]
         held.append(SO3(np.broadcast_to(flat.wxyz, (count, 4))))
-    result = replace(motion, root_positions=motion.root_positions + leg_rise(motion, targets, flags))
+    result = replace(clip, root_positions=clip.root_positions + leg_rise(clip, targets, flags))
     for side, goals, turn in zip(SIDES, targets, held, strict=True):
         result = solve_two_bone(result, f"{side}_leg", goals, end_rotations=turn, stretch=MAX_LEG_EXTENSION).motion
-    return level_toes(result), flags
+    stepping = level_toes(result)
+    names = tuple(f"{side}_{part}" for side in SIDES for part in ("heel", "toe"))
+    marked = replace(stepping, contacts=Contacts(names, np.repeat(flags, 2, axis=1)))
+    return replace(_repeat_frames(marked, np.arange(len(stepping)), duration_s), name=f"{motion.name} in place")
+
+
+def _check_duration(duration_s: float) -> None:
+    if not (np.isfinite(duration_s) and duration_s > 0.0):
+        raise InputError(f"duration_s is {duration_s}", "Give a positive number of seconds")
+
+
+def _repeat_frames(motion: Motion, way: IntArray, duration_s: float) -> Motion:
+    """Clip of frames in an order, over and over, for at least a duration [s]."""
+    frames = np.resize(way, int(np.ceil(duration_s * motion.rate_hz)) + 1)
+    contacts = None if motion.contacts is None else Contacts(motion.contacts.names, motion.contacts.active[frames])
+    places, turns = motion.root_positions[frames], SO3(motion.rotations.wxyz[frames])
+    return Motion(motion.skeleton, motion.rate_hz, places, turns, contacts=contacts, name=motion.name)
 
 
 def leg_rise(motion: Motion, targets: FloatArray, flags: BoolArray, upright: float = UPRIGHT) -> FloatArray:

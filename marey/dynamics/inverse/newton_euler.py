@@ -257,6 +257,11 @@ class InverseDynamics:
         """Potential energy ``(F,)`` [J], zero at height zero."""
         return self.body.mass_kg * self.gravity * self.com[:, 1]
 
+    @property
+    def vertical_force(self) -> FloatArray:
+        """Upward force over body weight ``(F,)``."""
+        return self.forces[:, 1] / self.body.weight_n
+
     def motion(self) -> Motion:
         """Return the smoothed clip that these forces belong to, on the body's skeleton."""
         return Motion(self.body.skeleton, self.rate_hz, self.states.root_positions, self.states.rotations)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
-from marey.dynamics.bodies import restore_bones
 from marey.lie import SO3
 from marey.motion import Contacts, Motion
-from marey.skeleton import Skeleton
+from marey.skeleton import Skeleton, restore_bones
 
 if TYPE_CHECKING:
     from marey.dynamics.tree.joint_tree import JointTree
@@ -77,22 +76,20 @@ def coordinates_from_motion(tree: JointTree, figure: TreeSkeleton, motion: Motio
     for j, dofs in enumerate(figure.joint_dofs):
         turns = _select_kind(tree, dofs, REVOLUTE)
         if turns:
-            q[:, turns] = solve_joint_angles(tree, turns, motion.rotations[:, j])
+            # Angles (F, n) [rad] of a joint of one or three turns, from its rotations, batch (F,)
+            rotations = motion.rotations[:, j]
+            if len(turns) == 1:
+                k = turns[0]
+                wxyz = (SO3(tree.orientations[k]).inverse() @ rotations).wxyz
+                q[:, turns] = np.unwrap(2.0 * np.arctan2(wxyz[:, 1:] @ tree.axes[k], wxyz[:, 0]), axis=0)[:, None]
+            else:
+                if len(turns) != 3:
+                    raise InputError(f"a joint of {len(turns)} turns", "It has one or three")
+                frame = tree.axes[list(turns)].T
+                q[:, turns] = continuous_euler_angles(SO3(tree.orientations[turns[0]]).inverse() @ rotations, frame)
     for i in _select_kind(tree, figure.joint_dofs[0], PRISMATIC):
         q[:, i] = (motion.root_positions - tree.offsets[i]) @ tree.axes[i]
     return q
-
-
-def solve_joint_angles(tree: JointTree, turns: Sequence[int], rotations: SO3) -> FloatArray:
-    """Angles ``(F, n)`` [rad] of a joint of one or three turns, from its rotations, batch ``(F,)``."""
-    if len(turns) == 1:
-        i = turns[0]
-        wxyz = (SO3(tree.orientations[i]).inverse() @ rotations).wxyz
-        return np.unwrap(2.0 * np.arctan2(wxyz[:, 1:] @ tree.axes[i], wxyz[:, 0]), axis=0)[:, None]
-    if len(turns) != 3:
-        raise InputError(f"a joint of {len(turns)} turns", "It has one or three")
-    frame = tree.axes[list(turns)].T
-    return continuous_euler_angles(SO3(tree.orientations[turns[0]]).inverse() @ rotations, frame)
 
 
 def continuous_euler_angles(rotations: SO3, frame: FloatArray) -> FloatArray:

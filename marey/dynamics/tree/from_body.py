@@ -88,7 +88,19 @@ def plan_body_tree(
     kinds = {1: "hinges", 0: "stiff joints"}
     found = {n: [skeleton.names[j] for j in range(1, len(plans)) if len(plans[j].axes) == n] for n in kinds}
     report = tuple(f"{kinds[count]}: {', '.join(names)}" for count, names in found.items() if names)
-    return draft.build(TreeSkeleton(skeleton, tuple(dofs)), _contact_points_on_links(skeleton, links), report)
+    # Heels, toes and hands on their links, and the middle of each sole
+    marks = contact_points(skeleton)
+    points: dict[str, Point] = {}
+    for name, joint, offset in zip(marks.names, marks.joints, marks.offsets, strict=True):
+        link, shift = links[int(joint)]
+        points[name] = (link, shift + offset)
+    for side in ("left", "right"):
+        if f"{side}_heel" in marks.names and f"{side}_toe" in marks.names:
+            heel, toe = marks.index(f"{side}_heel"), marks.index(f"{side}_toe")
+            apart = skeleton.rest_positions()[marks.joints[toe]] - skeleton.rest_positions()[marks.joints[heel]]
+            link, shift = links[int(marks.joints[heel])]
+            points[f"{side}_foot"] = (link, shift + 0.5 * (marks.offsets[heel] + apart + marks.offsets[toe]))
+    return draft.build(TreeSkeleton(skeleton, tuple(dofs)), points, report)
 
 
 def choose_joint_axes(skeleton: Skeleton, roles: RoleMap, motion: Motion | None, *, fingers: bool) -> list[JointAxes]:
@@ -138,7 +150,20 @@ def _find_hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | Non
 
     What a file format says is believed unless the clip contradicts it.
     """
-    known = _known_hinge(skeleton, roles, j)
+    # Hinges by the habits of CMU's BVH files and by the limits of ASF files
+    name = skeleton.names[j]
+    if roles.profile == "cmu-bvh":
+        if name.lower() in _CMU_STIFF:
+            known = np.zeros((0, 3))
+        else:
+            known = np.array([_CMU_HINGES[name.lower()]]) if name.lower() in _CMU_HINGES else None
+    else:
+        limits = {limit.joint: limit for limit in skeleton.limits}
+        if name not in limits:
+            known = np.zeros((0, 3)) if limits and roles.profile == "cmu-asf" else None
+        else:
+            limit = limits[name]
+            known = (limit.axis @ np.array(AXES[limit.order]))[None] if len(limit.order) == 1 else None
     if motion is None:
         return known
     vectors = motion.rotations[:, j].log()
@@ -150,20 +175,6 @@ def _find_hinge(skeleton: Skeleton, roles: RoleMap, j: int, motion: Motion | Non
     axis = np.linalg.svd(vectors, full_matrices=False)[2][:1]
     axis = axis if (vectors @ axis[0]).sum() >= 0.0 else -axis
     return axis if _max_deviation_from_axis(vectors, axis) < HINGE_TOL else None
-
-
-def _known_hinge(skeleton: Skeleton, roles: RoleMap, j: int) -> FloatArray | None:
-    """As :func:`_find_hinge`, from the habits of CMU's BVH files and from the limits of ASF files."""
-    name = skeleton.names[j]
-    if roles.profile == "cmu-bvh":
-        if name.lower() in _CMU_STIFF:
-            return np.zeros((0, 3))
-        return np.array([_CMU_HINGES[name.lower()]]) if name.lower() in _CMU_HINGES else None
-    limits = {limit.joint: limit for limit in skeleton.limits}
-    if name not in limits:
-        return np.zeros((0, 3)) if limits and roles.profile == "cmu-asf" else None
-    limit = limits[name]
-    return (limit.axis @ np.array(AXES[limit.order]))[None] if len(limit.order) == 1 else None
 
 
 def _max_deviation_from_axis(vectors: FloatArray, axis: FloatArray) -> float:
@@ -184,19 +195,3 @@ def _choose_rotation_order(order: str, rotations: SO3, frame: FloatArray) -> str
 def _axes_in_order(frame: FloatArray, order: str) -> FloatArray:
     """Axes ``(3, 3)`` in rows, in the order of their letters."""
     return np.array([frame @ np.array(AXES[letter]) for letter in order])
-
-
-def _contact_points_on_links(skeleton: Skeleton, links: list[tuple[int, FloatArray]]) -> dict[str, Point]:
-    """Heels, toes and hands on their links, and the middle of each sole as ``left_foot``, ``right_foot``."""
-    found = contact_points(skeleton)
-    points: dict[str, Point] = {}
-    for name, joint, offset in zip(found.names, found.joints, found.offsets, strict=True):
-        link, shift = links[int(joint)]
-        points[name] = (link, shift + offset)
-    for side in ("left", "right"):
-        if f"{side}_heel" in found.names and f"{side}_toe" in found.names:
-            heel, toe = found.index(f"{side}_heel"), found.index(f"{side}_toe")
-            apart = skeleton.rest_positions()[found.joints[toe]] - skeleton.rest_positions()[found.joints[heel]]
-            link, shift = links[int(found.joints[heel])]
-            points[f"{side}_foot"] = (link, shift + 0.5 * (found.offsets[heel] + apart + found.offsets[toe]))
-    return points

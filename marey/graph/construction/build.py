@@ -1,26 +1,162 @@
-"""From clips to a motion graph."""
+"""From clips to a motion graph: states and edges that are kept.
+
+Alike states become one, and of edges that lead much the same way the cheapest stay. Events that no transition reaches
+or leaves are joined to the rest.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 import numpy as np
 
-from marey.base import InputError, UnknownNameError
-from marey.graph.algorithms import largest_component, select_cheapest
-from marey.graph.construction.culling import merge_states, rescue_events, select_diverse_edges
+from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
+from marey.graph.algorithms import cluster_complete_linkage, largest_component, select_cheapest
+from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.event_tables import EVENT_KINDS, event_table
 from marey.graph.construction.jobs import IsCancelled, run_clip_tasks
 from marey.graph.construction.layout import CompactParts, anchor_displacements, make_arrays
-from marey.graph.database.clips import Database, Progress, gather_database, make_clip_tasks
+from marey.graph.database.clips import NO_NEXT_PHASE, Database, Progress, gather_database, make_clip_tasks
 from marey.graph.database.compact import cull_transitions, median_step_cost
+from marey.graph.database.events import PICKED_PREFIX
 from marey.graph.database.settings import GraphSettings
-from marey.graph.database.transitions import PoseMetric, find_transitions
+from marey.graph.database.transitions import PoseMetric, PosePairs, Transitions, find_transitions, has_successor
 from marey.graph.motion_graph import GraphSize, MotionGraph
 from marey.motion import Motion
+
+
+def merge_states(
+    database: Database, settings: GraphSettings, metric: PoseMetric, threshold: float
+) -> tuple[IntArray, FloatArray]:
+    """Groups of phases whose first poses are alike, and how far each is from the middle of its group.
+
+    Complete linkage, most similar first, while all pairs of a group are nearer than ``merge`` thresholds
+    ([Safonova2006]_ §4.3.1, which merges pairs and so may chain). States that begin a flight, a pick or the phase
+    after a flight are kept: merging would lose lengths and heights.
+
+    Returns:
+        Group of each phase ``(S,)``, and squared distance ``(S,)`` to the phase in the middle of its group.
+    """
+    table = database.phases
+    group, gap = np.full(len(table.start), -1, dtype=np.int64), np.zeros(len(table.start))
+    used = 0
+    for kind, planted in enumerate(database.classes):
+        own = np.flatnonzero(table.kind == kind)
+        # Flights, picks and single phases stay on their own
+        is_event = not planted or any(name.startswith(PICKED_PREFIX) for name in planted)
+        if is_event or len(own) < 2 or settings.merge == 0.0:
+            group[own] = used + np.arange(len(own))
+            used += len(own)
+            continue
+        # Complete linkage on symmetric distances
+        one_way = metric.between(table.start[own], table.start[own])
+        D = 0.5 * (one_way + one_way.T)
+        np.fill_diagonal(D, 0.0)
+        labels = cluster_complete_linkage(D, settings.merge * threshold)
+        group[own] = used + labels
+        used += int(labels.max()) + 1
+        for label in range(int(labels.max()) + 1):
+            # The middle of a group has the least sum of distances to the others
+            members = np.flatnonzero(labels == label)
+            middle = members[int(np.argmin(D[np.ix_(members, members)].sum(axis=1)))]
+            gap[own[members]] = D[members, middle]
+    return group, gap
+
+
+LINKS = 3  # transitions that join a lost event, on either side
+
+
+def event_phases(database: Database) -> IntArray:
+    """Phases that begin with a pick, and flights."""
+    wanted = np.array([not planted or planted[-1].startswith(PICKED_PREFIX) for planted in database.classes])
+    return np.flatnonzero(wanted[database.phases.kind])
+
+
+def rescue_events(
+    database: Database, transitions: Transitions, settings: GraphSettings, metric: PoseMetric
+) -> tuple[Transitions, tuple[str, ...]]:
+    """Add the nearest transitions to and from events outside the largest strong component.
+
+    Each is priced by its distance like any other. Pairs farther than ``reach`` thresholds are not joined, and the event
+    is named in the notes.
+    """
+    # Poses of the largest strong component of the full graph
+    table = database.phases
+    own = np.flatnonzero(database.clip[1:] == database.clip[:-1])
+    tails = np.concatenate([own, transitions.source])
+    heads = np.concatenate([own + 1, transitions.target])
+    main = np.zeros(database.num_poses, dtype=bool)
+    main[largest_component(tails, heads, database.num_poses)] = True
+    before = np.full(len(table.start), NO_NEXT_PHASE)
+    before[table.after[table.after >= 0]] = np.flatnonzero(table.after >= 0)
+    added: list[PosePairs] = []
+    notes: list[str] = []
+    limit = settings.reach * transitions.threshold
+    for phase in [int(s) for s in event_phases(database) if not main[table.start[s]]]:
+        links: list[PosePairs | None] = []
+        for first, step, is_entry in ((phase, table.after, False), (int(before[phase]), before, True)):
+            # Phases of the clip from the event on (or back); a link is needed unless one of them is in the main part
+            chain = list[int]()
+            while first >= 0:
+                chain.append(first)
+                first = int(step[first])
+            if not any(main[table.start[s] : table.stop[s]].any() for s in chain):
+                links.append(_nearest_links(database, metric, main, chain, limit, is_entry=is_entry))
+        if any(link is None for link in links):
+            clip = database.clips[database.clip[table.start[phase]]]
+            what = "a flight" if not database.classes[table.kind[phase]] else "a pick"
+            note = f"{what} of '{clip}' is similar to no other clip and is left out"
+            notes += [note] if note not in notes else []
+        else:
+            added += [link for link in links if link is not None]
+    if not added:
+        return transitions, tuple(notes)
+    source, target, D = (np.concatenate([p[k] for p in added]) for k in range(3))
+    key = np.unique(np.stack([source, target]), axis=1, return_index=True)[1]
+    return replace(
+        transitions,
+        source=np.concatenate([transitions.source, source[key]]),
+        target=np.concatenate([transitions.target, target[key]]),
+        distance=np.concatenate([transitions.distance, D[key]]),
+    ), tuple(notes)
+
+
+def _nearest_links(
+    database: Database, metric: PoseMetric, main: BoolArray, chain: list[int], limit: float, *, is_entry: bool
+) -> PosePairs | None:
+    """The nearest transitions between the phases of a clip and poses of the main part; none within the limit."""
+    table, inner = database.phases, has_successor(database)
+    best: list[tuple[float, int, int]] = []
+    for s in chain:
+        # Poses of the phase, and poses of the same class in the main part
+        start, kind = int(table.start[s]), int(table.kind[s])
+        own = start + np.flatnonzero(inner[start : int(table.stop[s])])
+        others = np.flatnonzero(main & inner & (table.kind[database.phase] == kind))
+        if not database.classes[kind] or not len(own) or not len(others):
+            continue
+        D = metric.between(own, others)
+        for at in np.argsort(D, axis=None, kind="stable")[:LINKS].tolist():
+            row, column = divmod(int(at), len(others))
+            best.append((float(D[row, column]), int(own[row]), int(others[column])))
+    # The nearest of all, none beyond the limit
+    best = sorted(b for b in best if b[0] < limit)[:LINKS]
+    if not best:
+        return None
+    far = np.array([b[0] for b in best])
+    mine, theirs = (np.array([b[k] for b in best], dtype=np.int64) for k in (1, 2))
+    return (theirs, mine + 1, far) if is_entry else (mine, theirs + 1, far)
+
+
+def _rank_in_groups(group: IntArray, cost: FloatArray) -> IntArray:
+    """Place of each row among those of its group, cheapest first."""
+    order = np.lexsort((cost, group))
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order)) - np.searchsorted(group[order], group[order])
+    return ranks
+
 
 FLIGHT_BIN: Final = 1000  # number of the bin of a landing straight ahead
 
@@ -86,7 +222,24 @@ def assemble_graph(database: Database, settings: GraphSettings) -> MotionGraph:
     yaw = anchor_displacements(database, ways)[:, 2]
     landing = np.where(flights, np.floor(yaw / settings.yaw_bin_rad).astype(np.int64) + FLIGHT_BIN, 0)
     kept = select_cheapest([group[ways.source], group[after], landing], cost)
-    kept = select_diverse_edges(database, ways, kept, group, cost, settings)
+    # Edges that stay: all to and from events, the cheapest of a state, and the cheapest of each direction
+    if settings.step_bin_m != 0.0 and settings.turn_bin_rad != 0.0:
+        table = database.phases
+        source, reached = group[ways.source[kept]], table.after[ways.through[kept]]
+        # Anchor of the next phase in the frame of each phase's; zero at the ends of clips
+        step = to_frame(table.anchor[table.after], table.anchor)
+        step = np.where((table.after == NO_NEXT_PHASE)[:, None], 0.0, step)
+        ahead = compose_planar(anchor_displacements(database, ways)[kept], step[reached])
+        bins = [np.floor(ahead[:, k] / settings.step_bin_m).astype(np.int64) for k in (0, 1)]
+        bins.append(np.floor(ahead[:, 2] / settings.turn_bin_rad).astype(np.int64))
+        stay = np.zeros(len(kept), dtype=bool)
+        stay[select_cheapest([source, table.kind[reached], *bins], cost[kept])] = True
+        stay |= _rank_in_groups(source, cost[kept]) < settings.spare
+        events = event_phases(database)
+        stay |= np.isin(ways.source[kept], events) | np.isin(reached, events)
+        # The cheapest edges into a state stay, or it could be lost
+        stay |= _rank_in_groups(group[reached], cost[kept]) < 2
+        kept = kept[stay]
     source, target = group[ways.source[kept]], group[after[kept]]
     # Only the largest strong component: every state can be left and reached
     count = int(group.max()) + 1

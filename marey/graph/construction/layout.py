@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
+from marey.graph.algorithms import project_principal
 from marey.graph.arrays import (
     FLIGHT,
     NO_EVENT,
@@ -20,7 +21,7 @@ from marey.graph.arrays import (
     compose_planar,
     to_frame,
 )
-from marey.graph.database.clips import Database, project_principal
+from marey.graph.database.clips import Database
 from marey.graph.database.compact import PhasePaths, compute_pose_costs, path_pose_ranges
 from marey.graph.database.events import PICKED_PREFIX, STANDING
 from marey.graph.database.settings import GraphSettings
@@ -86,6 +87,26 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
     arc = tracks.arc + np.linalg.norm(ends - path[:, -1], axis=1)
     path[:, -1] = ends
     standing = np.array([STANDING in planted for planted in database.classes])
+    # Middles of feet (..., 3) whose balls are given: half way to the heel
+    feet = table.feet[phases]
+    points = contact_points(database.body.skeleton)
+    rest = database.body.skeleton.rest_positions()
+    sole = [points.index(f"left_{part}") for part in ("heel", "toe")]
+    heel, ball = rest[points.joints[sole]] + points.offsets[sole]
+    back = 0.5 * float(np.linalg.norm(ball - heel))
+    moved = feet.copy()
+    moved[..., 0] -= back * np.sin(feet[..., 2])
+    moved[..., 1] -= back * np.cos(feet[..., 2])
+    # Length [m] of the edges that are flights, and rise of the root in them [m], (E, 2)
+    flight = np.zeros((len(kept), 2))
+    intervals = database.phases
+    for e, way in enumerate(kept):
+        phase = int(ways.source[way])
+        start, stop = int(intervals.start[phase]), int(intervals.stop[phase])
+        if not database.classes[intervals.kind[phase]]:
+            gap = _feet_gap(database, phase) if stop - start >= MIN_FLIGHT_S * database.rate_hz else 0.0
+            heights = database.roots[start:stop, 1]
+            flight[e] = max(gap, MIN_PATH_LENGTH_M), heights.max() - heights[0]
     return GraphArrays(
         first=np.searchsorted(source, np.arange(len(parts.members) + 1)),
         target=parts.state[after],
@@ -98,27 +119,14 @@ def make_arrays(parts: CompactParts, settings: GraphSettings) -> GraphArrays:
         event=events,
         hand=hands,
         root=places,
-        feet=to_frame(_foot_centres(database, table.feet[phases]), table.anchor[phases][:, None])[..., :2],
+        feet=to_frame(moved, table.anchor[phases][:, None])[..., :2],
         kind=table.kind[phases],
-        flight=_flight_sizes(database, ways, kept),
+        flight=flight,
         is_standing=standing[table.kind[phases]],
         price=np.maximum(cost - tracks.shown, 0.0),
         power=tracks.shown / tracks.seconds,
         torque=tracks.torque,
     )
-
-
-def _foot_centres(database: Database, feet: FloatArray) -> FloatArray:
-    """Places of the middles of feet ``(..., 3)`` whose balls are given: half way to the heel."""
-    points = contact_points(database.body.skeleton)
-    rest = database.body.skeleton.rest_positions()
-    ends = [points.index(f"left_{part}") for part in ("heel", "toe")]
-    heel, ball = rest[points.joints[ends]] + points.offsets[ends]
-    back = 0.5 * float(np.linalg.norm(ball - heel))
-    moved = feet.copy()
-    moved[..., 0] -= back * np.sin(feet[..., 2])
-    moved[..., 1] -= back * np.cos(feet[..., 2])
-    return moved
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,25 +161,6 @@ class _EdgeTracks:
 
 def _spread_evenly(count: int, samples: int) -> IntArray:
     return (np.arange(samples) * (count - 1) + (samples - 1) // 2) // (samples - 1)
-
-
-def _flight_sizes(database: Database, ways: PhasePaths, kept: IntArray) -> FloatArray:
-    """Length and rise of the root [m] of ways that are flights ``(E, 2)``.
-
-    The length is what lies between the feet: from the toe that leaves last to the heel that lands first, along the way
-    of the root. A stride of a run is shorter than ``MIN_FLIGHT_S``: it is a flight, but of no length, for who asks for
-    a jump does not mean it.
-    """
-    found = np.zeros((len(kept), 2))
-    table = database.phases
-    for e, way in enumerate(kept):
-        phase = int(ways.source[way])
-        start, stop = int(table.start[phase]), int(table.stop[phase])
-        if not database.classes[table.kind[phase]]:
-            gap = _feet_gap(database, phase) if stop - start >= MIN_FLIGHT_S * database.rate_hz else 0.0
-            heights = database.roots[start:stop, 1]
-            found[e] = max(gap, MIN_PATH_LENGTH_M), heights.max() - heights[0]
-    return found
 
 
 def _feet_gap(database: Database, phase: int) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
 from marey.blending import hold_plants
 from marey.dynamics import Body, solve_inverse_dynamics
+from marey.graph.algorithms import project_principal
 from marey.graph.database.events import PICKED_PREFIX, calibration_range, lift_pivots, split_events
 from marey.graph.database.settings import GraphSettings
 from marey.kinematics import retarget
@@ -259,12 +260,3 @@ def gather_database(clips: Iterable[PreparedClip], body: Body, settings: GraphSe
         torque=frozen(project_principal(torques, TORQUE_SCORES), None, None, name="torque"),
         notes=tuple(dict.fromkeys(note for clip in prepared for note in clip.notes)),
     )
-
-
-def project_principal(rows: FloatArray, count: int) -> FloatArray:
-    """Rows ``(n, m)`` in the ``count`` directions that keep their dot products best, about zero ``(n, count)``."""
-    _, directions = np.linalg.eigh(rows.T @ rows)
-    kept = directions[:, ::-1][:, : min(count, rows.shape[1])]
-    scores = rows @ kept
-    missing = count - scores.shape[1]
-    return np.concatenate([scores, np.zeros((len(rows), missing))], axis=1) if missing > 0 else scores

@@ -1,6 +1,6 @@
 """Where one clip may go over into another: pairs of poses that are alike.
 
-Distances of all pairs of poses are matrix products; transitions are their lowest valleys.
+Distances of all pairs of poses are products of rows; transitions are their lowest valleys.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.graph.algorithms import multiply_rows
 from marey.graph.arrays import to_frame
 from marey.graph.database.clips import Database
 from marey.graph.database.events import STANDING
@@ -60,7 +61,22 @@ def compute_lee_features(database: Database, settings: GraphSettings) -> FloatAr
         np.sqrt(settings.velocity_weight) * rates.reshape(len(rates), -1),
     ]
     if settings.foot_weight > 0.0:
-        parts.append(_foot_columns(database, settings, yaw))
+        # Anchor foot and the other planted foot in the frame of the root, weighted (P, 6); zero where not planted
+        table, phase = database.phases, database.phase
+        feet = table.feet[phase]
+        # The anchor is the foot that stands at the anchor's place: 0 left, 1 right, -1 none
+        off = np.abs(table.feet[:, :, :2] - table.anchor[:, None, :2]).sum(axis=-1)
+        off = np.where(np.isfinite(off), off, np.inf)
+        nearest = np.argmin(off, axis=1)
+        anchored = np.where(np.isfinite(off.min(axis=1)), nearest, -1)[phase]
+        columns: list[FloatArray] = []
+        for rank, weight in ((0, 1.0), (1, SECOND_FOOT_WEIGHT)):
+            side = np.where(anchored < 0, 0, anchored if rank == 0 else 1 - anchored)
+            foot = np.take_along_axis(feet, side[:, None, None], axis=1)[:, 0]
+            local = to_frame(foot, np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1))
+            local *= weight * np.array([settings.foot_weight, settings.foot_weight, settings.foot_yaw_weight])
+            columns.append(np.where(np.isfinite(local) & (anchored >= 0)[:, None], local, 0.0))
+        parts.append(np.concatenate(columns, axis=1))
     return np.concatenate(parts, axis=1)
 
 
@@ -74,32 +90,13 @@ def _mean_rotation(rotations: SO3) -> SO3:
     return mean
 
 
-def _foot_columns(database: Database, settings: GraphSettings, yaw: FloatArray) -> FloatArray:
-    """Anchor foot and the other planted foot in the frame of the root, weighted ``(P, 6)``; zero where not planted.
-
-    Poses of other classes are never compared, so a missing foot is missing on both sides.
-    """
-    table, phase = database.phases, database.phase
-    feet = table.feet[phase]
-    # The anchor is the foot that stands at the anchor's place: 0 left, 1 right, -1 none
-    off = np.abs(table.feet[:, :, :2] - table.anchor[:, None, :2]).sum(axis=-1)
-    off = np.where(np.isfinite(off), off, np.inf)
-    nearest = np.argmin(off, axis=1)
-    anchored = np.where(np.isfinite(off.min(axis=1)), nearest, -1)[phase]
-    columns: list[FloatArray] = []
-    for rank, weight in ((0, 1.0), (1, SECOND_FOOT_WEIGHT)):
-        side = np.where(anchored < 0, 0, anchored if rank == 0 else 1 - anchored)
-        foot = np.take_along_axis(feet, side[:, None, None], axis=1)[:, 0]
-        local = to_frame(foot, np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1))
-        local *= weight * np.array([settings.foot_weight, settings.foot_weight, settings.foot_yaw_weight])
-        columns.append(np.where(np.isfinite(local) & (anchored >= 0)[:, None], local, 0.0))
-    return np.concatenate(columns, axis=1)
-
-
 def squared_distances(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Squared Euclidean distances ``(n, m)`` between rows, by one matrix product."""
-    squares = (first**2).sum(axis=1)[:, None] + (second**2).sum(axis=1)[None]
-    return np.maximum(squares - 2.0 * first @ second.T, 0.0)
+    """Squared Euclidean distances ``(n, m)`` between rows."""
+    found = multiply_rows(first, second)
+    found *= -2.0
+    found += (first**2).sum(axis=1)[:, None]
+    found += (second**2).sum(axis=1)
+    return np.maximum(found, 0.0, out=found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +108,7 @@ class PointClouds:
     .. math:: D = \sum_k w_k(\|p_k\|^2 + \|q_k\|^2) - 2\sum_k w_k\,p_{ky} q_{ky} - 2\sqrt{A^2 + B^2},
 
     :math:`A = \sum_k w_k (p_{kx} q_{kx} + p_{kz} q_{kz})`, :math:`B = \sum_k w_k (p_{kz} q_{kx} - p_{kx} q_{kz})`:
-    three matrix products for all pairs. The printed formula of the source finds the angle pair by pair.
+    three products of rows for all pairs. The printed formula of the source finds the angle pair by pair.
     """
 
     level: FloatArray  # (P, 2K) weighted x then z, about their means
@@ -145,13 +142,13 @@ class PointClouds:
         left, heights, sums = self.level[rows], self.upright[rows], self.squares[rows]
         found = np.empty((len(left), len(right)))
         for part in split_blocks(len(left), BLOCK_ROWS):  # small enough to stay near the processor
-            a, b = found[part], left[part] @ crossed.T
-            np.matmul(left[part], right.T, out=a)
+            a, b = found[part], multiply_rows(left[part], crossed)
+            a[:] = multiply_rows(left[part], right)
             np.multiply(a, a, out=a)
             np.multiply(b, b, out=b)
             np.add(a, b, out=a)
             np.sqrt(a, out=a)
-            np.add(a, np.matmul(heights[part], upright.T, out=b), out=a)
+            np.add(a, multiply_rows(heights[part], upright), out=a)
             np.multiply(a, -2.0, out=a)
             np.add(a, squares, out=a)
             np.add(a, sums[part][:, None], out=a)

@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, IntArray
 from marey.blending import BlendSettings, BlendSource, blend_duration, blend_sources, lower_root_to_reach
 from marey.graph.arrays import PICKS, compose_planar, to_frame, wrap_angles
-from marey.graph.paths import PathStep, SearchResult, planted_feet
+from marey.graph.paths import TWO_PI, UP, PathStep, SearchResult, planted_feet
 from marey.graph.reconstruction.joins import PoseTrack, Velocity, hold_last_pose, join_tracks, spread_discontinuities
 from marey.kinematics import Limb, solve_two_bone
 from marey.lie import SO3
@@ -27,8 +27,6 @@ SETTLE_S: Final = 1.0  # [s] in which a stand at the end is looked through for i
 REST_S: Final = 0.4  # [s] for which that pose is shown; what is left of speed goes in this time
 REST_DISTANCE: Final = 2e-4  # [rad], [m] a frame: as still as the stillest pose
 SIDES: Final = ("left", "right")
-UP: Final = np.array([0.0, 1.0, 0.0])
-TWO_PI: Final = 2.0 * np.pi
 
 
 def build_path_track(graph: MotionGraph, result: SearchResult) -> tuple[PoseTrack, FloatArray]:
@@ -38,7 +36,28 @@ def build_path_track(graph: MotionGraph, result: SearchResult) -> tuple[PoseTrac
     it. A path that ends in a stand continues until rest.
     """
     parts = [split_step(graph, step) for step in result.steps]
-    parts.append(_append_rest(graph, result))
+    # After the last step: its last pose, and the transition to rest if it ends in a stand
+    step, table = result.steps[-1], graph.database.phases
+    if step.is_blended:
+        tail = [step_track(graph, step).rows(slice(-1, None), np.zeros(1))]
+    else:
+        through = graph.database.phase[(step.stretches or graph.stretches(step.edge))[-1][1] - 1]
+        after = int(table.after[through])
+        if not graph.arrays.is_standing[graph.arrays.target[step.edge]]:
+            tail = [place_poses(graph, table.start[[after]], after, result.places[-1])]
+        else:
+            last = min(int(table.stop[after]), int(table.start[after]) + round(SETTLE_S * graph.database.rate_hz))
+            stand: IntArray = np.arange(int(table.start[after]), last)
+            # Rest in the first pose that is left about as slowly as any
+            wxyz = SO3(graph.database.wxyz[stand])
+            turned = np.linalg.norm((wxyz[:-1].inverse() @ wxyz[1:]).log(), axis=-1).mean(axis=1)
+            moved = np.linalg.norm(np.diff(graph.database.roots[stand], axis=0), axis=1)
+            speed = np.append(turned + moved, np.inf)
+            stillest = int(np.flatnonzero(speed <= speed.min() + REST_DISTANCE)[0]) if len(stand) > 1 else 0
+            shown = _load_range(graph, stand[: stillest + 1], after, result.places[-1])
+            rest = hold_last_pose(shown, REST_S, graph.database.rate_hz)
+            tail = [shown, rest] if len(shown.times) > 1 else [rest]
+    parts.append(tail)
     pieces, ends = list[PoseTrack](), list[float]()
     for own, after, step in zip(parts, parts[1:], result.steps, strict=False):
         pieces.extend(own)
@@ -116,28 +135,6 @@ def place_poses(graph: MotionGraph, poses: IntArray, phase: int, place: FloatArr
     )
 
 
-def _append_rest(graph: MotionGraph, result: SearchResult) -> list[PoseTrack]:
-    """Poses after the last step: its last pose, and the transition to rest if it ends in a stand."""
-    step, table = result.steps[-1], graph.database.phases
-    if step.is_blended:
-        return [step_track(graph, step).rows(slice(-1, None), np.zeros(1))]
-    through = graph.database.phase[(step.stretches or graph.stretches(step.edge))[-1][1] - 1]
-    after = int(table.after[through])
-    if not graph.arrays.is_standing[graph.arrays.target[step.edge]]:
-        return [place_poses(graph, table.start[[after]], after, result.places[-1])]
-    last = min(int(table.stop[after]), int(table.start[after]) + round(SETTLE_S * graph.database.rate_hz))
-    own: IntArray = np.arange(int(table.start[after]), last)
-    # Rest in the first pose that is left about as slowly as any
-    wxyz = SO3(graph.database.wxyz[own])
-    turned = np.linalg.norm((wxyz[:-1].inverse() @ wxyz[1:]).log(), axis=-1).mean(axis=1)
-    moved = np.linalg.norm(np.diff(graph.database.roots[own], axis=0), axis=1)
-    speed = np.append(turned + moved, np.inf)
-    stillest = int(np.flatnonzero(speed <= speed.min() + REST_DISTANCE)[0]) if len(own) > 1 else 0
-    shown = _load_range(graph, own[: stillest + 1], after, result.places[-1])
-    rest = hold_last_pose(shown, REST_S, graph.database.rate_hz)
-    return [shown, rest] if len(shown.times) > 1 else [rest]
-
-
 def _blend_edges(graph: MotionGraph, first: PoseTrack, second: PoseTrack, step: PathStep) -> PoseTrack:
     """Two edges as one; both stand on the same anchor."""
     body, rate = graph.database.body, graph.database.rate_hz
@@ -173,7 +170,7 @@ def blend_positions(first: FloatArray, second: FloatArray, weight: float) -> Flo
 
 
 MAX_LEG_EXTENSION: Final = 0.998  # [-] of a leg that holds its plant
-MIN_LEG_EXTENSION: Final = 0.2  # [-] part of a stance in which its foot is as low as it gets
+FLAT_QUANTILE: Final = 0.2  # [-] part of a stance in which its foot is as low as it gets
 HOVER_M: Final = 0.02  # [m] a planted foot no higher than this above that is put on the ground
 SHUFFLE_M: Final = 0.08  # [m] a foot that two stretches have farther apart than this takes a step
 HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
@@ -273,7 +270,7 @@ def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatA
     # Frames of each stance in which the foot is about as low as it gets; in the others it lands or leaves
     flat = np.zeros_like(planted)
     for start, stop in find_runs(planted):
-        flat[start:stop] = low[start:stop] < np.quantile(low[start:stop], MIN_LEG_EXTENSION) + HOVER_M
+        flat[start:stop] = low[start:stop] < np.quantile(low[start:stop], FLAT_QUANTILE) + HOVER_M
     # Height: planted feet on the ground, swinging ones above it
     down = fill_gaps(-low[:, None], flat)[:, 0]
     shift[:, 1] = np.maximum(down, -low)

@@ -152,8 +152,24 @@ class AnytimeSearch:
             if self.memory.goal == EMPTY:
                 return None, is_settled
             way = SearchPath.from_memory(stage.made, self.memory, stage.constraints)
-            way = way.subtract_final_cost(stage.terms.final)
-            whole = way if whole is None else whole.append_path(way)
+            # Without the cost that was put on the end of the stage, if any was
+            way = (
+                way
+                if not len(stage.terms.final)
+                else way._replace(cost=way.cost - float(stage.terms.final[way.nodes[-1]]))
+            )
+            if whole is None:
+                whole = way
+            else:
+                # The stages so far, and the one that begins where they end
+                whole = SearchPath(
+                    whole.made,
+                    np.concatenate([whole.nodes, way.nodes[1:]]),
+                    np.concatenate([whole.places, way.places[1:]]),
+                    np.concatenate([whole.met, whole.met[-1] + way.met[1:]]),
+                    np.concatenate([whole.edges, way.edges]),
+                    whole.cost + way.cost,
+                )
             if thing:
                 hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
         self._hands = hands

@@ -32,7 +32,6 @@ from marey.graph.arrays import (
     wrap_angles,
 )
 from marey.graph.paths import (
-    BlendPartners,
     blended_costs,
     blended_deltas,
     blended_flights,
@@ -108,7 +107,22 @@ def lay_out_pairs(graph: MotionGraph, roads: SearchGraph) -> tuple[SearchGraph, 
     source = roads.source
     into = np.argsort(roads.target, kind="stable")
     in_first = np.searchsorted(roads.target[into], np.arange(count + 1))
-    events, allowed = _event_pairs(graph, partners, distance), partners.matrix()
+    # Pairs of picks, and of flights, of one class (n, 2): each with those that are most like it
+    arrays, likes = graph.arrays, set[tuple[int, int]]()
+    # Events of one class differ by where the hand is, or by how far and high one flies
+    size = np.where(np.isin(arrays.event, PICKS)[:, None], arrays.hand, 0.0)
+    leaving = arrays.source
+    flights = np.flatnonzero((arrays.flight[:, 0] > 0.0) & (arrays.event[leaving] == FLIGHT))
+    size[leaving[flights], :2] = arrays.flight[flights]
+    is_jump = (arrays.event == FLIGHT) & (size[:, 0] > SHORTEST_JUMP_M)
+    for s in np.flatnonzero(np.isin(arrays.event, PICKS) | is_jump).tolist():
+        # The nearest partners that differ enough to be worth blending
+        others = partners.of(s)
+        others = others[is_jump[others] == is_jump[s]]
+        others = others[np.linalg.norm(size[others] - size[s], axis=1) > UNLIKE_M]
+        nearest = others[np.argsort(distance[s, others], kind="stable")][:NEIGHBOURS]
+        likes.update((min(s, p), max(s, p)) for p in nearest.tolist())
+    events, allowed = np.array(sorted(likes), dtype=np.int64).reshape(-1, 2), partners.matrix()
     gaps = gap_cost_per_distance(graph) * distance
     nodes, found = _unique_pairs(events), list[IntArray]()
     for order, first, end in ((into, in_first, source), (np.arange(len(source)), roads.first, roads.target)):
@@ -127,50 +141,7 @@ def lay_out_pairs(graph: MotionGraph, roads: SearchGraph) -> tuple[SearchGraph, 
     edges = np.unique(np.concatenate(found), axis=0) if found else np.zeros((0, 2), dtype=np.int64)
     ends = np.concatenate([source[edges], roads.target[edges]], axis=1)
     links = _EdgePairs(edges[:, 0], edges[:, 1], ends, np.array(sorted(nodes), dtype=np.int64).reshape(-1, 2))
-    return _append_rows(graph, roads, links, _enumerate_rows(graph, links, distance))
-
-
-def _unique_pairs(pairs: IntArray) -> set[tuple[int, int]]:
-    return {(int(p), int(q)) for p, q in pairs}
-
-
-def _event_pairs(graph: MotionGraph, partners: BlendPartners, distance: FloatArray) -> IntArray:
-    """Pairs of picks, and of flights, of one class ``(n, 2)``: each with those that are most like it."""
-    arrays, found = graph.arrays, set[tuple[int, int]]()
-    # Events of one class differ by where the hand is, or by how far and high one flies
-    size = np.where(np.isin(arrays.event, PICKS)[:, None], arrays.hand, 0.0)
-    source = arrays.source
-    flights = np.flatnonzero((arrays.flight[:, 0] > 0.0) & (arrays.event[source] == FLIGHT))
-    size[source[flights], :2] = arrays.flight[flights]
-    is_jump = (arrays.event == FLIGHT) & (size[:, 0] > SHORTEST_JUMP_M)
-    for s in np.flatnonzero(np.isin(arrays.event, PICKS) | is_jump).tolist():
-        # The nearest partners that differ enough to be worth blending
-        others = partners.of(s)
-        others = others[is_jump[others] == is_jump[s]]
-        others = others[np.linalg.norm(size[others] - size[s], axis=1) > UNLIKE_M]
-        nearest = others[np.argsort(distance[s, others], kind="stable")][:NEIGHBOURS]
-        found.update((min(s, p), max(s, p)) for p in nearest.tolist())
-    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
-
-
-def _neighbouring_pairs(
-    graph: MotionGraph, pair: IntArray, order: IntArray, first: IntArray, end: IntArray, gaps: FloatArray, kept: int
-) -> IntArray:
-    """Cheap pairs of edges ``(n, 2)`` that reach (or leave) a pair of states: from one state first, then from two."""
-    arrays = graph.arrays
-    own = [order[first[s] : first[s + 1]] for s in pair]
-    a, c = (grid.ravel() for grid in np.meshgrid(*own, indexing="ij"))
-    flies = (arrays.flight[a, 0] > 0.0) | (arrays.flight[c, 0] > 0.0)
-    turn = np.abs(wrap_angles(arrays.delta[a, 2] - arrays.delta[c, 2]))
-    good = np.isfinite(gaps[end[a], end[c]]) & ~(flies & (turn > MAX_TURN))
-    a, c = a[good], c[good]
-    cost, same = arrays.cost[a] + arrays.cost[c] + gaps[end[a], end[c]], end[a] == end[c]
-    chosen = np.lexsort((cost, ~same))[:kept]
-    return np.stack([a[chosen], c[chosen]], axis=1)
-
-
-def _enumerate_rows(graph: MotionGraph, links: _EdgePairs, distance: FloatArray) -> _BlendedRows:
-    """All blended edges: from one state, from a pair or over a gap; to one state, to a pair or over a gap."""
+    # All blended edges: from one state, from a pair or over a gap; to one state, to a pair or over a gap
     count, W, w = graph.num_states, len(WEIGHTS), WEIGHTS[None]
     A, C, B, D = links.ends.T
     # Numbers of blended states: one for each pair and weight, after the states of the graph
@@ -194,7 +165,27 @@ def _enumerate_rows(graph: MotionGraph, links: _EdgePairs, distance: FloatArray)
     nearer = np.asarray(np.where(w >= 0.5, B[:, None], D[:, None]), dtype=np.int64)
     found.append(_lookup(begin, nearer, gap, leaves))
     whole = (np.concatenate([part[column] for part in found]).astype(np.int64) for column in range(4))
-    return _BlendedRows(*whole, gap=np.concatenate([part.gap for part in found]))
+    return _append_rows(graph, roads, links, _BlendedRows(*whole, gap=np.concatenate([part.gap for part in found])))
+
+
+def _unique_pairs(pairs: IntArray) -> set[tuple[int, int]]:
+    return {(int(p), int(q)) for p, q in pairs}
+
+
+def _neighbouring_pairs(
+    graph: MotionGraph, pair: IntArray, order: IntArray, first: IntArray, end: IntArray, gaps: FloatArray, kept: int
+) -> IntArray:
+    """Cheap pairs of edges ``(n, 2)`` that reach (or leave) a pair of states: from one state first, then from two."""
+    arrays = graph.arrays
+    own = [order[first[s] : first[s + 1]] for s in pair]
+    a, c = (grid.ravel() for grid in np.meshgrid(*own, indexing="ij"))
+    flies = (arrays.flight[a, 0] > 0.0) | (arrays.flight[c, 0] > 0.0)
+    turn = np.abs(wrap_angles(arrays.delta[a, 2] - arrays.delta[c, 2]))
+    good = np.isfinite(gaps[end[a], end[c]]) & ~(flies & (turn > MAX_TURN))
+    a, c = a[good], c[good]
+    cost, same = arrays.cost[a] + arrays.cost[c] + gaps[end[a], end[c]], end[a] == end[c]
+    chosen = np.lexsort((cost, ~same))[:kept]
+    return np.stack([a[chosen], c[chosen]], axis=1)
 
 
 def _state_numbers(number: IntArray, first: IntArray, second: IntArray) -> IntArray:
@@ -298,11 +289,35 @@ def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Prep
             if known.source is graph.arrays and (known.blends is not None) == (k == 2) and known.is_calm == calm:
                 return known
     if calm:
-        made = _forbid_extra_events(prepare_graph(graph, k))
+        # The same graph with all flights and picks set apart
+        prepared = prepare_graph(graph, k)
+        # Picks to which states lead that have but one way to go
+        edges = prepared.roads
+        single = np.flatnonzero(np.diff(edges.first) == 1)
+        edge = edges.first[single]
+        pick: IntArray = np.where(np.isin(edges.event, PICKS), np.arange(len(edges.event)), EMPTY)
+        end, own = np.zeros((len(pick), 3)), pick.copy()
+        for _ in range(LONGEST_LEAD):
+            after = pick[edges.target[edge]]
+            new = (pick[single] == EMPTY) & (after != EMPTY)
+            if not new.any():
+                break
+            pick[single[new]] = after[new]
+            end[single[new]] = compose_planar(edges.delta[edge[new]], end[edges.target[edge[new]]])
+        apart = (edges.flight[:, 0] > 0.0) | np.isin(edges.event[edges.target], PICKS)
+        edges = edges._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end, apart=apart)
+        made = replace(prepared, roads=edges, rates=measure_rates(edges, prepared.rates.length), is_calm=True)
     else:
         arrays, arc, blends = graph.arrays, graph.arrays.arc, None
         if k == 1:
-            roads = make_search_graph(arrays, find_standing_states(arrays))
+            # Arrays of the graph in search order; copies, since kernels need writable arrays
+            order, few = order_diverse_edges(arrays.first, arrays.cost, arrays.delta, NUM_CHEAP_EDGES)
+            whole = np.array
+            roads = SearchGraph(
+                whole(arrays.first), order, few, whole(arrays.target), whole(arrays.cost), whole(arrays.delta),
+                whole(arrays.path), whole(arrays.flight), whole(arrays.event), whole(arrays.hand), whole(arrays.root),
+                whole(arrays.feet), whole(find_standing_states(arrays)), np.zeros(len(arrays.target), dtype=bool),
+            )  # fmt: skip
         else:
             roads, arc, blends = lay_out_pairs(graph, prepare_graph(graph).roads)
         rates = measure_rates(roads, worst_case(root_path_lengths(roads, arc)))
@@ -311,37 +326,6 @@ def prepare_graph(graph: MotionGraph, k: int = 1, *, calm: bool = False) -> Prep
         _prepared_graphs.append(made)
         del _prepared_graphs[:-NUM_KEPT_GRAPHS]
     return made
-
-
-def _forbid_extra_events(made: PreparedGraph) -> PreparedGraph:
-    """The same graph with all flights and picks set apart."""
-    # Picks to which states lead that have but one way to go
-    roads = made.roads
-    single = np.flatnonzero(np.diff(roads.first) == 1)
-    edge = roads.first[single]
-    pick: IntArray = np.where(np.isin(roads.event, PICKS), np.arange(len(roads.event)), EMPTY)
-    end, own = np.zeros((len(pick), 3)), pick.copy()
-    for _ in range(LONGEST_LEAD):
-        after = pick[roads.target[edge]]
-        new = (pick[single] == EMPTY) & (after != EMPTY)
-        if not new.any():
-            break
-        pick[single[new]] = after[new]
-        end[single[new]] = compose_planar(roads.delta[edge[new]], end[roads.target[edge[new]]])
-    apart = (roads.flight[:, 0] > 0.0) | np.isin(roads.event[roads.target], PICKS)
-    roads = roads._replace(pick=np.where(own == EMPTY, pick, EMPTY), pick_end=end, apart=apart)
-    return replace(made, roads=roads, rates=measure_rates(roads, made.rates.length), is_calm=True)
-
-
-def make_search_graph(arrays: GraphArrays, stands: BoolArray) -> SearchGraph:
-    """Arrays of a graph in search order; copies, since kernels need writable arrays."""
-    order, few = order_diverse_edges(arrays.first, arrays.cost, arrays.delta, NUM_CHEAP_EDGES)
-    whole = np.array
-    return SearchGraph(
-        whole(arrays.first), order, few, whole(arrays.target), whole(arrays.cost), whole(arrays.delta),
-        whole(arrays.path), whole(arrays.flight), whole(arrays.event), whole(arrays.hand), whole(arrays.root),
-        whole(arrays.feet), whole(stands), np.zeros(len(arrays.target), dtype=bool),
-    )  # fmt: skip
 
 
 def find_standing_states(arrays: GraphArrays) -> BoolArray:

@@ -205,26 +205,6 @@ def find_meeting_edges(roads: SearchGraph, constraint: SketchConstraint) -> Bool
     return roads.stands[t] if constraint.is_stop else np.ones(len(t), dtype=bool)
 
 
-def max_meeting_distance(roads: SearchGraph, constraint: SketchConstraint, meets: BoolArray) -> float:
-    """Largest distance [m] of the root from a constraint that an edge meets."""
-    if not meets.any() or constraint.kind not in (PICK, JUMP, STEP):
-        return constraint.tolerance_m
-    if np.isfinite(constraint.pin[0]):
-        return constraint.tolerance_m + constraint.slack_m
-    t = roads.target[meets]
-    # How far the root is from the constraint when an edge of each kind meets it
-    if constraint.kind == STEP:
-        own = np.linalg.norm(roads.delta[meets, :2], axis=1) + np.linalg.norm(roads.root[t, :2], axis=1)
-    elif constraint.kind == PICK:
-        own = np.linalg.norm(roads.hand[t][:, [0, 2]] - roads.root[t, :2], axis=1)
-    else:
-        path, delta, root = roads.path[meets], roads.delta[meets], roads.root[t]
-        c, s = np.cos(delta[:, 2]), np.sin(delta[:, 2])
-        end = delta[:, :2] + np.stack([c * root[:, 0] + s * root[:, 1], -s * root[:, 0] + c * root[:, 1]], axis=1)
-        own = np.linalg.norm(path[:, -1] - path[:, 0], axis=1) + np.linalg.norm(end - path[:, -1], axis=1)
-    return float(constraint.tolerance_m + constraint.slack_m + own.max())
-
-
 def slack_allowance(constraints: Sequence[SketchConstraint]) -> FloatArray:
     """Decrease ``(L,)`` [m] of the remaining distance when moved footsteps meet a constraint."""
     slack = np.array([constraint.slack_m for constraint in constraints])
@@ -250,7 +230,27 @@ def layer_distances(
     for layer in range(count - 1, -1, -1):
         constraint = constraints[layer]
         centre = constraint.pin if np.isfinite(constraint.pin[0]) else (constraint.place[0], constraint.place[2])
-        reach = max_meeting_distance(roads, constraint, meets[layer])
+        # Largest distance [m] of the root from the constraint when an edge meets it
+        hits = meets[layer]
+        if not hits.any() or constraint.kind not in (PICK, JUMP, STEP):
+            reach = constraint.tolerance_m
+        elif np.isfinite(constraint.pin[0]):
+            reach = constraint.tolerance_m + constraint.slack_m
+        else:
+            t = roads.target[hits]
+            # How far the root is from the constraint when an edge of each kind meets it
+            if constraint.kind == STEP:
+                own = np.linalg.norm(roads.delta[hits, :2], axis=1) + np.linalg.norm(roads.root[t, :2], axis=1)
+            elif constraint.kind == PICK:
+                own = np.linalg.norm(roads.hand[t][:, [0, 2]] - roads.root[t, :2], axis=1)
+            else:
+                path, delta, root = roads.path[hits], roads.delta[hits], roads.root[t]
+                c, s = np.cos(delta[:, 2]), np.sin(delta[:, 2])
+                end = delta[:, :2] + np.stack(
+                    [c * root[:, 0] + s * root[:, 1], -s * root[:, 0] + c * root[:, 1]], axis=1
+                )
+                own = np.linalg.norm(path[:, -1] - path[:, 0], axis=1) + np.linalg.norm(end - path[:, -1], axis=1)
+            reach = float(constraint.tolerance_m + constraint.slack_m + own.max())
         disk = ground.disk(centre, reach + REACH_CELLS * GRID_CELL_M) & ground.wide
         rest = np.maximum(rest - slack[layer], 0.0)  # where a move has met it, there is so much less left
         nearest[layer] = float(rest[disk].min(initial=np.inf))

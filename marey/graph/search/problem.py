@@ -40,13 +40,7 @@ from marey.graph.search.heuristics import (
     compute_bounds,
     layer_distances,
 )
-from marey.graph.search.sketch import (
-    SearchFailure,
-    check_ground,
-    check_parameters,
-    check_route,
-    compile_sketch,
-)
+from marey.graph.search.sketch import SearchFailure, check_ground, check_parameters, compile_sketch
 from marey.lie import SO3
 from marey.world import Sketch
 
@@ -68,18 +62,6 @@ class Detours:
     def __init__(self, graph: MotionGraph) -> None:
         self._graph, self._is_ready = graph, False
 
-    def _prepare(self) -> None:
-        graph = self._graph
-        database, transitions = graph.database, graph.transitions
-        self._cost = compute_pose_costs(database, graph.settings)
-        self._extra = compute_transition_costs(database, transitions, graph.settings)
-        self._order = np.argsort(transitions.source, kind="stable")
-        self._first = np.searchsorted(transitions.source[self._order], np.arange(database.num_poses + 1))
-        yaw = SO3(database.wxyz[:, 0]).twist_angle([0.0, 1.0, 0.0])
-        roots = np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1)
-        self._roots = to_frame(roots, database.phases.anchor[database.phase])  # (P, 3) in the frame of the anchor
-        self._is_ready = True
-
     def find(self, edge: int, place: FloatArray, free: BoolArray, grid: FloatArray) -> Detour | None:
         """The cheapest way along an edge, from an anchor, on which the root stays in free cells; None if there is none.
 
@@ -90,7 +72,17 @@ class Detours:
             grid: x and z of the first corner and size of a cell [m].
         """
         if not self._is_ready:
-            self._prepare()
+            # Costs of poses and transitions, and roots in the frames of their anchors: once, when first asked for
+            graph = self._graph
+            database, transitions = graph.database, graph.transitions
+            self._cost = compute_pose_costs(database, graph.settings)
+            self._extra = compute_transition_costs(database, transitions, graph.settings)
+            self._order = np.argsort(transitions.source, kind="stable")
+            self._first = np.searchsorted(transitions.source[self._order], np.arange(database.num_poses + 1))
+            yaw = SO3(database.wxyz[:, 0]).twist_angle([0.0, 1.0, 0.0])
+            roots = np.stack([database.roots[:, 0], database.roots[:, 2], yaw], axis=1)
+            self._roots = to_frame(roots, database.phases.anchor[database.phase])  # (P, 3) in the frame of the anchor
+            self._is_ready = True
         # Poses of the same class whose root is in a free cell
         stretches = self._graph.stretches(edge)
         start, stop = stretches[0][0], stretches[-1][1]
@@ -201,8 +193,12 @@ class SearchProblem:
         if failure is not None:
             return failure
         layers = layer_distances(roads, constraints, ground)
-        failure = check_route(ground, sketch, layers)
-        return cls._with(made, sketch, constraints, ground, heuristic, layers) if failure is None else failure
+        # The ground must have a path from the start through all constraints
+        if not np.isfinite(layers.distance[0][ground.cell(sketch.start.position)]):
+            return SearchFailure(
+                "NO_2D_ROUTE", "Walls block every path: open them, widen the corridor, or move the targets behind them"
+            )
+        return cls._with(made, sketch, constraints, ground, heuristic, layers)
 
     @classmethod
     def _with(
@@ -307,21 +303,6 @@ class SearchPath(NamedTuple):
                 places[first : last + 1] = move_steps(np.vstack([places[first:last], end]), target)
             first = last
         return way
-
-    def subtract_final_cost(self, final: FloatArray) -> SearchPath:
-        """The same without the cost that was put on its end, if any was."""
-        return self if not len(final) else self._replace(cost=self.cost - float(final[self.nodes[-1]]))
-
-    def append_path(self, other: SearchPath) -> SearchPath:
-        """This way and one that begins where it ends."""
-        return SearchPath(
-            self.made,
-            np.concatenate([self.nodes, other.nodes[1:]]),
-            np.concatenate([self.places, other.places[1:]]),
-            np.concatenate([self.met, self.met[-1] + other.met[1:]]),
-            np.concatenate([self.edges, other.edges]),
-            self.cost + other.cost,
-        )
 
     @property
     def met_at(self) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from marey.graph.arrays import (
 )
 from marey.graph.database.settings import AS_CAPTURED, SearchSettings
 from marey.graph.search.ground import GroundGrid
-from marey.graph.search.heuristics import ConstraintLayers, find_meeting_edges
+from marey.graph.search.heuristics import find_meeting_edges
 from marey.world import Event, River, Sketch, segment_distance
 
 PICK_TOL_M: Final = 0.05
@@ -42,7 +42,7 @@ def compile_sketch(
 ) -> tuple[SketchConstraint, ...]:
     """Constraints of a sketch in order; the last is the goal ([Safonova2006]_ F13).
 
-    A river that the way crosses gets a step from bank to bank, unless stones lie in it or the sketch has a jump there:
+    A river that the path crosses gets a step from bank to bank, unless stones lie in it or the sketch has a jump there:
     whether it is a step or a jump is left to the search.
     """
     tolerance = PICK_TOL_M if pick_tolerance_m is None else pick_tolerance_m
@@ -51,7 +51,37 @@ def compile_sketch(
     heading = np.nan if goal.heading_deg is None else float(np.deg2rad(goal.heading_deg))
     place = (goal.position[0], 0.0, goal.position[1])
     constraints.append(SketchConstraint(REACH, place, goal.tolerance_m, heading, is_stop=True))
-    return tuple(_insert_crossings(sketch, constraints, settings))
+    # Put steps over rivers between the constraints where the path meets them; jumps into rivers cross them
+    found: list[SketchConstraint] = []
+    at = np.array(sketch.start.position)
+    for constraint in constraints:
+        # The path drawn from one constraint to the next; straight if none is drawn
+        leg = np.array([at, (constraint.place[0], constraint.place[2])])
+        if sketch.path is not None:
+            a, b = sketch.path.nearest(leg[0])[0], sketch.path.nearest(leg[1])[0]
+            leg = sketch.path.point_at(np.linspace(a, b, max(2, int(np.ceil(abs(b - a) / 0.05)) + 1)))
+        crossed = [(s, river, place) for river in sketch.world.rivers for s, place in _find_crossings(leg, river)]
+        for _, river, place in sorted(crossed, key=lambda c: c[0]):
+            if _must_cross(sketch, river, place, [*found, constraint], settings):
+                there = (float(place[0]), 0.0, float(place[1]))
+                near, span = (
+                    settings.jump_tolerance_m + 0.5 * sketch.corridor_m,
+                    river.width_m + 2.0 * settings.foot_radius_m,
+                )
+                found.append(
+                    SketchConstraint(STEP, there, near, _crossing_direction(river, leg), length_m=span, name="river")
+                )
+        # A jump at a river crosses it
+        for river in sketch.world.rivers if constraint.kind == JUMP else ():
+            away = segment_distance(
+                river.start, river.end, np.array(constraint.place[0]), np.array(constraint.place[2])
+            )
+            if away < 0.5 * river.width_m + settings.foot_radius_m:
+                constraint = replace(constraint, heading_rad=_crossing_direction(river, leg))
+                break
+        found.append(constraint)
+        at = leg[-1]
+    return tuple(found)
 
 
 def _make_constraint(
@@ -78,44 +108,8 @@ def _make_constraint(
     return SketchConstraint(REACH, place, sketch.goal.tolerance_m, is_stop=stop, hold_s=hold, name=event.kind)
 
 
-def _insert_crossings(
-    sketch: Sketch, constraints: list[SketchConstraint], settings: SearchSettings
-) -> list[SketchConstraint]:
-    """Put steps over rivers between the constraints where the way meets them; jumps into rivers cross them."""
-    found: list[SketchConstraint] = []
-    at = np.array(sketch.start.position)
-    for constraint in constraints:
-        # The way drawn from one constraint to the next; straight if none is drawn
-        leg = np.array([at, (constraint.place[0], constraint.place[2])])
-        if sketch.path is not None:
-            a, b = sketch.path.nearest(leg[0])[0], sketch.path.nearest(leg[1])[0]
-            leg = sketch.path.point_at(np.linspace(a, b, max(2, int(np.ceil(abs(b - a) / 0.05)) + 1)))
-        crossed = [(s, river, place) for river in sketch.world.rivers for s, place in _find_crossings(leg, river)]
-        for _, river, place in sorted(crossed, key=lambda c: c[0]):
-            if _must_cross(sketch, river, place, [*found, constraint], settings):
-                there = (float(place[0]), 0.0, float(place[1]))
-                near, span = (
-                    settings.jump_tolerance_m + 0.5 * sketch.corridor_m,
-                    river.width_m + 2.0 * settings.foot_radius_m,
-                )
-                found.append(
-                    SketchConstraint(STEP, there, near, _crossing_direction(river, leg), length_m=span, name="river")
-                )
-        # A jump at a river crosses it
-        for river in sketch.world.rivers if constraint.kind == JUMP else ():
-            away = segment_distance(
-                river.start, river.end, np.array(constraint.place[0]), np.array(constraint.place[2])
-            )
-            if away < 0.5 * river.width_m + settings.foot_radius_m:
-                constraint = replace(constraint, heading_rad=_crossing_direction(river, leg))
-                break
-        found.append(constraint)
-        at = leg[-1]
-    return found
-
-
 def _crossing_direction(river: River, leg: FloatArray) -> float:
-    """Direction [rad] across a river, to the side to which the way leads."""
+    """Direction [rad] across a river, to the side to which the path leads."""
     u, ahead = np.array(river.end) - np.array(river.start), leg[-1] - leg[0]
     normal = np.array([u[1], -u[0]])
     normal = normal if normal @ ahead >= 0.0 else -normal
@@ -123,7 +117,7 @@ def _crossing_direction(river: River, leg: FloatArray) -> float:
 
 
 def _find_crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArray]]:
-    """Arc lengths and places at which a way crosses the middle of a river."""
+    """Arc lengths and places at which a path crosses the middle of a river."""
     p, q = np.array(river.start), np.array(river.end)
     d, e = np.diff(leg, axis=0), q - p
     cross = d[:, 0] * e[1] - d[:, 1] * e[0]
@@ -139,7 +133,7 @@ def _find_crossings(leg: FloatArray, river: River) -> list[tuple[float, FloatArr
 def _must_cross(
     sketch: Sketch, river: River, place: FloatArray, others: list[SketchConstraint], settings: SearchSettings
 ) -> bool:
-    """Whether a way has to cross a river in one step: no stones, no jump of its own, no way round."""
+    """Whether a path has to cross a river in one step: no stones, no jump of its own, no detour."""
     reach = 0.5 * river.width_m + settings.foot_radius_m
     for stone in sketch.world.stones:
         x, z = np.array(stone.position)
@@ -188,34 +182,29 @@ def check_parameters(
             return SearchFailure(
                 f"NO_BEHAVIOUR_PATH({layer})", f"No clip does this ({constraint.name}): add clips that do"
             )
-        return SearchFailure(f"PARAM_OUT_OF_RANGE({layer})", _nearest_event_advice(roads, constraint, settings))
+        # What the clips can do, nearest to what is asked
+        if constraint.kind == PICK:
+            heights = roads.hand[np.isin(roads.event, PICKS), 1]
+            nearest = float(heights[np.argmin(np.abs(heights - constraint.place[1]))])
+            advice = (
+                f"{constraint.name} is at a height of {constraint.place[1]:.2f} m; "
+                f"the clips reach {nearest:.2f} m at the nearest: "
+                "move it there, raise the tolerance, use k = 2, or add clips"
+            )
+        else:
+            flights = roads.flight[roads.flight[:, 0] > 0.0]
+            if constraint.kind == STEP:
+                longest = (
+                    float(np.linalg.norm(roads.delta[:, :2], axis=1).max(initial=0.0)) - 2.0 * settings.foot_radius_m
+                )
+                advice = (
+                    f"the clips jump over {longest:.2f} m of water at most: add clips, narrow the river, or add stones"
+                )
+            else:
+                advice = (
+                    f"{constraint.name} asks for {constraint.length_m:.2f} m and a rise of {constraint.rise_m:.2f} m; "
+                    f"the clips jump {flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: "
+                    "add clips, or request less"
+                )
+        return SearchFailure(f"PARAM_OUT_OF_RANGE({layer})", advice)
     return None
-
-
-def _nearest_event_advice(roads: SearchGraph, constraint: SketchConstraint, settings: SearchSettings) -> str:
-    if constraint.kind == PICK:
-        heights = roads.hand[np.isin(roads.event, PICKS), 1]
-        nearest = float(heights[np.argmin(np.abs(heights - constraint.place[1]))])
-        return (
-            f"{constraint.name} is at a height of {constraint.place[1]:.2f} m; "
-            f"the clips reach {nearest:.2f} m at the nearest: "
-            "move it there, raise the tolerance, use k = 2, or add clips"
-        )
-    flights = roads.flight[roads.flight[:, 0] > 0.0]
-    if constraint.kind == STEP:
-        longest = float(np.linalg.norm(roads.delta[:, :2], axis=1).max(initial=0.0)) - 2.0 * settings.foot_radius_m
-        return f"the clips jump over {longest:.2f} m of water at most: add clips, narrow the river, or add stones"
-    return (
-        f"{constraint.name} asks for {constraint.length_m:.2f} m and a rise of {constraint.rise_m:.2f} m; "
-        f"the clips jump {flights[:, 0].max():.2f} m and rise {flights[:, 1].max():.2f} m at most: "
-        "add clips, or request less"
-    )
-
-
-def check_route(ground: GroundGrid, sketch: Sketch, layers: ConstraintLayers) -> SearchFailure | None:
-    """Whether the ground has a way from the start through all constraints."""
-    if np.isfinite(layers.distance[0][ground.cell(sketch.start.position)]):
-        return None
-    return SearchFailure(
-        "NO_2D_ROUTE", "Walls block every path: open them, widen the corridor, or move the targets behind them"
-    )

@@ -10,14 +10,18 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, FormatError
-from marey.io.conventions import CMU_UNIT_M, HEIGHT_OF_REACH, METRES, UnitGuess, guess_unit, longest_reach, to_world
+from marey.io.binary import AnyPath
+from marey.io.conventions import CMU_UNIT_M, METRES, UnitGuess, estimate_stature, guess_body_unit
 from marey.io.euler import NONE, ChannelMap
-from marey.io.text import TextFile, is_decimal_comma, make_printable, parse_float, plural
+from marey.io.scene.clip import choose_clip, name_clips
+from marey.io.text import TextFile, is_decimal_comma, make_printable, parse_float, plural, read_text
+from marey.io.vertical_axis import to_world
 from marey.motion import Motion
 from marey.skeleton import MAX_JOINTS, Skeleton, SkeletonDraft
 
@@ -39,6 +43,7 @@ class BvhHeader:
     offsets: list[Vector] = field(default_factory=list[Vector])
     channels: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     end_sites: list[tuple[int, Vector]] = field(default_factory=list[tuple[int, Vector]])  # joint, offset
+    rest_rotations: int = 0  # offsets followed by three more numbers
 
 
 def find_motion(text: TextFile) -> tuple[int, int]:
@@ -52,12 +57,12 @@ def find_motion(text: TextFile) -> tuple[int, int]:
 
 def parse_header(text: TextFile) -> BvhHeader:
     """Parse a text that ends where MOTION begins."""
-    parser = _Parser(text)
+    parser = _HierarchyParser(text)
     parser.run()
     return parser.tree
 
 
-class _Parser:
+class _HierarchyParser:
     """Walks the words of the header with a stack of open braces; nothing recurses."""
 
     __slots__ = ("at", "open", "text", "tree", "unset", "words")
@@ -127,8 +132,8 @@ class _Parser:
         return value
 
     def root(self) -> None:
-        if self.tree.names:
-            raise self.error("a second ROOT", "Split the file: one character in each.")
+        if self.open:
+            raise self.error("ROOT stands inside a joint", "Close the braces above it, or write JOINT.")
         self.add_joint("ROOT", -1)
 
     def joint(self) -> None:
@@ -173,6 +178,12 @@ class _Parser:
         if not self.open:
             raise self.error("OFFSET stands outside a joint", "Put it within the braces of a joint.")
         vector = (self.number("OFFSET"), self.number("OFFSET"), self.number("OFFSET"))
+        # Some tools add the joint's rest rotation, which all of them leave out again: the channels hold the whole pose
+        extra = self.rest_of_line()
+        if len(extra) == 3 and all(parse_float(word) is not None for word in extra):
+            self.tree.rest_rotations += 1
+        else:
+            self.at -= len(extra)
         joint = self.open[-1]
         if joint == _END_SITE:
             self.tree.end_sites.append((self.open[-2], vector))
@@ -209,14 +220,14 @@ class _Parser:
         self.tree.channels[joint] = names
 
 
-_HANDLERS: Final[dict[str, Callable[[_Parser], None]]] = {
-    "ROOT": _Parser.root,
-    "JOINT": _Parser.joint,
-    "END": _Parser.end,
-    "ENDSITE": _Parser.end,
-    "OFFSET": _Parser.offset,
-    "CHANNELS": _Parser.read_channels,
-    "}": _Parser.close_brace,
+_HANDLERS: Final[dict[str, Callable[[_HierarchyParser], None]]] = {
+    "ROOT": _HierarchyParser.root,
+    "JOINT": _HierarchyParser.joint,
+    "END": _HierarchyParser.end,
+    "ENDSITE": _HierarchyParser.end,
+    "OFFSET": _HierarchyParser.offset,
+    "CHANNELS": _HierarchyParser.read_channels,
+    "}": _HierarchyParser.close_brace,
 }
 
 
@@ -282,23 +293,42 @@ class BvhTree:
 
     names: tuple[str, ...]  # (J,) as the file spells them
     layout: ChannelMap
+    whole: ChannelMap  # of all characters of the file
+    first: tuple[int, int]  # joint and column of the whole at which this character begins
     end_sites: tuple[tuple[int, Vector], ...]  # joint, offset in file units
     raw: Skeleton  # file units and axes
     profile: str  # "cmu" or empty
     unit: UnitGuess
     warnings: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
-def read_tree(text: TextFile) -> tuple[BvhTree, int]:
-    """Parse up to the word MOTION; returns the tree and the byte after that word.
+def read_tree(text: TextFile, clip: str | int | None = None) -> tuple[BvhTree, int]:
+    """Parse up to the word MOTION; returns the tree of one character and the byte after that word.
 
     Trials of one person begin with the same bytes, so these are parsed once and give one skeleton.
     """
     start, stop = find_motion(text)
     try:
-        return _interpret_header(text.data[:start]), stop
+        names = _name_characters(text.data[:start], Path(text.path).stem)
+        chosen, notes = choose_clip(text.path, names, clip, lambda _: True)
+        tree = _interpret_header(text.data[:start], chosen)
+        return (replace(tree, notes=(*tree.notes, *notes)) if notes else tree), stop
     except FormatError as error:
         raise FormatError(error.what, text.path, error.line, error.fix) from None
+
+
+def list_bvh_clips(path: AnyPath) -> tuple[str, ...]:
+    """Characters of a file by their roots, or the name of the file where there is one."""
+    text = read_text(path)
+    return _name_characters(text.data[: find_motion(text)[0]], Path(path).stem)
+
+
+@lru_cache(maxsize=64)
+def _name_characters(head: bytes, stem: str) -> tuple[str, ...]:
+    header = parse_header(TextFile("", head))
+    roots = [name for name, parent in zip(header.names, header.parents, strict=True) if parent < 0]
+    return (stem,) if len(roots) == 1 else name_clips(roots)
 
 
 @lru_cache(maxsize=64)
@@ -309,8 +339,16 @@ def build_skeleton(tree: BvhTree, up: str, metres: float) -> Skeleton:
 
 
 @lru_cache(maxsize=64)
-def _interpret_header(head: bytes) -> BvhTree:
+def _interpret_header(head: bytes, character: int) -> BvhTree:
     header = parse_header(TextFile("", head))
+    whole = ChannelMap.from_names(header.channels)
+    # The joints of one character, numbered from its root
+    roots = [*(j for j, parent in enumerate(header.parents) if parent < 0), len(header.names)]
+    a, b = roots[character], roots[character + 1]
+    column = sum(len(channels) for channels in header.channels[:a])
+    header.names, header.offsets, header.channels = header.names[a:b], header.offsets[a:b], header.channels[a:b]
+    header.parents = [max(parent - a, -1) for parent in header.parents[a:b]]
+    header.end_sites = [(joint - a, tip) for joint, tip in header.end_sites if a <= joint < b]
     layout = ChannelMap.from_names(header.channels)
     names, warnings = _make_names_unique(header.names)
     if layout.num_channels == 0:
@@ -319,14 +357,18 @@ def _interpret_header(head: bytes) -> BvhTree:
     draft = SkeletonDraft("bvh", names, header.parents, list(header.offsets), dict(list(reversed(header.end_sites))))
     raw = draft.build()
     # The 2010 conversion of the CMU database in its own unit
-    reach = longest_reach(raw.parents, raw.offsets, raw.tips)
-    height = HEIGHT_OF_REACH * reach * METRES["cmu"]
-    is_cmu = CMU_NAMES.issubset(raw.names) and CMU_HEIGHT_M[0] <= height <= CMU_HEIGHT_M[1]
-    unit = guess_unit(reach)
+    height = estimate_stature(raw)
+    is_cmu = CMU_NAMES.issubset(raw.names) and CMU_HEIGHT_M[0] <= height * METRES["cmu"] <= CMU_HEIGHT_M[1]
+    unit = guess_body_unit(raw)
     if is_cmu:
         unit = UnitGuess("cmu", CMU_UNIT_M, f"CMU skeleton: lengths are inches / 0.45, {CMU_UNIT_M:.7f} m")
     sites, profile = tuple(header.end_sites), "cmu" if is_cmu else ""
-    return BvhTree(tuple(header.names), layout, sites, raw, profile, unit, tuple(warnings))
+    notes = (
+        ("offsets are followed by three more numbers, a rest rotation; left out, as the channels hold the whole pose",)
+        if header.rest_rotations
+        else ()
+    )
+    return BvhTree(tuple(header.names), layout, whole, (a, column), sites, raw, profile, unit, tuple(warnings), notes)
 
 
 def _make_names_unique(names: list[str]) -> tuple[list[str], list[str]]:

@@ -14,59 +14,15 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, IntArray, kernel
-from marey.io.conventions import rotate_wxyz, to_file, unit_in_metres
+from marey.base import FloatArray, IntArray
+from marey.io.conventions import unit_in_metres
 from marey.io.euler import AXES, NONE, ChannelMap, channels_to_positions, decompose_euler
+from marey.io.export.tables import format_numbers
+from marey.io.export.takes import place_root
+from marey.io.person import restore_scene
+from marey.io.vertical_axis import rotate_wxyz, to_file
 from marey.motion import Motion, Source
-
-
-@kernel
-def format_table(values: FloatArray, decimals: int, out: NDArray[np.uint8]) -> int:
-    """Write a row a line with at most ``decimals`` decimals, no trailing zeros; returns the bytes used.
-
-    ``out`` has at least 24 bytes a value; ``abs(values) * 10**decimals`` fits in 63 bits.
-    """
-    scale = 10**decimals
-    p = 0
-    for row in range(values.shape[0]):
-        for column in range(values.shape[1]):
-            p = format_fixed(values[row, column], scale, decimals, out, p)
-            out[p] = 32
-            p += 1
-        out[p - 1] = 10
-    return p
-
-
-@kernel
-def format_fixed(value: float, scale: int, decimals: int, out: NDArray[np.uint8], p: int) -> int:
-    """Write one number from byte ``p`` on; returns the byte after it."""
-    number = np.int64(np.rint(abs(value) * scale))
-    whole, part = number // scale, number % scale
-    if value < 0.0 and number > 0:
-        out[p] = 45
-        p += 1
-    # Digits before the point, the last one first
-    length = 1
-    while 10**length <= whole:
-        length += 1
-    for n in range(length):
-        out[p + length - 1 - n] = 48 + whole % 10
-        whole //= 10
-    p += length
-    # Digits after it, without zeros at the end
-    if part == 0:
-        return p
-    while part % 10 == 0:
-        part //= 10
-        decimals -= 1
-    out[p] = 46
-    for n in range(decimals):
-        out[p + decimals - n] = 48 + part % 10
-        part //= 10
-    return p + decimals + 1
-
 
 POSITIONS: Final = ("Xposition", "Yposition", "Zposition")
 ROTATIONS: Final = ("Zrotation", "Yrotation", "Xrotation")
@@ -175,6 +131,8 @@ def _fill_positions(
     offset = motion.skeleton.offsets[joint]
     up = source.up if source else "+y"
     local = to_file(np.broadcast_to(offset, (len(table), 3)) if track is None else track, up) / metres
+    if joint and source is not None and source.layout.get("positions") == "relative":
+        local = local - _own_offsets(motion, source, metres)[joint]
     if own is not None and source is not None and metres == source.metres_per_unit:
         read = channels_to_positions(own, layout, joint, to_file(offset, up) / metres)
         near = np.abs(read - local).max(axis=1, keepdims=True) * metres < SAME_POSITION
@@ -187,7 +145,6 @@ def _fill_positions(
 DEFAULT_UNIT: Final = "cm"  # what most programs take a BVH to be in
 DEEPEST_INDENT: Final = 40  # tabs; deeper joints are not indented further, so a long chain stays a small file
 DECIMALS: Final = 7  # of angles, and of lengths in units shorter than a metre
-WIDEST: Final = 1e9  # [deg or unit] largest value written
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,18 +160,22 @@ class BvhPlan:
     decimals: int
 
 
-def write_bvh(motion: Motion, path: str | os.PathLike[str], *, unit: str | None = None) -> None:
+def write_bvh(motion: Motion, path: str | os.PathLike[str], *, unit: str | None = None, root: str = "hips") -> None:
     """Write a BVH file.
 
-    A motion that was read from a BVH is written with the file's own names, channels, axes and unit; frames
+    A motion that was read from a BVH is written with the file's own nodes, names, channels, axes and unit; frames
     that were not changed get their own channel values back, and rows left out by the reader return.
     Any other motion is written in centimetres, Y up, with ``Zrotation Yrotation Xrotation``.
 
     Args:
         motion: what to write.
         path: the file.
-        unit: unit of length (``m``, ``cm``, ``mm``, ``inch``, ``cmu``) other than the file's own or centimetres.
+        unit: unit of length (``m``, ``cm``, ``mm``, ``inch``, ``cmu``, ``dm``) if not the file's own or centimetres.
+        root: where the root motion goes: ``"hips"``, ``"bone"`` or ``"in-place"``.
     """
+    motion = (
+        restore_scene(motion) if root == "hips" else place_root(motion, root)
+    )  # the file has its own nodes above the hips
     skeleton, source = motion.skeleton, motion.source
     # A source counts if it describes a BVH with this motion's joints
     if source is not None and (source.format != "bvh" or len(source.layout.get("names") or ()) != skeleton.num_joints):
@@ -223,13 +184,12 @@ def write_bvh(motion: Motion, path: str | os.PathLike[str], *, unit: str | None 
     frame_time = repr(1.0 / motion.rate_hz)
     if source and source.layout.get("rate_hz") == motion.rate_hz:
         frame_time = str(source.layout.get("frame_time") or frame_time)
-    up = source.up if source else "+y"
     names = cast(Sequence[str], source.layout["names"]) if source else skeleton.names
     plan = BvhPlan(
         tuple(re.sub(r"[\s{}]+", " ", name).strip() or skeleton.names[j] for j, name in enumerate(names)),
         _depth_first(skeleton.parents),
         choose_channels(motion, source),
-        to_file(skeleton.offsets, up) / metres,
+        _own_offsets(motion, source, metres),
         _end_sites(motion, source, metres),
         frame_time,
         DECIMALS + 2 if metres >= 1.0 else DECIMALS,
@@ -240,7 +200,17 @@ def write_bvh(motion: Motion, path: str | os.PathLike[str], *, unit: str | None 
     columns = [c for j in plan.order for c in range(stops[j] - len(plan.channels[j]), stops[j])]
     rows = np.ascontiguousarray(table[:, columns])
     head = "\n".join([*_hierarchy(motion, plan), "MOTION", f"Frames: {len(rows)}", f"Frame Time: {plan.frame_time}\n"])
-    Path(path).write_bytes(head.encode() + _format_table(rows, plan.decimals))
+    Path(path).write_bytes(head.encode() + format_numbers(rows, plan.decimals))
+
+
+def _own_offsets(motion: Motion, source: Source | None, metres: float) -> FloatArray:
+    """Offsets ``(J, 3)`` in file units and axes: the file's own where its frames have other bone lengths."""
+    if source is None:
+        return motion.skeleton.offsets / metres
+    own = source.layout.get("offsets")
+    if own is not None and source.channels is not None:
+        return np.asarray(own, dtype=np.float64) * (source.metres_per_unit / metres)
+    return to_file(motion.skeleton.offsets, source.up) / metres
 
 
 def _depth_first(parents: IntArray) -> tuple[int, ...]:
@@ -286,16 +256,9 @@ def _hierarchy(motion: Motion, plan: BvhPlan) -> list[str]:
         channels = plan.channels[joint]
         lines += [f"{tab}{'JOINT' if depth else 'ROOT'} {plan.names[joint]}", f"{tab}{{"]
         vectors = [plan.offsets[joint], *plan.sites.get(joint, ())]
-        offset, *sites = (_format_table(np.asarray(v)[None], plan.decimals).decode().strip() for v in vectors)
+        offset, *sites = (format_numbers(np.asarray(v)[None], plan.decimals).decode().strip() for v in vectors)
         lines.append(f"{inner}OFFSET {offset}")
         lines.append(f"{inner}CHANNELS {len(channels)} {' '.join(channels)}".rstrip())
         for site in sites:
             lines += [f"{inner}End Site", f"{inner}{{", f"{inner}\tOFFSET {site}", f"{inner}}}"]
     return lines + [tabs[level] + "}" for level in range(open_braces - 1, -1, -1)]
-
-
-def _format_table(rows: FloatArray, decimals: int) -> bytes:
-    if rows.size and not np.abs(rows).max() <= WIDEST:
-        raise InputError(f"a value of {np.abs(rows).max():g} is too large for a BVH file", "Check the motion's unit")
-    out = np.empty(24 * rows.size, dtype=np.uint8)
-    return out[: format_table(rows, decimals, out)].tobytes()

@@ -5,8 +5,8 @@ Data without a glTF field are stored in ``extras``: rate, contacts, tips, limits
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from marey.base import FloatArray, InputError, IntArray
 from marey.io.binary import AnyPath
+from marey.io.character import Character, load_character
+from marey.io.export.takes import as_clips, fit_clips, place_root
 from marey.io.gltf.buffers import INDICES, VERTICES, GltfPack, to_glb, to_gltf
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, find_runs
@@ -23,12 +25,14 @@ from marey.skeleton import Capsules, EulerLimits, Skeleton, capsule_mesh, capsul
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SkinnedBody:
-    """Triangles of the rest body; each vertex hangs on one joint."""
+    """Triangles of a rest body and what moves them."""
 
     positions: FloatArray  # (V, 3) [m] in world, rest pose
     normals: FloatArray  # (V, 3) unit
     faces: IntArray  # (T, 3) vertex numbers, counter-clockwise seen from outside
-    joints: IntArray  # (V,)
+    joints: IntArray  # (V, 4)
+    weights: FloatArray  # (V, 4) rows sum to one
+    colours: FloatArray | None = None  # (V, 3) linear RGB; one grey blue without
 
 
 def build_skinned_body(skeleton: Skeleton, *, segments: int = 12) -> SkinnedBody | None:
@@ -44,7 +48,10 @@ def build_skinned_body(skeleton: Skeleton, *, segments: int = 12) -> SkinnedBody
         return None
     mesh = capsule_mesh(body, segments)
     positions = skeleton.rest_positions()[mesh.joints] + mesh.vertices
-    return SkinnedBody(positions, vertex_normals(positions, mesh.faces), mesh.faces, mesh.joints)
+    # Each vertex hangs on one joint
+    joints, weights = np.zeros((len(positions), 4), dtype=np.int64), np.zeros((len(positions), 4))
+    joints[:, 0], weights[:, 0] = mesh.joints, 1.0
+    return SkinnedBody(positions, vertex_normals(positions, mesh.faces), mesh.faces, joints, weights)
 
 
 def vertex_normals(positions: FloatArray, faces: IntArray) -> FloatArray:
@@ -119,7 +126,15 @@ MATERIAL: Final = {
 }
 
 
-def write_gltf(motion: Motion, path: AnyPath, *, body: bool = True) -> None:
+def write_gltf(
+    motion: Motion | Sequence[Motion],
+    path: AnyPath,
+    *,
+    body: bool = True,
+    onto: Any = None,
+    root: str = "hips",
+    keep_clips: bool = False,
+) -> None:
     """Write a motion as `.glb`, or as a self-contained `.gltf` where the name ends so.
 
     Joints become nodes whose rest pose is the skeleton's; a capsule body is skinned to them. Values are float32, as
@@ -127,43 +142,69 @@ def write_gltf(motion: Motion, path: AnyPath, *, body: bool = True) -> None:
     rate, contacts, tips and limits travel exactly in ``extras``.
 
     Args:
-        motion: what to write.
+        motion: what to write; several motions on one skeleton become several animations.
         path: a `.glb` or `.gltf` file.
         body: add the capsule body; without it the file holds the bare joints.
+        onto: a character, or its file. A `.glb` or `.gltf` file is kept, mesh, skin, materials and names, and moves as
+            the motion says; of another format the mesh, its skin and its colours are written. The motion must be on the
+            character's skeleton.
+        root: where the root motion goes: ``"hips"``, ``"bone"`` or ``"in-place"``.
+        keep_clips: with ``onto``, keep the animations that the character's file has, behind the new ones.
     """
-    root, data = build_gltf(motion, body=body)
+    file = getattr(onto, "path", onto)
+    if onto is not None and Path(file).suffix.lower() in (".glb", ".gltf"):
+        from marey.io.gltf.onto import write_onto
+
+        write_onto(motion, path, file, root=root, keep_clips=keep_clips)
+        return
+    clips = as_clips(motion)
+    skin = build_skinned_body(clips[0].skeleton) if body else None
+    if onto is not None:
+        character = onto if isinstance(onto, Character) else load_character(onto)
+        clips = fit_clips(clips, character.skeleton, character.name)
+        normals = vertex_normals(character.vertices, character.triangles)
+        skin = SkinnedBody(
+            character.vertices, normals, character.triangles, character.joints, character.weights, character.colours
+        )
+    moved = [place_root(clip, root) for clip in clips]
+    if skin is not None:
+        # A root bone comes before the joints of the body
+        skin = replace(skin, joints=skin.joints + moved[0].skeleton.num_joints - clips[0].skeleton.num_joints)
+    description, data = build_gltf(moved, skin)
     as_text = Path(path).suffix.lower() == ".gltf"
-    Path(path).write_bytes(to_gltf(root, data) if as_text else to_glb(root, data))
+    Path(path).write_bytes(to_gltf(description, data) if as_text else to_glb(description, data))
 
 
-def build_gltf(motion: Motion, *, body: bool = True) -> tuple[dict[str, Any], bytes]:
+def build_gltf(clips: Sequence[Motion], skin: SkinnedBody | None) -> tuple[dict[str, Any], bytes]:
     """Return the description and the buffer of :func:`write_gltf`."""
     pack = GltfPack()
-    skeleton = motion.skeleton
+    motion, skeleton = clips[0], clips[0].skeleton
     nodes: list[dict[str, Any]] = []
     for joint, name in enumerate(skeleton.names):
         node: dict[str, Any] = {"name": name, "translation": [float(x) for x in skeleton.offsets[joint]]}
         children = [int(child) for child in skeleton.children(joint)]
         nodes.append(node | {"children": children} if children else node)
-    skin = build_skinned_body(skeleton) if body else None
     root: dict[str, Any] = {
         "asset": {"version": "2.0", "generator": "marey"},
         "extras": {"marey": describe_motion(motion)},
         "scene": 0,
         "scenes": [{"name": motion.name, "nodes": [0] if skin is None else [0, len(nodes)]}],
-        "animations": [_animation(motion, pack)],
+        "animations": [_animation(clip, pack) for clip in clips],
     }
     if skin is not None:
         nodes.append({"name": f"{skeleton.name} body", "mesh": 0, "skin": 0})
-        count = len(skin.positions)
-        joints, weights = np.zeros((count, 4), dtype=np.uint16), np.zeros((count, 4), dtype=np.float32)
-        joints[:, 0], weights[:, 0] = skin.joints, 1.0
+        # Places without weight name joint 0, as glTF asks
+        joints = np.where(skin.weights > 0.0, skin.joints, 0).astype(np.uint16)
         attributes = {
             "POSITION": pack.add(skin.positions.astype(np.float32), target=VERTICES, bounds=True),
             "NORMAL": pack.add(skin.normals.astype(np.float32), target=VERTICES),
             "JOINTS_0": pack.add(joints, target=VERTICES),
-            "WEIGHTS_0": pack.add(weights, target=VERTICES),
+            "WEIGHTS_0": pack.add(skin.weights.astype(np.float32), target=VERTICES),
         }
+        material: dict[str, Any] = MATERIAL
+        if skin.colours is not None:
+            attributes["COLOR_0"] = pack.add(skin.colours.astype(np.float32), target=VERTICES)
+            material = {"name": "body", "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 0.7}}
         indices = pack.add(skin.faces.reshape(-1).astype(np.uint32), target=INDICES)
         primitive = {"attributes": attributes, "indices": indices, "material": 0}
         # Inverse bind matrices, columns first: frames of the rest pose are aligned with the world
@@ -172,7 +213,7 @@ def build_gltf(motion: Motion, *, body: bool = True) -> tuple[dict[str, Any], by
         bones = {"joints": list(range(skeleton.num_joints)), "skeleton": 0}
         root |= {
             "meshes": [{"name": f"{skeleton.name} body", "primitives": [primitive]}],
-            "materials": [MATERIAL],
+            "materials": [material],
             "skins": [bones | {"inverseBindMatrices": pack.add(binds.astype(np.float32))}],
         }
     root |= {"nodes": nodes, "accessors": pack.accessors, "bufferViews": pack.views}
@@ -188,11 +229,8 @@ def _animation(motion: Motion, pack: GltfPack) -> dict[str, Any]:
         samplers.append({"input": times, "interpolation": "LINEAR", "output": pack.add(values)})
         channels.append({"sampler": len(samplers) - 1, "target": {"node": joint, "path": path}})
 
-    # Choose between q and -q so that neighbouring frames lie on the same side, as linear interpolation needs
-    wxyz = motion.rotations.wxyz
-    dots = np.einsum("fjc,fjc->fj", wxyz[1:], wxyz[:-1])
-    signs = np.cumprod(np.where(dots < 0.0, -1.0, 1.0), axis=0)
-    xyzw = np.concatenate([wxyz[:1], wxyz[1:] * signs[..., None]])[..., [1, 2, 3, 0]].astype(np.float32)
+    # Neighbouring frames lie on the same side, q or -q, as linear interpolation needs
+    xyzw = motion.rotations.continuous().wxyz[..., [1, 2, 3, 0]].astype(np.float32)
     add(0, "translation", motion.root_positions.astype(np.float32))
     for joint in range(motion.skeleton.num_joints):
         add(joint, "rotation", xyzw[:, joint])

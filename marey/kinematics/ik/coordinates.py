@@ -12,9 +12,19 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.kinematics.ik.active_set import clamp_vector, compute_box_frames, project_to_box, turn_joint
-from marey.kinematics.ik.state import Goals, IKLayout, IKState, LinearRows, evaluate_pose, linearise
+from marey.kinematics.ik.state import (
+    Goals,
+    IKLayout,
+    IKState,
+    JointArrays,
+    LinearRows,
+    PoseArrays,
+    evaluate_pose,
+    linearise,
+)
 from marey.lie.kernels import exp, quaternion_at, rotate, row3
 from marey.models.evaluation import model_jacobian, model_rotations
+from marey.models.kinetic import RodBody, write_kinetic_metric
 
 
 class ModelSpace(NamedTuple):
@@ -26,6 +36,11 @@ class ModelSpace(NamedTuple):
     basis: FloatArray  # (J, 3, k)
     stiffness: FloatArray  # (k,) springs on the coordinates
     reference: FloatArray  # (k,) where they pull
+    bound: FloatArray  # (k,) largest absolute value of each coordinate; infinite without limits
+    deviations: FloatArray  # (k,) standard deviation of each coordinate
+    radius: float  # [-] largest Mahalanobis length of the coordinates; infinite without limits
+    wall: float  # weight of the squared length beyond it
+    rods: FloatArray  # (J, 3) [m] end of each joint's rod in its frame, for the kinetic metric
 
 
 class DenseModel(NamedTuple):
@@ -39,14 +54,24 @@ class DenseModel(NamedTuple):
     step: FloatArray  # (n,)
     taken: FloatArray  # (n,) what limits left of the step
     free: BoolArray  # (n,) coordinates that may move
+    room: FloatArray  # (2, n) smallest and largest step of each coordinate
 
 
 @kernel
 def new_dense_model(m: int, n: int) -> DenseModel:
     """Room for a linear model of m rows and n coordinates."""
-    free = np.ones(n, dtype=np.bool_)
+    room = np.full((2, n), np.inf)
+    room[0] = -np.inf
     return DenseModel(
-        np.zeros((m, n)), np.zeros(m), np.zeros((n, n)), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n), free
+        np.zeros((m, n)),
+        np.zeros(m),
+        np.zeros((n, n)),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.ones(n, dtype=np.bool_),
+        room,
     )
 
 
@@ -68,13 +93,37 @@ def evaluate_state(layout: IKLayout, space: ModelSpace, goals: Goals, state: IKS
     for i in range(space.stiffness.shape[0]):
         away = state.x[i] - space.reference[i]
         cost += space.stiffness[i] * away * away
+    if space.is_reduced and space.radius < np.inf:
+        over = max(mahalanobis_length(space, state.x) - space.radius, 0.0)
+        cost += space.wall * over * over
     return cost
 
 
 @kernel
+def mahalanobis_length(space: ModelSpace, x: FloatArray) -> float:
+    r"""Length :math:`\|\Lambda^{-1} x\|` of coordinates in standard deviations ([Tournier2011]_ §8.2.2)."""
+    square = 0.0
+    for i in range(x.shape[0]):
+        square += (x[i] / space.deviations[i]) ** 2
+    return np.sqrt(square)
+
+
+@kernel
+def project_coordinates(space: ModelSpace, x: FloatArray) -> None:
+    """Bring coordinates inside their ellipsoid, by a common factor, and each inside its bound."""
+    part = 1.0
+    if space.radius < np.inf:
+        part = min(1.0, space.radius / max(mahalanobis_length(space, x), 1e-300))
+    for i in range(x.shape[0]):
+        x[i] = min(max(part * x[i], -space.bound[i]), space.bound[i])
+
+
+@kernel
 def project_and_evaluate(layout: IKLayout, space: ModelSpace, goals: Goals, state: IKState) -> float:
-    """Bring limited joints into their boxes, then evaluate."""
-    if not space.is_reduced:
+    """Bring limited joints into their boxes, or the coordinates of a model into their bounds, then evaluate."""
+    if space.is_reduced:
+        project_coordinates(space, state.x)
+    else:
         project_to_box(layout.box, state.wxyz, state.vectors)
     return evaluate_state(layout, space, goals, state)
 
@@ -155,6 +204,8 @@ def linearise_objective(
     write_jacobian(layout, space, goals, state, rows, J)
     whiten_rows(layout.blocks.weights, state.errors, J, at.e)
     compute_gradient(layout, space, state, rows, at)
+    if space.is_reduced and space.radius < np.inf and at.J.shape[0] > len(J):
+        write_ellipsoid_row(space, state.x, len(J), at)
     # Coordinates that may move are not frozen and not pressed on a bound
     g, free, largest, last = at.g, at.free, 0.0, state.wxyz.shape[0]
     free[:] = True
@@ -168,9 +219,27 @@ def linearise_objective(
             v, c = state.vectors[j, (n - 3) % 3], (n - 3) % 3
             at_low, at_high = v <= layout.box.low[j, c], v >= layout.box.high[j, c]
             free[n] = not ((at_low and g[n] >= 0.0) or (at_high and g[n] <= 0.0))
+        elif j > last:
+            v, most = state.x[n - 6], space.bound[n - 6]
+            at.room[0, n], at.room[1, n] = -most - v, most - v
+            free[n] = not ((v <= -most and g[n] >= 0.0) or (v >= most and g[n] <= 0.0))
         if free[n]:
             largest = max(largest, abs(g[n]))
     return largest
+
+
+@kernel
+def write_ellipsoid_row(space: ModelSpace, x: FloatArray, row: int, at: DenseModel) -> None:
+    """Write the residual of the length beyond the ellipsoid, and add what it does to the gradient."""
+    length = mahalanobis_length(space, x)
+    over = max(length - space.radius, 0.0)
+    at.J[row], at.e[row] = 0.0, -np.sqrt(space.wall) * over
+    if over > 0.0:
+        for i in range(x.shape[0]):
+            at.J[row, 6 + i] = np.sqrt(space.wall) * x[i] / (length * space.deviations[i] ** 2)
+            at.g[6 + i] -= 2.0 * at.J[row, 6 + i] * at.e[row]
+            # The curvature of the length, across it
+            at.s[6 + i] += space.wall * over / (length * space.deviations[i] ** 2)
 
 
 @kernel
@@ -219,7 +288,16 @@ def retract(
             a, b, c_, d = turn_joint(old.wxyz, j, (x, y, z))
         new.wxyz[j, 0], new.wxyz[j, 1], new.wxyz[j, 2], new.wxyz[j, 3] = a, b, c_, d
     for i in range(old.x.shape[0]):
-        new.x[i] = old.x[i] + step[6 + i]
+        new.x[i] = min(max(old.x[i] + step[6 + i], -space.bound[i]), space.bound[i])
+        taken[6 + i] = new.x[i] - old.x[i]
     for n in range(taken.shape[0]):
         largest = max(largest, abs(taken[n]))
     return largest
+
+
+@kernel
+def update_metric(tree: JointArrays, space: ModelSpace, pose: PoseArrays, metric: FloatArray) -> None:
+    """Write the kinetic metric ``(6 + k, 6 + k)`` of a pose of the model: root place, root turn, coordinates."""
+    columns = np.zeros(space.basis.shape)
+    model_jacobian(space.kind, space.mean_wxyz, space.basis, pose.x, columns)
+    write_kinetic_metric(RodBody(tree.parents, tree.offsets, space.rods), pose.wxyz, columns, metric)

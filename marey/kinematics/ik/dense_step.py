@@ -51,7 +51,7 @@ def solve_truncated_inverse(at: DenseModel, cutoff: float) -> float:
 
 @kernel
 def solve_damped_step(at: DenseModel, damping: float, is_relative: bool, metric: FloatArray, step: FloatArray) -> None:
-    """Write the step of (J^T J + s + damping D) step = -g / 2 on the free coordinates.
+    """Write the step of (J^T J + s + damping D) step = -g / 2 on the free coordinates, inside their room.
 
     D is the diagonal of J^T J + s when ``is_relative`` (Marquardt), else ``metric`` ``(n, n)``, or one without it.
     """
@@ -80,15 +80,35 @@ def solve_damped_step(at: DenseModel, damping: float, is_relative: bool, metric:
                 H[i, j] += damping * metric[i, j]
         else:
             H[i, i] += damping
-    # Coordinates that may not move have a row of the identity
-    for i in range(n):
-        step[i] = -0.5 * g[i] if free[i] else 0.0
-        if not free[i]:
-            H[i, i:] = 0.0
-            H[:i, i] = 0.0
-            H[i, i] = 1.0
-    factor_cholesky(H)
-    solve_cholesky(H, step)
+    # Coordinates that may not move have a row of the identity; those that would leave their room end at its border
+    normal = H.copy()
+    held = ~free
+    step[:] = 0.0
+    for _ in range(n):
+        H[:] = normal
+        for i in range(n):
+            if held[i]:
+                continue
+            at.taken[i] = -0.5 * g[i]
+            for j in range(n):
+                if held[j]:
+                    at.taken[i] -= (normal[i, j] if i < j else normal[j, i]) * step[j]
+        for i in range(n):
+            if held[i]:
+                H[i, i:] = 0.0
+                H[:i, i] = 0.0
+                H[i, i] = 1.0
+                at.taken[i] = step[i]
+        factor_cholesky(H)
+        solve_cholesky(H, at.taken)
+        is_inside = True
+        for i in range(n):
+            if not held[i] and not (at.room[0, i] <= at.taken[i] <= at.room[1, i]):
+                held[i], is_inside = True, False
+                step[i] = at.room[0, i] if at.taken[i] < at.room[0, i] else at.room[1, i]
+        if is_inside:
+            break
+    step[:] = at.taken
 
 
 @kernel

@@ -37,6 +37,7 @@ from marey.kinematics.ik.coordinates import (
     new_dense_model,
     num_coordinates,
     project_and_evaluate,
+    project_coordinates,
     retract,
 )
 from marey.kinematics.ik.dense_step import (
@@ -155,10 +156,14 @@ def solve_damped(
         damping = dual.start_damping * cost
     elif dense is not None:
         best, is_guarded = new_state(layout, pose.root, pose.wxyz, pose.x), dense.method in (MARQUARDT, DOGLEG)
-        size = num_coordinates(layout, dense.space)
+        size, goal_rows = num_coordinates(layout, dense.space), 3 * len(tolerances)
+        if dense.space.is_reduced:
+            # One row more, for the ellipsoid of the coordinates
+            project_coordinates(dense.space, state.x)
+            goal_rows += 1
         if bounds is not None:
             at, wall, met = (
-                new_dense_model(3 * len(tolerances) + joints, size),
+                new_dense_model(goal_rows + joints, size),
                 new_limit_violation(joints),
                 new_limit_violation(joints),
             )
@@ -166,7 +171,7 @@ def solve_damped(
             cost += evaluate_violations(bounds, dense.penalty, state, wall)
             violation = wall.over.max()
         else:
-            at = new_dense_model(3 * len(tolerances), size)
+            at = new_dense_model(goal_rows, size)
             cost = project_and_evaluate(layout, dense.space, goals, state)
         copy_state(state, best)
         damping = 1e-3 if dense.option > 0.0 and dense.method == MARQUARDT else 1e-2 * max(cost, 1e-6)

@@ -20,6 +20,7 @@ from marey.kinematics.ik.baselines.projected_gradient import (
     GradientStep,
     solve_gradient,
 )
+from marey.kinematics.ik.baselines.quasi_newton import solve_quasi_newton
 from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.dense_step import DLS, DOGLEG, MARQUARDT, MEREDITH_MADDOCK, PSEUDO_INVERSE, SVD_CLAMP
 from marey.kinematics.ik.levenberg_marquardt import (
@@ -63,7 +64,10 @@ def full_pose_space(run: SolverInputs) -> ModelSpace:
     """The space that a solver works in, as arrays."""
     joints = run.problem.skeleton.num_joints
     nothing = np.zeros(0)
-    return run.space or ModelSpace(False, 0, np.zeros((joints, 4)), np.zeros((joints, 3, 0)), nothing, nothing)
+    rows = np.zeros((joints, 4)), np.zeros((joints, 3, 0))
+    return run.space or ModelSpace(
+        False, 0, *rows, nothing, nothing, nothing, nothing, np.inf, 0.0, np.zeros((joints, 3))
+    )
 
 
 def select_bounds(bounds: Bounds | None) -> Bounds | None:
@@ -247,6 +251,8 @@ METHODS: Final[dict[str, tuple[Method, int]]] = {
     "svd-clamp": (solve_svd_clamp, 100),
     "jacobian-transpose": (solve_first_order, 5000),
     "ccd": (solve_coordinate_descent, 500),
+    "active-set-qn": (solve_quasi_newton, 300),
+    "projected-bfgs": (solve_quasi_newton, 300),
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.kinematics.ik.active_set import project_to_box
-from marey.kinematics.ik.coordinates import ModelSpace, evaluate_state
+from marey.kinematics.ik.coordinates import ModelSpace, evaluate_state, update_metric
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, DenseStep, DualStep, StopRule, solve_damped
 from marey.kinematics.ik.state import (
     ORIENTATION,
@@ -221,6 +221,8 @@ def solve_dense_clip(
         last.root[:], last.wxyz[:], last.x[:] = pose.root, pose.wxyz, pose.x
         frame, spent, tries = Goals(goals.targets[f], goals.active[f]), 0, 0
         status, cost, gradient, violation = STATIONARY, 0.0, 0.0, 0.0
+        if dense.metric.shape[0] > 0:
+            update_metric(layout.tree, dense.space, pose, dense.metric)
         # Ever stiffer penalties, until the pose is inside the limits
         for factor in PENALTY_FACTORS:
             way = DenseStep(dense.space, dense.method, dense.option, factor * dense.penalty, dense.metric)

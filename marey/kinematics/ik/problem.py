@@ -47,9 +47,13 @@ from marey.skeleton import NO_PARENT, Pose, Skeleton, role_map
 TIP_JOINTS: Final = {"crown": "head", "left_fingertip": "left_wrist", "right_fingertip": "right_wrist"}
 
 
-Root = Literal["free", "turn", "fixed"]
-ROOTS: Final = ("free", "turn", "fixed")
+Root = Literal["auto", "free", "turn", "fixed"]
+ROOTS: Final = ("auto", "free", "turn", "fixed")
 PRIORITY_FACTOR: Final = 1e-4  # [-] weight of a level relative to the one above: 1 m below costs at most 0.1 mm above
+PIN_WEIGHT: Final = 1e6  # [-] of a pinned foot over a goal: a goal missed by a metre moves the foot by a micrometre
+PIN_TOLERANCES: Final = (1e-5, 1e-4)  # [m], [rad] so that a foot moves by less than 1 mm in a drag of 30 steps
+LEVEL_WEIGHT: Final = 1e-3  # [-] of a sole that lies level while a goal moves its foot: it gives way to all goals
+LEVEL_TOLERANCES: Final = (1e-3, 0.02)  # [m], [rad]
 TINY_WEIGHT: Final = 1e-9  # [-] stands for a weight of zero along an axis
 ROOT_POSITION_MOBILITY, ROOT_ROTATION_MOBILITY = 0.64, 0.3  # [-] the place in mean bones: limbs move first
 MIN_BONE_LENGTH_M: Final = 1e-9  # [m] shorter bones are ignored
@@ -63,18 +67,38 @@ class IKProblem:
     """A set of tasks on a skeleton, ready for the compiled solvers."""
 
     skeleton: Skeleton
-    goals: tuple[int, ...]  # which of the tasks are blocks, in order
+    goals: tuple[int, ...]  # which of the tasks are blocks, in order; those of pins follow
     layout: IKLayout
     fields: tuple[tuple[Any, ...], ...]  # the parts of the layout as plain tuples, which are quick to hand to a kernel
     is_angle: tuple[bool, ...]  # of each block: its error is in rad, not in m
     tolerances: tuple[float, ...]  # of each block [m] or [rad]
-    active: BoolArray  # (B,) all of them
     seek_optimum: bool  # springs, or several levels: stop at the optimum, not at the tolerance
     spring_weight: float  # of a pose task, its level counted; 0 without one
     spring_pose: Pose | None
     unit_m: float  # [m] mean bone
     bounds: Bounds | None  # the limits, boxes too; None for a kind that only Python knows
     kept: tuple[object, ...]  # objects whose identity is part of the cache's key
+
+    def with_pin_weight(self, factor: float) -> IKProblem:
+        """Return the same tasks with pins that weigh this many goals instead of ``PIN_WEIGHT``."""
+        blocks = self.layout.blocks
+        weights, softness = blocks.weights.copy(), blocks.softness.copy()
+        is_pin = (np.arange(len(weights)) >= len(self.goals)) & (blocks.kinds != LOOK_AT)
+        weights[is_pin] *= factor / PIN_WEIGHT
+        softness[is_pin] *= PIN_WEIGHT / factor
+        layout = self.layout._replace(blocks=blocks._replace(weights=weights, softness=softness))
+        return replace(self, layout=layout, fields=split_layout(layout))
+
+    def with_springs(self, springs: PosePrior) -> IKProblem:
+        """Return the same tasks with springs to a pose, which are brought to rest."""
+        layout = self.layout._replace(springs=springs)
+        return replace(self, layout=layout, fields=split_layout(layout), seek_optimum=True)
+
+    def with_offsets(self, offsets: FloatArray) -> IKProblem:
+        """Return the same tasks on the skeleton with other offsets, those that prismatic joints made."""
+        skeleton = replace(self.skeleton, offsets=offsets)
+        layout = self.layout._replace(tree=self.layout.tree._replace(offsets=offsets.copy()))
+        return replace(self, skeleton=skeleton, layout=layout, fields=split_layout(layout))
 
     def with_box(self, box: RotationVectorBox) -> IKProblem:
         """Return the same tasks under other limits."""
@@ -148,19 +172,33 @@ def compile_problem(
     root: Root,
     frozen_joints: Sequence[str | int],
     tolerances: tuple[float, float],
+    pins: Sequence[Task] = (),
+    ease: FloatArray | None = None,
 ) -> IKProblem:
-    """Return the arrays of a set of tasks; only their targets may differ between calls that share them."""
-    key = (id(skeleton), id(limits), is_reduced, root, tuple(frozen_joints), tolerances, *[task.key for task in tasks])
+    """Return the arrays of a set of tasks; only their targets may differ between calls that share them.
+
+    ``pins`` are tasks that come before all others: their blocks follow those of the tasks. ``ease`` ``(J,)`` says how
+    readily the joints move; all alike without it.
+    """
+    keys = [task.key for task in (*tasks, *pins)]
+    key = (id(skeleton), id(limits), is_reduced, root, tuple(frozen_joints), tolerances, len(pins), *keys)
     known = _CACHE.get(key)
     if known is not None:
         return known
     levels = sorted({task.priority for task in tasks})
     factors = [PRIORITY_FACTOR ** levels.index(task.priority) for task in tasks]
     goals = tuple(i for i, task in enumerate(tasks) if not isinstance(task, PoseTask))
-    blocks = _build_blocks(skeleton, [tasks[i] for i in goals], [factors[i] for i in goals], tolerances)
-    chains = [_moving_chain(skeleton, task) for task in tasks if not isinstance(task, PoseTask)]
+    goal_tasks: list[GoalTask] = [task for task in (*tasks, *pins) if not isinstance(task, PoseTask)]
+    factors_and_tolerances = [(factors[i], tolerances) for i in goals] + [
+        (LEVEL_WEIGHT, LEVEL_TOLERANCES) if isinstance(pin, LookAtTask) else (PIN_WEIGHT, PIN_TOLERANCES)
+        for pin in pins
+    ]
+    blocks = _build_blocks(skeleton, goal_tasks, factors_and_tolerances)
+    chains = [moving_chain(skeleton, task) for task in goal_tasks]
     # How easily the joints and, last, the root's place move
     mobility = np.ones(skeleton.num_joints + 1)
+    if ease is not None:
+        mobility[:-1] = ease
     mobility[-1] = 0.0 if root in ("turn", "fixed") else ROOT_POSITION_MOBILITY * mean_bone_length(skeleton) ** 2
     mobility[0] = 0.0 if root == "fixed" else ROOT_ROTATION_MOBILITY
     for joint in frozen_joints:
@@ -174,21 +212,20 @@ def compile_problem(
         springs,
         build_box(skeleton, limits if isinstance(limits, BoxLimits) and not is_reduced else None),
     )
-    _check_movable(skeleton, tasks, goals, chains, layout)
+    _check_movable(skeleton, goal_tasks[: len(goals)], chains, layout)
     problem = _CACHE[key] = IKProblem(
         skeleton,
         goals,
         layout,
         split_layout(layout),
-        tuple(isinstance(tasks[i], OrientationTask | LookAtTask) for i in goals),
+        tuple(isinstance(task, OrientationTask | LookAtTask) for task in goal_tasks),
         tuple(blocks.tolerances.tolist()),
-        np.ones(len(goals), dtype=np.bool_),
         weight > 0.0 or len({tasks[i].priority for i in goals}) > 1,
         weight,
         pose,
         mean_bone_length(skeleton),
         compile_bounds(limits),
-        (skeleton, limits, *tasks),
+        (skeleton, limits, *tasks, *pins),
     )
     if len(_CACHE) > CACHE_SIZE:
         _CACHE.popitem(last=False)
@@ -196,15 +233,14 @@ def compile_problem(
 
 
 def _build_blocks(
-    skeleton: Skeleton, tasks: Sequence[Task], factors: Sequence[float], tolerances: tuple[float, float]
+    skeleton: Skeleton, tasks: Sequence[GoalTask], ranks: Sequence[tuple[float, tuple[float, float]]]
 ) -> TaskBlocks:
     """A block for each goal: where it acts, what it weighs, when it is reached."""
     count = len(tasks)
     kinds, joints = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     points, aims, weights = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros((count, 3, 3))
     reached_below, axes = np.zeros(count), np.ones((count, 3))
-    for row, (task, factor) in enumerate(zip(tasks, factors, strict=True)):
-        assert not isinstance(task, PoseTask)
+    for row, (task, (factor, tolerances)) in enumerate(zip(tasks, ranks, strict=True)):
         kinds[row] = BLOCK_KINDS[type(task)]
         weights[row] = factor * (weight_matrix(task.weight) + TINY_WEIGHT * np.eye(3))
         axes[row] = np.diag(weights[row]) > 2.0 * factor * TINY_WEIGHT
@@ -219,15 +255,17 @@ def _build_blocks(
     return TaskBlocks(kinds, joints, points, aims, axes, weights, softness, reached_below)
 
 
-def collect_targets(problem: IKProblem, tasks: Sequence[Task]) -> FloatArray:
-    """Targets ``(B, 4)`` of single-frame tasks."""
-    targets = np.zeros((len(problem.goals), 4))
-    for row, i in enumerate(problem.goals):
-        value = tasks[i].goal
-        if value.ndim != 1:
-            raise InputError(f"task {i} has targets for {len(value)} frames", "Use track() for whole clips")
-        targets[row, : value.size] = value
-    return targets
+def collect_targets(tasks: Sequence[Task]) -> tuple[FloatArray, BoolArray]:
+    """Targets ``(B, 4)`` of single-frame tasks, and which of them are known ``(B,)``: those without a NaN."""
+    goals = [task.goal for task in tasks if not isinstance(task, PoseTask)]
+    targets, is_known = np.zeros((len(goals), 4)), np.ones(len(goals), dtype=np.bool_)
+    for row, goal in enumerate(goals):
+        if goal.ndim != 1:
+            raise InputError(f"goal {row} has targets for {len(goal)} frames", "Use track() for whole clips")
+        targets[row, : goal.size] = goal
+        if goal[0] != goal[0]:
+            targets[row], is_known[row] = 0.0, False
+    return targets, is_known
 
 
 def mean_bone_length(skeleton: Skeleton) -> float:
@@ -259,13 +297,17 @@ def split_layout(layout: IKLayout) -> tuple[tuple[Any, ...], ...]:
     return tuple(tuple(part) for part in layout)
 
 
-def _moving_chain(skeleton: Skeleton, task: GoalTask) -> list[int]:
+def moving_chain(skeleton: Skeleton, task: GoalTask) -> list[int]:
     """Joints that move a task, root first; a joint does not move its own origin."""
     if isinstance(task, ComTask):
         return list(range(skeleton.num_joints))
     joint = joint_index(skeleton, task.joint)
     is_origin = isinstance(task, PointTask) and not np.any(np.asarray(task.point))
-    joint = int(skeleton.parents[joint]) if is_origin else joint
+    return list_ancestors(skeleton, int(skeleton.parents[joint]) if is_origin else joint)
+
+
+def list_ancestors(skeleton: Skeleton, joint: int) -> list[int]:
+    """A joint and all above it, root first."""
     chain: list[int] = []
     while joint != NO_PARENT:
         chain.append(joint)
@@ -343,14 +385,13 @@ def build_box(skeleton: Skeleton, box: BoxLimits | None) -> RotationVectorBox:
 
 
 def _check_movable(
-    skeleton: Skeleton, tasks: Sequence[Task], goals: Sequence[int], chains: Sequence[Sequence[int]], layout: IKLayout
+    skeleton: Skeleton, tasks: Sequence[GoalTask], chains: Sequence[Sequence[int]], layout: IKLayout
 ) -> None:
     """Refuse a goal that nothing can move: no free joint above it, or bones without length between."""
     mobility, rest = layout.springs.mobility, skeleton.rest_positions()
     if mobility[-1] > 0.0:
         return
-    for row, i in enumerate(goals):
-        task = tasks[i]
+    for row, task in enumerate(tasks):
         free = [j for j in chains[row] if mobility[j] > 0.0]
         place = rest[layout.blocks.joints[row]] + layout.blocks.points[row]
         has_lever = any(np.linalg.norm(place - rest[j]) > 1e-9 for j in free)
@@ -358,6 +399,6 @@ def _check_movable(
             joint = skeleton.names[int(layout.blocks.joints[row])]
             name = "the centre of mass" if isinstance(task, ComTask) else f"'{joint}'"
             raise InputError(
-                f"nothing can move task {i}, {name}: its chain has no length or no free joint",
+                f"nothing can move goal {row}, {name}: its chain has no length or no free joint",
                 "Free the root (root='free') or another joint above it, or give the task a point away from the joint",
             )

@@ -2,48 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, Result
-from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD
-from marey.kinematics.ik.methods import find_method, solve_projected_lm
-from marey.kinematics.ik.problem import (
-    ROOTS,
-    Guess,
-    IKProblem,
-    Root,
-    SolverInputs,
-    SolverOutcome,
-    collect_targets,
-    compile_problem,
+from marey.kinematics.ik.baselines.clamps import solve_clamped
+from marey.kinematics.ik.joint_types import JointType, TypedBody, solve_typed
+from marey.kinematics.ik.methods import find_method
+from marey.kinematics.ik.posing.attempts import (
+    HELD_RAD,
+    NO_HISTORY,
+    accept_nearest,
+    build_solver_inputs,
+    compile_tasks,
+    largest_pose_violation,
+    read_status,
+    require_int,
+    solve_nearest_posture,
+    solve_with_restarts,
 )
-from marey.kinematics.ik.starts import (
-    PosedBody,
-    align_root,
-    build_metric,
-    build_space,
-    generate_restarts,
-    guess_from_pose,
-    match_body,
-)
-from marey.kinematics.ik.state import OUT_OF_ITERATIONS
-from marey.kinematics.ik.tasks import ComTask, PoseTask, Task
+from marey.kinematics.ik.posing.continuation import BranchEnd, follow_branch
+from marey.kinematics.ik.posing.defaults import Feet, default_limits, name_pins, plant_feet, shorten_far_goals
+from marey.kinematics.ik.posing.recheck import is_beyond_reach, measure_blocks, name_worst_joint
+from marey.kinematics.ik.problem import Guess, Root, SolverInputs, SolverOutcome, collect_targets, joint_index
+from marey.kinematics.ik.starts import MAX_SIGMA, PosedBody, align_root, guess_from_pose, match_body
+from marey.kinematics.ik.state import OUT_OF_ITERATIONS, REACHED
+from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, PointTask, PoseTask, Task
+from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.contract import JointLimits
-from marey.kinematics.limits.tables import largest_violation
 from marey.lie import SO3
 from marey.models import PoseModel
 from marey.numerics import SolveStatus
 from marey.numerics.status import OnFailure, check_on_failure, raise_if_asked
 from marey.skeleton import Pose, Skeleton
 
-KKT_TOL = 1e-4  # [-] projected gradient, relative to 1 + objective, of a pose that nothing near it beats
-
-MODEL_LIMITS_CONFLICT = (
+METHODS_WITHOUT_STOP: Final = ("pseudo-inverse", "dls", "jacobian-transpose")  # they do not notice that nothing is won
+RESTARTS: Final = 6  # starts to try after the first, when none was given
+LIMIT_TOL_RAD: Final = 1e-6  # [rad] a pose inside the limits to this keeps them
+MODEL_LIMITS_CONFLICT: Final = (
     "The model and the limits disagree: no pose of the model near the goals is inside the limits, so this is the "
     "nearest one that is. Fit both on the same clips, or widen the limits."
 )
@@ -59,14 +58,24 @@ class IKResult(Result):
     position_error_m: float  # [m] the largest of all places and of the centre of mass
     orientation_error_rad: float  # [rad] the largest of all orientations and gazes
     errors: FloatArray  # (T,) [m] or [rad] of each task; 0 for a pose task
-    reached: BoolArray  # (T,) within the tolerance; always for a pose task
+    reached: BoolArray  # (T,) within the tolerance; always for a pose task and for a goal that was skipped
+    skipped: BoolArray  # (T,) goals with a NaN, which did not count
+    planted: tuple[str, ...]  # joints that kept position and orientation: see ``feet``
+    planted_error_m: float  # [m] how far the furthest of them moved
+    limit_violation_rad: float  # [rad] of the joint that is furthest outside its limits
     objective: float  # sum of e^T W e over the goals, and of the springs
     projected_gradient: float  # largest component, limits accounted for; 0 where the method does not know it
     evaluations: int  # how often a pose was tried
     start_moved_rad: float  # [rad] how far limits moved the start, 0 when it was allowed
     coordinates: FloatArray | None  # (k,) of the model, in a reduced space; before limits, if the two disagree
+    targets: FloatArray  # (B, 4) places and quaternions of goals and planted feet
     history: FloatArray  # (iterations, 4) objective, then what the method records; see ``solve_ik``
     advice: str
+
+    def table_rows(self) -> list[dict[str, int | float | bool]]:
+        """A row for each task: its error and whether it was reached or skipped."""
+        columns = zip(self.errors.tolist(), self.reached.tolist(), self.skipped.tolist(), strict=True)
+        return [{"index": i, "errors": e, "reached": r, "skipped": s} for i, (e, r, s) in enumerate(columns)]
 
     def __repr__(self) -> str:
         count = f"{self.iterations} iteration" + ("" if self.iterations == 1 else "s")
@@ -75,56 +84,53 @@ class IKResult(Result):
 
 
 def advise(
-    status: SolveStatus, missed: list[str], has_limits: bool, start_moved_rad: float, is_left: bool = False
+    status: SolveStatus, missed: Sequence[str], notes: Sequence[str], end: BranchEnd | None, has_limits: bool
 ) -> str:
-    """One sentence on what happened and what helps."""
-    note = ""
-    if start_moved_rad > 0.0:
-        note += f" The start was outside the limits by {start_moved_rad:.3g} rad and was moved."
-    if is_left:
-        note += f" {MODEL_LIMITS_CONFLICT}"
-    if status is SolveStatus.CONVERGED:
-        return f"All goals are met.{note}"
+    """A sentence on what happened and what helps, and the notes."""
     names = ", ".join(missed)
-    if status is SolveStatus.INFEASIBLE:
+    if status is SolveStatus.CONVERGED:
+        first = "All goals are met."
+    elif end is not None:
+        centimetres = 100.0 * end.way_m
+        first = (
+            f"Goals missed: {names}. The branch of poses that begins at the start ends here: going on would turn "
+            f"'{end.joint}' by {end.turn_rad:.2f} rad for {centimetres:.1f} cm of the goal. Solve without a start, "
+            "or with follow=False, to change to another branch."
+        )
+    elif status is SolveStatus.INFEASIBLE:
+        cure = "move the goals, free root or feet, or lower their weight"
         cause = "out of reach or against a limit" if has_limits else "out of reach"
-        cure = "move the goals, free the root, or lower their weight"
-        return f"Goals {cause}: {names}. This is the nearest pose; {cure}.{note}"
-    if status is SolveStatus.STALLED:
+        first = f"Goals {cause}: {names}. This is the nearest pose found; {cure}."
+    elif not missed:
+        first = "All goals are met, yet the pose cannot be used."
+    elif status is SolveStatus.STALLED:
         cure = "try another start, or the method 'projected-lm'"
-        return f"Goals missed: {names}. No step improves this pose; {cure}.{note}"
-    return f"Goals missed: {names}. Raise max_iterations or loosen the tolerances.{note}"
-
-
-def read_status(is_reached: bool, stop: int, objective: float, gradient: float) -> SolveStatus:
-    """Read how a compiled solver ended: 0 reached, 1 stationary, 2 out of iterations."""
-    if is_reached and stop < 2:
-        return SolveStatus.CONVERGED
-    if 0.0 < gradient <= KKT_TOL * (1.0 + objective) and not is_reached:
-        return SolveStatus.INFEASIBLE
-    return SolveStatus.STALLED if stop == 1 else SolveStatus.ITERATION_LIMIT
-
-
-METHODS_WITHOUT_STOP: Final = ("pseudo-inverse", "dls", "jacobian-transpose")  # they do not notice that nothing is won
-RESTARTS: Final = 6  # starts to try after the first, when none was given
-HELD_RAD: Final = 1e-9  # [rad] a pose inside the limits to this needs no repair
-NO_HISTORY: Final = np.zeros((0, 4))
+        first = f"Goals missed: {names}. No step improves this pose; {cure}."
+    else:
+        first = f"Goals missed: {names}. Raise max_iterations or loosen the tolerances."
+    return " ".join((first, *notes))
 
 
 def solve_ik(
     model_or_skeleton: PoseModel | Skeleton,
     tasks: Sequence[Task],
     *,
-    start: Pose | None = None,
-    limits: JointLimits | None = None,
+    start: Pose | IKResult | None = None,
+    limits: JointLimits | Literal["auto"] | None = "auto",
     method: str = "projected-lm",
     max_iterations: int | None = None,
     tolerance_m: float = 1e-3,
     tolerance_rad: float = 1e-3,
-    root: Root = "free",
+    root: Root = "auto",
+    feet: Feet = "auto",
     frozen_joints: Sequence[str | int] = (),
     restarts: int | None = None,
+    follow: bool = True,
+    joints: Mapping[str | int, JointType] | None = None,
+    rate_clamp_rad: float | None = None,
+    goal_clamp_m: float | None = None,
     variant: str | None = None,
+    max_sigma: float | None = MAX_SIGMA,
     step: float | None = None,
     record: bool = False,
     on_failure: OnFailure = "raise",
@@ -143,6 +149,16 @@ def solve_ik(
     stiffer walls, so the pose stays one of the model; where the model has none inside the limits near the goals, the
     pose is projected on them, solved on in the full space, and ``advice`` says that the two disagree.
 
+    With a ``start`` and ``limits="auto"``, a goal that is farther away than 5 cm is met by the pose nearest to the
+    start, limbs counted before the trunk and the trunk before the collars.
+
+    With a ``start`` the answer lies on the branch of poses that begins there: no joint turns by more than 0.2 rad for
+    each centimetre that a goal is away. Where that branch ends short of the goals, the pose at its end is returned and
+    ``advice`` names the joint and its turn.
+
+    A pose is CONVERGED only after goals, planted feet and limits have been measured anew on it, by the skeleton's own
+    forward kinematics and by the limits themselves.
+
     Methods:
         ``"projected-lm"``: Levenberg-Marquardt with an active set, the default; in a reduced space ``variant`` is the
         metric of the damping, ``"canonical"``, ``"marquardt"`` or ``"kinetic"``.
@@ -152,223 +168,200 @@ def solve_ik(
         ``"jacobian-transpose"``: ``variant`` ``"fixed"`` (``step`` in mean bones), ``"buss"`` or
         ``"meredith-maddock"``.
         ``"ccd"``; ``"two-bone"``: the analytic limb above each goal.
+        ``"active-set-qn"``, ``"projected-bfgs"``: quasi-Newton under boxes.
 
     Args:
         model_or_skeleton: what is posed.
-        tasks: what for; at least one.
+        tasks: what for. A goal with a NaN is skipped, and ``skipped`` marks it; without any goal the answer is the
+            start, projected on the limits.
         start: where to begin, and what the answer stays near; when ``None`` the rest pose, or the model's mean
-            turned and shifted onto the goals.
-        limits: of the same skeleton. A start outside them is projected, and ``start_moved_rad`` gives the distance.
+            turned and shifted onto the goals. In a drag, the result before: then the way from its goals to the new
+            ones counts, also where they are out of reach.
+        limits: of the same skeleton; ``"auto"`` are the anatomical ones if the joints of the skeleton are known,
+            ``None`` are none. A start outside them is projected, and ``start_moved_rad`` gives the distance.
         method: one of the above.
         max_iterations: the method's own number by default.
         tolerance_m: a place within this is reached [m].
         tolerance_rad: an orientation or gaze within this is reached [rad].
-        root: ``"free"``, ``"turn"`` (its place is fixed) or ``"fixed"``.
+        root: ``"auto"`` goes as far as planted feet allow, ``"free"`` anywhere (feet are planted only if ``feet``
+            says so), ``"turn"`` (its place is fixed), ``"fixed"``.
+        feet: ``"auto"`` keeps position and orientation of feet that stand on the floor in the start pose and that no
+            goal names, ``"planted"`` of all feet that no goal names, ``"free"`` of none.
         frozen_joints: joints that keep their rotation.
         restarts: other starts to try when goals are missed; 6 without a ``start``, none with one.
+        follow: stay on the branch of the start.
+        joints: types of joints, by name or number: :class:`HingeJoint`, :class:`UniversalJoint`,
+            :class:`PrismaticJoint`; all others are balls. They are solved by Levenberg-Marquardt on their own
+            coordinates; slides are in the offsets of the skeleton of ``result.pose``.
+        rate_clamp_rad: largest turn of a joint in an iteration [rad], of any method.
+        goal_clamp_m: goals farther away than this are taken at this distance in an iteration [m].
         variant: see the methods.
+        max_sigma: in a reduced space no coordinate goes further from the mean than this many standard deviations, and
+            all together stay in the ellipsoid of the same probability; ``None`` for no limit.
         step: see the methods.
         record: keep the history of the iterations.
         on_failure: ``"raise"`` a :class:`ConvergenceError` that carries the result, or ``"return"`` it.
 
     Raises:
-        InputError: no tasks, targets that are not finite, limits or a start of another skeleton, goals that nothing can
-            move.
+        InputError: infinite targets, limits or a start of another skeleton, goals that nothing can move.
         UnknownNameError: a joint or method has another name; the nearest is suggested.
         ConvergenceError: a goal is missed; ``error.report`` is the result, with the nearest pose found.
     """
     if on_failure != "raise":
         check_on_failure(on_failure)
-    body = match_body(model_or_skeleton, start, limits)
-    problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad)
+    before, start = (start, start.pose) if isinstance(start, IKResult) else (None, start)
+    body = match_body(model_or_skeleton, start, None if isinstance(limits, str) else limits)
+    is_posing = isinstance(limits, str) and body.model is None and method == "projected-lm" and not record
+    limits = default_limits(limits, body)
+    pins = plant_feet(body, tasks, start, root, feet)
+    problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad, pins)
+    targets, active = collect_targets((*tasks, *pins))
     count = find_method(method)[1] if max_iterations is None else require_int(max_iterations, "max_iterations", 0)
+    tries = (RESTARTS if start is None else 0) if restarts is None else require_int(restarts, "restarts", 0)
     history = np.zeros((count, 4)) if record else NO_HISTORY
-    run = build_solver_inputs(
-        body, problem, collect_targets(problem, tasks), limits, count, variant, step, start, history
-    )
+    run = build_solver_inputs(body, problem, targets, active, limits, count, variant, step, max_sigma, history)
     # Where to begin, and how far limits move that
     guess = guess_from_pose(body, start)
     if body.model is not None and start is None:
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
     moved = 0.0 if limits is None else largest_pose_violation(problem, guess, limits)
-    tries = (RESTARTS if start is None else 0) if restarts is None else require_int(restarts, "restarts", 0)
+    if limits is not None and moved > HELD_RAD and body.model is None:
+        guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
     # The answer, and whether a missed goal is out of reach
-    outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
-    if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
-        outcome = accept_nearest(run, guess, outcome)
-    result = _build_result(run, guess, outcome, tasks, limits, moved, body)
+    end, last_targets = None, None
+    if before is not None and before.targets.shape == targets.shape:
+        last_targets = before.targets
+    if True in active[: len(problem.goals)].tolist() or problem.spring_weight > 0.0:
+        if pins:
+            is_place = ~np.array(problem.is_angle, dtype=np.bool_)
+            run = replace(run, targets=shorten_far_goals(body.skeleton, guess.root, targets, is_place))
+        is_clamped = rate_clamp_rad is not None or goal_clamp_m is not None
+        is_plain = joints is None and not is_clamped
+        first = guess.copy() if is_plain and follow and start is not None and problem.spring_weight == 0.0 else None
+        is_person = is_posing and first is not None and isinstance(limits, AnatomicalLimits)
+        outcome = solve_nearest_posture(run, guess) if is_person else None
+        if joints is not None:
+            run, body, outcome = _solve_joint_types(run, guess, joints, body, limits)
+        elif is_clamped:
+            outcome = solve_clamped(run, guess, method, body, rate_clamp_rad, goal_clamp_m)
+        elif outcome is None:
+            outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
+        if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
+            outcome = accept_nearest(run, guess, outcome)
+        if first is not None and method == "projected-lm":
+            outcome, end = follow_branch(run, first, guess, body, last_targets) or (outcome, None)
+    else:
+        outcome = SolverOutcome(REACHED, 0, 0, 0.0, 0.0)
+    result = _build_result(
+        run if run.targets is targets else replace(run, targets=targets),
+        guess,
+        outcome,
+        (tasks, pins),
+        limits,
+        moved,
+        body,
+        end,
+    )
     raise_if_asked("solve_ik", result.status, result.advice, result, on_failure)
     return result
 
 
-def compile_tasks(
+def _solve_joint_types(
+    run: SolverInputs,
+    guess: Guess,
+    joints: Mapping[str | int, JointType],
     body: PosedBody,
-    tasks: Sequence[Task],
     limits: JointLimits | None,
-    root: Root,
-    frozen_joints: Sequence[str | int],
-    tolerance_m: float,
-    tolerance_rad: float,
-) -> IKProblem:
-    """Check what was asked, and look it up or compile it."""
-    if not tasks:
-        raise InputError("no tasks", "Give at least one, a PointTask say")
-    if root not in ROOTS:
-        raise InputError(f"root is {root!r}", "Say 'free', 'turn' or 'fixed'")
-    for name, value in (("tolerance_m", tolerance_m), ("tolerance_rad", tolerance_rad)):
-        if not 0.0 < value < np.inf:
-            raise InputError(f"{name} is {value}", "Give a positive number")
-    tolerances = (float(tolerance_m), float(tolerance_rad))
-    return compile_problem(body.skeleton, tasks, limits, body.model is not None, root, frozen_joints, tolerances)
-
-
-def build_solver_inputs(
-    body: PosedBody,
-    problem: IKProblem,
-    targets: FloatArray,
-    limits: JointLimits | None,
-    max_iterations: int,
-    variant: str | None,
-    step: float | None,
-    start: Pose | None,
-    history: FloatArray,
-) -> SolverInputs:
-    """Everything a solver needs but the guess."""
-    return SolverInputs(
-        problem,
-        targets,
-        problem.active,
-        build_space(body, problem),
-        limits if problem.bounds is None else None,
-        max_iterations,
-        variant,
-        step,
-        build_metric(body, start, variant),
-        history,
-        np.zeros((len(problem.goals), 3)),
-    )
-
-
-def require_int(value: object, name: str, lowest: int) -> int:
-    """A whole number that is not below ``lowest``.
-
-    Raises:
-        InputError: it is none; the message names the option.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-        raise InputError(f"{name} is {value}", f"Give a whole number, {lowest} or more")
-    return value
-
-
-def solve_with_restarts(
-    run: SolverInputs, guess: Guess, method: str, body: PosedBody, limits: JointLimits | None, *, restarts: int
-) -> SolverOutcome:
-    """Solve from the guess, which is overwritten, then from others while goals are missed; keep the best."""
-    solver = find_method(method)[0]
-    best = _enforce_limits(run, guess, solver(run, guess, method), limits, method)
-    if best.stop == 0 or not restarts:
-        return best
-    # Other starts, while goals are missed; the best answer is kept
-    kept = guess.copy()
-    errors = run.errors.copy()
-    iterations, evaluations = best.iterations, best.evaluations
-    for other in generate_restarts(run, body, limits, restarts):
-        tried = _enforce_limits(run, other, solver(run, other, method), limits, method)
-        iterations, evaluations = iterations + tried.iterations, evaluations + tried.evaluations
-        if tried.objective < best.objective or (tried.stop == 0 and best.stop != 0):
-            best, kept, errors = tried, other, run.errors.copy()
-        if best.stop == 0:
-            break
-    guess.assign(kept)
-    run.errors[:] = errors
-    return best._replace(iterations=iterations, evaluations=evaluations)
-
-
-def accept_nearest(run: SolverInputs, guess: Guess, outcome: SolverOutcome) -> SolverOutcome:
-    """Distinguish unreachable goals from those that the method missed: only then return the nearest pose.
-
-    Such a method steps about an unreachable goal for ever; the default goes on from its pose, and decides.
-    """
-    other = guess.copy()
-    default = find_method("projected-lm")[1]
-    judge = replace(run, errors=run.errors.copy(), history=NO_HISTORY, max_iterations=default, variant=None)
-    more = solve_projected_lm(judge, other)
-    if read_status(more.stop == 0, more.stop, more.objective, more.gradient) is not SolveStatus.INFEASIBLE:
-        return outcome
-    guess.assign(other)
-    run.errors[:] = judge.errors
-    tries = outcome.evaluations + more.evaluations
-    return more._replace(iterations=outcome.iterations + more.iterations, evaluations=tries)
-
-
-def largest_pose_violation(problem: IKProblem, guess: Guess, limits: JointLimits) -> float:
-    """How far the furthest joint is outside the limits [rad]."""
-    if problem.bounds is None:
-        return float(limits.violations(SO3(guess.wxyz[None])).max())
-    return largest_violation(problem.bounds, guess.wxyz)
-
-
-def _enforce_limits(
-    run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: JointLimits | None, method: str
-) -> SolverOutcome:
-    """Bring the pose of a method that ignores limits into them: go on with the one that keeps them."""
-    if limits is None or (method == "projected-lm" and run.problem.bounds is not None):
-        return outcome
-    allowed = HELD_RAD if run.space is None else ALLOWED_RAD
-    if largest_pose_violation(run.problem, guess, limits) <= allowed:
-        return outcome
-    if run.problem.bounds is not None:
-        more = solve_projected_lm(run, guess)
-    else:
-        more = solve_projected_lm(replace(run, space=None), guess)._replace(is_left=run.space is not None)
-    return more._replace(
-        iterations=outcome.iterations + more.iterations, evaluations=outcome.evaluations + more.evaluations
-    )
+) -> tuple[SolverInputs, PosedBody, SolverOutcome]:
+    """Solve on the coordinates of typed joints; slides become offsets of the skeleton."""
+    springs = run.problem.layout.springs
+    if body.model is not None or springs.stiffness.any():
+        raise InputError("joint types with a pose model or a PoseTask", "Give a skeleton, and goals alone")
+    typed = TypedBody(body.skeleton, joints, guess.root, guess.wxyz, springs.mobility)
+    outcome = solve_typed(run, guess, typed, limits)
+    problem = run.problem.with_offsets(typed.pose(guess.x).offsets)
+    return replace(run, problem=problem), PosedBody(problem.skeleton, None), outcome
 
 
 def _build_result(
     run: SolverInputs,
     guess: Guess,
     outcome: SolverOutcome,
-    tasks: Sequence[Task],
+    tasks_and_pins: tuple[Sequence[Task], Sequence[GoalTask]],
     limits: JointLimits | None,
     moved: float,
     body: PosedBody,
+    end: BranchEnd | None,
 ) -> IKResult:
-    problem = run.problem
-    # How near each task came; pose tasks are always reached
-    errors, reached = [0.0] * len(tasks), [True] * len(tasks)
-    worst, missed = [0.0, 0.0], list[str]()
-    for i, (x, y, z), is_angle, tolerance in zip(
-        problem.goals, run.errors.tolist(), problem.is_angle, problem.tolerances, strict=True
-    ):
-        errors[i] = size = sqrt(x * x + y * y + z * z)
-        reached[i] = size <= tolerance
-        worst[is_angle] = max(worst[is_angle], size)
-        if not reached[i]:
-            task = tasks[i]
-            name = "centre of mass"
-            if not isinstance(task, ComTask | PoseTask):
-                name = f"'{task.joint if isinstance(task.joint, str) else body.skeleton.names[task.joint]}'"
-            missed.append(f"task {i} ({name})")
-    status = read_status(all(reached), outcome.stop, outcome.objective, outcome.gradient)
-    start_moved_rad = moved if moved > HELD_RAD else 0.0
+    """Measure goals, pins and limits anew, and say what came out."""
+    problem, (tasks, pins) = run.problem, tasks_and_pins
+    measured = measure_blocks(problem, run.targets[None], run.active[None], guess.root[None], guess.wxyz[None])
     # The arrays of the guess become those of the pose
     for array in (guess.root, guess.wxyz):
         array.setflags(write=False)  # the pose may keep them as they are
+    pose = Pose(body.skeleton, guess.root, SO3(guess.wxyz))
+    violation = None if limits is None else limits.violation(pose)
+    # How near each task came; pose tasks are always reached
+    errors, reached, skipped = [0.0] * len(tasks), [True] * len(tasks), [False] * len(tasks)
+    worst, missed, notes = [0.0, 0.0], list[str](), list[str]()
+    found, goals = measured.sizes[0].tolist(), len(problem.goals)
+    for i, size, is_angle, tolerance, is_active in zip(
+        problem.goals, found, problem.is_angle, problem.tolerances, run.active.tolist(), strict=False
+    ):
+        errors[i], skipped[i] = size, not is_active
+        reached[i] = size <= tolerance
+        worst[is_angle] = max(worst[is_angle], size)
+        if not reached[i]:
+            missed.append(f"task {i} ({_name_task(tasks[i], body.skeleton)})")
+    for pin, size, tolerance in zip(pins, found[goals:], problem.tolerances[goals:], strict=True):
+        if size > tolerance and not isinstance(pin, LookAtTask):
+            missed.append(f"the planted {_name_task(pin, body.skeleton)}")
+    status = read_status(not missed, outcome.stop, outcome.objective, outcome.gradient)
+    if missed and status is not SolveStatus.INFEASIBLE and end is None:
+        # A goal that no bones can reach is out of reach, however the solver ended
+        anchors = [(joint_index(body.skeleton, pin.joint), pin.goal) for pin in pins if isinstance(pin, PointTask)]
+        if problem.layout.springs.mobility[-1] == 0.0:
+            anchors.append((0, guess.root))
+        if is_beyond_reach(problem, run.targets, run.active, anchors):
+            status = SolveStatus.INFEASIBLE
+            if outcome.stop == OUT_OF_ITERATIONS:
+                notes.append("The iterations ended before the pose was the nearest one.")
+    outside = 0.0 if violation is None else float(violation.max())
+    if violation is not None and outside > LIMIT_TOL_RAD:
+        status = SolveStatus.STALLED if status is SolveStatus.CONVERGED else status
+        notes.append(f"After all, {name_worst_joint(body.skeleton.names, violation)}.")
+    if end is not None and missed:
+        status = SolveStatus.STALLED
+    if moved > HELD_RAD:
+        notes.append(f"The start was outside the limits by {moved:.3g} rad and was moved.")
+    if any(skipped):
+        notes.append(f"Skipped, not known: {', '.join(f'task {i}' for i, flag in enumerate(skipped) if flag)}.")
+    if outcome.is_left:
+        notes.append(MODEL_LIMITS_CONFLICT)
     return IKResult(
         status,
-        Pose(body.skeleton, guess.root, SO3(guess.wxyz)),
+        pose,
         outcome.iterations,
         worst[0],
         worst[1],
         np.array(errors),
-        np.array(reached),
+        np.array(reached, dtype=np.bool_),
+        np.array(skipped, dtype=np.bool_),
+        name_pins(body.skeleton, pins),
+        max((size for pin, size in zip(pins, found[goals:], strict=True) if isinstance(pin, PointTask)), default=0.0),
+        outside,
         outcome.objective,
         outcome.gradient,
         outcome.evaluations,
-        start_moved_rad,
+        moved if moved > HELD_RAD else 0.0,
         guess.x if body.model is not None else None,
+        run.targets,
         run.history[: outcome.iterations],
-        advise(status, missed, limits is not None, start_moved_rad, outcome.is_left),
+        advise(status, missed, notes, end, limits is not None),
     )
+
+
+def _name_task(task: Task, skeleton: Skeleton) -> str:
+    if isinstance(task, ComTask | PoseTask):
+        return "centre of mass"
+    return f"'{task.joint if isinstance(task.joint, str) else skeleton.names[task.joint]}'"

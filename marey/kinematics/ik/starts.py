@@ -1,13 +1,15 @@
 """Where a solve starts: the body or pose model that is posed, its coordinates and metric, and restarts.
 
-The kinetic metric of a reduced space lets light limbs move before the whole body does. Restarts are other places to
-begin when the first start leads nowhere.
+A pose model brings its prior: springs and limits of its coordinates in standard deviations, and the kinetic metric,
+which lets light limbs move before the whole body does. Restarts are other places to begin when the first start leads
+nowhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, cast
 
 import numpy as np
@@ -16,57 +18,16 @@ from marey.base import FloatArray, InputError
 from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.problem import Guess, IKProblem, SolverInputs
 from marey.kinematics.ik.state import COM, POINT
-from marey.kinematics.jacobian import point_jacobian
 from marey.kinematics.limits.contract import JointLimits
 from marey.lie import SO3
 from marey.models import PoseModel
+from marey.models.kinetic import list_rods
 from marey.motion import Motion
 from marey.skeleton import Pose, Skeleton, joint_positions
 
-MIN_ROD_M: Final = 0.05  # [m] bones shorter than this count as so long
-RADIUS_M: Final = 0.06  # [m] of the rods that stand for limbs
-FLOOR: Final = 1e-4  # [-] of the mean diagonal, added to it: modes that move nothing heavy stay within bounds
-
-
-def compute_kinetic_metric(skeleton: Skeleton, model: PoseModel, guess: Guess) -> FloatArray:
-    r"""Mass matrix ``(6 + k, 6 + k)`` of the body, scaled to trace n: root place, root turn, coordinates.
-
-    .. math:: M = \sum_i m_i J_{v,i}^T J_{v,i} + J_{\omega,i}^T I_i J_{\omega,i}
-
-    One rod for each joint, from it to the mean of its children, its mass in proportion to its length. The step metric
-    of [Tournier2011]_ §8.2.3: a hand moves by the arm, not by the whole body.
-    """
-    pose, size = Pose(skeleton, guess.root, SO3(guess.wxyz)), 6 + len(guess.x)
-    local, columns = pose.rotations.matrix(), model.jacobian(guess.x[None])[0]
-    # J_omega of each joint, in its own frame
-    turns = np.zeros((skeleton.num_joints, 3, size))
-    turns[0, :, 3:6] = np.eye(3)
-    for j in range(1, skeleton.num_joints):
-        turns[j] = local[j].T @ turns[int(skeleton.parents[j])]
-        turns[j, :, 6:] += columns[j]
-    # Where each joint's rod ends [m] in its frame: the mean of its children, or its tip
-    ends = skeleton.tips.copy()
-    for j in range(skeleton.num_joints):
-        below = skeleton.children(j)
-        if len(below):
-            ends[j] = skeleton.offsets[below].mean(axis=0)
-    metric = np.zeros((size, size))
-    for j, rod in enumerate(ends):
-        length = max(float(np.linalg.norm(rod)), MIN_ROD_M)
-        # J_v of the middle of the rod
-        full = point_jacobian(pose, j, 0.5 * rod)
-        inner = np.einsum("rjc,jck->rk", full[:, 6:].reshape(3, -1, 3), columns[1:])
-        moves = np.concatenate([full[:, :6], inner], axis=1)
-        # Inertia of a cylinder for a unit mass
-        along = rod / max(float(np.linalg.norm(rod)), 1e-9)
-        across = np.eye(3) - np.outer(along, along)
-        inertia = across * (length**2 / 12.0 + RADIUS_M**2 / 4.0) + np.outer(along, along) * RADIUS_M**2 / 2.0
-        metric += length * (moves.T @ moves + turns[j].T @ inertia @ turns[j])
-    metric += FLOOR * np.trace(metric) / size * np.eye(size)
-    return metric * (size / np.trace(metric))
-
-
+ELLIPSOID_STIFFNESS: Final = 30.0  # [m²] a standard deviation beyond the ellipsoid counts like a goal missed by 5 m
 MIN_DEVIATION: Final = 1e-6  # [-] of the largest: coordinates that hardly varied are held this much harder at most
+MAX_SIGMA: Final = 3.0  # [-] standard deviations of a model's coordinates: 99.7 % of a Gaussian
 NO_METRIC: Final = np.zeros((0, 0))
 NO_COORDINATES: Final = np.zeros(0)
 
@@ -105,18 +66,55 @@ def _check_same_joints(skeleton: Skeleton, other: Skeleton, what: str) -> None:
         raise InputError(f"{what} of {other!r}, not of {skeleton!r}", "Retarget, or use those of this skeleton")
 
 
-def build_space(body: PosedBody, problem: IKProblem) -> ModelSpace | None:
-    """A pose model as the kernels take it, with springs on its coordinates if a pose task asks for them."""
+def build_space(body: PosedBody, problem: IKProblem, max_sigma: float | None) -> ModelSpace | None:
+    r"""A pose model as the kernels take it: springs on its coordinates if a pose task asks for them, and their limits.
+
+    No coordinate is beyond ``max_sigma`` standard deviations, and all together stay in the ellipsoid that holds the
+    same share of a Gaussian as that interval does for one coordinate:
+    :math:`\|\Lambda^{-1} x\|^2 \le \chi^2_k(2\Phi(s) - 1)`.
+
+    Raises:
+        InputError: ``max_sigma`` is not above 0.
+    """
+    if max_sigma is not None and not max_sigma > 0.0:
+        raise InputError(f"max_sigma is {max_sigma}", "Give a positive number, or None for no limit")
     if body.model is None:
         return None
     arrays = body.model.arrays()
     deviations = np.asarray(body.model.deviations, dtype=np.float64)
     floor = MIN_DEVIATION * max(float(deviations.max(initial=0.0)), MIN_DEVIATION)
-    stiffness = problem.spring_weight / np.maximum(deviations, floor) ** 2
+    deviations = np.maximum(deviations, floor)
     pose = problem.spring_pose
     reference = np.zeros(len(deviations)) if pose is None else _encode_pose(body.model, pose)
-    mean, basis = np.array(arrays.mean_wxyz), np.array(arrays.basis)
-    return ModelSpace(True, int(arrays.kind), mean, basis, stiffness, reference)
+    most = np.inf if max_sigma is None else max_sigma
+    # Between the weights of the first and the last level: stiff for both, and not a narrow valley for either
+    weights = np.trace(problem.layout.blocks.weights, axis1=1, axis2=2) / 3.0
+    weight = float(np.sqrt(weights.max(initial=0.0) * weights.min(initial=np.inf))) if len(weights) else 1.0
+    return ModelSpace(
+        True,
+        int(arrays.kind),
+        np.array(arrays.mean_wxyz),
+        np.array(arrays.basis),
+        problem.spring_weight / deviations**2,
+        reference,
+        most * deviations,
+        deviations,
+        _ellipsoid_radius(len(deviations), most),
+        ELLIPSOID_STIFFNESS * weight,
+        list_rods(body.skeleton),
+    )
+
+
+@lru_cache(maxsize=256)
+def _ellipsoid_radius(count: int, max_sigma: float) -> float:
+    """Radius [-] of the ball of ``count`` normal variables with the probability of ``max_sigma`` of one of them."""
+    if count == 0 or not max_sigma < np.inf:
+        return np.inf
+    from math import erfc, sqrt
+
+    from scipy.special import chdtri
+
+    return sqrt(float(chdtri(count, erfc(max_sigma / sqrt(2.0)))))  # pyright: ignore[reportUnknownArgumentType]
 
 
 def guess_from_pose(body: PosedBody, start: Pose | None) -> Guess:
@@ -139,11 +137,11 @@ def _encode_pose(model: PoseModel, pose: Pose) -> FloatArray:
     return np.array(model.encode(clip)[0])
 
 
-def build_metric(body: PosedBody, start: Pose | None, variant: str | None) -> FloatArray:
-    """Kinetic energy of a unit step ``(n, n)``, trace n, for ``variant="kinetic"`` in a reduced space; else empty."""
+def build_metric(body: PosedBody, variant: str | None) -> FloatArray:
+    """Room for the kinetic metric ``(n, n)``, written at the start of each frame; empty for other variants."""
     if body.model is None or variant != "kinetic":
         return NO_METRIC
-    return compute_kinetic_metric(body.skeleton, body.model, guess_from_pose(body, start))
+    return np.zeros((6 + body.model.num_components, 6 + body.model.num_components))
 
 
 SPREAD_RAD: Final = 0.4  # [rad] standard deviation of the joints in a random start

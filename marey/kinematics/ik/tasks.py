@@ -21,7 +21,7 @@ Weight = float | ArrayLike
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointTask:
-    """A point of a joint at a position.
+    """A point of a joint at a position. A position with a NaN is not known: the task does not count there.
 
     ``weight`` multiplies the squared distance [1/m²]: one number, one for each world axis ``(3,)``, or a symmetric
     positive definite matrix ``(3, 3)`` ([Engell2012]_ eq. 16). Priorities are levels: 0 comes first.
@@ -166,7 +166,19 @@ def _check_position(place: ArrayLike, name: str) -> FloatArray:
 
 
 def _check_positions(places: ArrayLike, name: str) -> FloatArray:
-    given = frozen(places, name=name)
+    """Positions ``(3,)`` or ``(F, 3)`` [m]; one with a NaN is all NaN, and its task is skipped there."""
+    try:
+        given = np.asarray(places, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} is not made of numbers", "Give a place (3,), or one for each frame (F, 3)") from error
+    is_unknown = np.isnan(given)
+    if is_unknown.any():
+        # The finite ones are checked as always; infinity is a mistake, not a gap
+        frozen(np.where(is_unknown, 0.0, given), name=name)
+        given = np.where(is_unknown.any(axis=-1, keepdims=True), np.nan, given)
+        given.setflags(write=False)
+    else:
+        given = frozen(places, name=name)
     if given.shape != (3,) and (given.ndim != 2 or given.shape[1] != 3):
         raise InputError(f"{name} has shape {given.shape}", "Give a place (3,), or one for each frame (F, 3)")
     return given

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, final
 import numpy as np
 
 from marey.base import FloatArray, InputError, MareyError, UnknownNameError
+from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.baseline_field import QuaternionFieldLimits
 from marey.kinematics.limits.box import BoxLimits, EulerBoxLimits, circular_interval
 from marey.kinematics.limits.charts import ZYZ, chart_coordinates, unwrap_angles
@@ -52,8 +53,8 @@ def load_limits(path: str | Path) -> JointLimits:
         parents, offsets, tips = (arrays[f"skeleton.{name}"] for name in SKELETON_ARRAYS)
         skeleton = Skeleton(tuple(described["joints"]), parents, offsets, tips, name=str(described["skeleton"]))
         own = {name.removeprefix("limits."): a for name, a in arrays.items() if name.startswith("limits.")}
-        kinds: dict[str, type[JointLimits]] = {**_FITTED, EulerBoxLimits.kind: EulerBoxLimits}
-        return kinds[str(described["kind"])].from_arrays(skeleton, own)
+        others = {kind.kind: kind for kind in (EulerBoxLimits, AnatomicalLimits)}
+        return {**_FITTED, **others}[str(described["kind"])].from_arrays(skeleton, own)
     except (MareyError, KeyError, ValueError, TypeError, IndexError) as error:
         raise LIMITS_FILE.damaged(path, error) from error
 

@@ -10,10 +10,30 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, FormatError, InputError, IntArray, MissingFileError, frozen, frozen_ints, kernel
-from marey.kinematics.limits.distance_field import DistanceField, FieldGrid, field_from_function
-from marey.kinematics.limits.sdf import JointField
+from marey.base import (
+    BoolArray,
+    FloatArray,
+    FormatError,
+    InputError,
+    IntArray,
+    MissingFileError,
+    frozen,
+    frozen_ints,
+    kernel,
+    write_atomically,
+)
+from marey.kinematics.limits.charts import LOG, RotationChart
+from marey.kinematics.limits.cones import ReachConeLimits
+from marey.kinematics.limits.distance_field import (
+    DistanceField,
+    FieldGrid,
+    field_from_function,
+    find_nearest_points,
+)
+from marey.kinematics.limits.sdf import MAX_SPREAD_RAD, JointField
+from marey.lie import SO3
 from marey.lie.kernels import Vector, cross, dot, norm, row3, subtract3
+from marey.skeleton import Skeleton
 
 # Six tetrahedra of a cube about its long diagonal (corners by bits x, y, z): neighbours split shared faces alike, so
 # the surface has no cracks.
@@ -250,7 +270,7 @@ class LimitMesh:
         """Write a Wavefront OBJ file for a modelling program."""
         rows = [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in self.vertices.tolist()]
         rows += [f"f {a + 1} {b + 1} {c + 1}" for a, b, c in self.faces.tolist()]
-        Path(path).write_text("\n".join(rows) + "\n", encoding="utf-8")
+        write_atomically(Path(path), "\n".join(rows) + "\n")
 
 
 def load_obj(path: str | Path) -> LimitMesh:
@@ -390,13 +410,149 @@ def field_from_mesh(mesh: LimitMesh, grid: FieldGrid) -> DistanceField:
     return field_from_function(grid, mesh.distance)
 
 
+THIN_CELLS = 4  # cells across an interval that has no axis of its own: a hinge's slack, say
+MAX_BRUSH_NODES = 64  # of an axis of a set that a brush has pushed out
+FINER = 8  # cells of the grid on which the section of a thin surface is found, to one of the field
+THIN_NODES = 10  # of such an axis: the interval and three cells on each side
+
+
+def build_solid(joint: JointField) -> DistanceField:
+    """Field of a joint's set over all three coordinates, whose zero level is the surface of the set.
+
+    A joint of one or two axes has intervals for the other coordinates; here they become thin axes, so that hinges and
+    two-axis joints have a surface too. Along thin axes the values are stretched, so that the level is not cut where the
+    others end.
+    """
+    grid, (low, high) = joint.field.grid, joint.across
+    if grid.is_axis.all():
+        return joint.field
+    thin = (high - low) / THIN_CELLS
+    stretch = np.where(grid.is_axis, 0.0, max(grid.largest_spacing, 1e-3) / thin)
+    solid = FieldGrid(
+        np.where(grid.is_axis, grid.shape, THIN_NODES),
+        np.where(grid.is_axis, grid.origin, low - 2.5 * thin),
+        np.where(grid.is_axis, grid.spacing, thin),
+        grid.periodic,
+    )
+
+    def distance(points: FloatArray) -> FloatArray:
+        beyond = (stretch * np.maximum(low - points, points - high))[:, ~grid.is_axis].max(axis=1)
+        return np.maximum(joint.field.value(points) - joint.field.epsilon, beyond)
+
+    return field_from_function(solid, distance, epsilon=0.0)
+
+
 def resculpt_joint(joint: JointField, mesh: LimitMesh, *, resolution: int | None = None) -> JointField:
-    """Return a joint's set replaced by the inside of an edited surface, on a grid around it."""
-    nodes = np.full(3, resolution) if resolution is not None else joint.field.grid.shape
+    """Return a joint's set replaced by the inside of an edited surface, on a grid around it.
+
+    A joint of one or two axes keeps them: its set is the section of the surface, and its intervals are how thick it is.
+    """
+    is_axis = joint.field.grid.is_axis
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
-    spacing = (high - low) / (nodes - 5)
-    grid = FieldGrid(nodes, low - 2.0 * spacing, spacing, np.zeros(3, dtype=bool))
-    return replace(joint, field=field_from_mesh(mesh, grid))
+    nodes = np.where(is_axis, joint.field.grid.shape if resolution is None else resolution, 1)
+    spacing = (high - low) / np.maximum(nodes - 5, 1)
+    origin = 0.5 * (low + high)
+    origin[is_axis] = (low - 2.0 * spacing)[is_axis]
+    grid = FieldGrid(nodes, origin, spacing, np.zeros(3, dtype=bool))
+    if is_axis.all():
+        return replace(joint, field=field_from_mesh(mesh, grid))
+    mesh.check()
+    # Where a finer grid in the middle of the surface is inside, and how far every node is from there
+    finer = FieldGrid(np.where(is_axis, FINER * (nodes - 1) + 1, 1), grid.origin, spacing / FINER, grid.periodic)
+    points = finer.nodes()
+    is_inside: BoolArray = np.asarray(mesh.distance(points) <= 0.0)
+    if not is_inside.any() or is_inside.all():
+        raise InputError("the surface does not meet the axes of the joint", "Keep it around where it was")
+    outside, inside = (find_nearest_points(points[mask], grid.nodes())[0] for mask in (is_inside, ~is_inside))
+    distance = np.where(outside < inside, -inside, outside)
+    made = field_from_function(grid, lambda _: distance)
+    return replace(joint, field=made, across=np.stack([low, high]))
+
+
+def brush_joint(joint: JointField, rotation: SO3, *, radius_rad: float, push_rad: float) -> JointField:
+    r"""Return a joint's set whose surface is pushed out, or in, around one rotation.
+
+    .. math:: \Phi'(p) = \Phi(p) - a\,(1 - d^2/r^2)^2, \quad d = \|p - p_0\| < r
+
+    A joint of one or two axes keeps them, and :math:`d` is measured along them.
+
+    Args:
+        joint: the set; of one, two or three axes.
+        rotation: local rotation in the middle of the brush.
+        radius_rad: r, reach of the brush [rad].
+        push_rad: a, how far the surface moves there [rad]; negative pushes it in.
+    """
+    if not radius_rad > 0.0:
+        raise InputError(f"a brush of radius {radius_rad} rad", "Give more than zero")
+    grid, middle = joint.field.grid, joint.chart.coordinates(rotation.reshape(1))[0]
+    # The grid grows to hold what is pushed out
+    reach = radius_rad if push_rad > 0.0 else 0.0
+    low = np.minimum(grid.origin, middle - reach)
+    high = np.maximum(grid.origin + grid.spacing * (grid.shape - 1), middle + reach)
+    nodes = np.clip(np.ceil((high - low) / grid.spacing).astype(np.int64) + 1, grid.shape, MAX_BRUSH_NODES)
+    nodes = np.where(grid.is_axis, nodes, 1)
+    spacing = np.where(grid.is_axis, (high - low) / np.maximum(nodes - 1, 1), grid.spacing)
+    wider = FieldGrid(nodes, np.where(grid.is_axis, low, grid.origin), spacing, np.zeros(3, dtype=bool))
+
+    def distance(points: FloatArray) -> FloatArray:
+        away = np.sum(((points - middle) * grid.is_axis) ** 2, axis=1)
+        return joint.field.value(points) - push_rad * np.clip(1.0 - away / radius_rad**2, 0.0, None) ** 2
+
+    made = field_from_function(wider, distance, epsilon=joint.field.epsilon)
+    if push_rad <= 0.0:
+        return replace(joint, field=made)
+    across = np.stack([np.minimum(joint.across[0], middle), np.maximum(joint.across[1], middle)])
+    return replace(joint, field=made, across=across)
+
+
+def draw_joint(
+    skeleton: Skeleton, joint: str, corners: ArrayLike, twists_rad: ArrayLike, *, resolution: int = 24
+) -> JointField:
+    """Set of a joint drawn as a polygon of bone directions, with an interval of twist at each corner.
+
+    [Engell2012]_ §14.4. Between corners the interval is blended by the inverse squared angle to each.
+
+    Args:
+        skeleton: whose joint it is.
+        joint: its name or role.
+        corners: directions ``(M, 3)`` in the parent's frame, around a polygon that is all seen from its middle.
+        twists_rad: lowest and highest twist ``(M, 2)`` [rad] about the bone, from the rest pose.
+        resolution: nodes of each axis.
+    """
+    j, corners = skeleton.index(joint), frozen(corners, None, 3, name="corners")
+    twists = frozen(twists_rad, len(corners), 2, name="twists_rad")
+    if np.any(twists[:, 0] > twists[:, 1]):
+        raise InputError(f"a corner of '{joint}' has a lowest twist above its highest", "Exchange them")
+    reach = ReachConeLimits.around_bones(skeleton, {skeleton.names[j]: corners})
+    directions = corners / np.linalg.norm(corners, axis=1, keepdims=True)
+    frame = reach.frames[j]
+    bone = frame @ np.array([1.0, 0.0, 0.0])
+    # The chart is centred where the bone points to the middle of the polygon with a middling twist
+    middle = SO3.from_two_vectors(bone, frame @ reach.inner[j]) @ SO3.exp(twists.mean() * bone)
+    chart = RotationChart(LOG, middle.inverse(), SO3.identity())
+
+    def distance(points: FloatArray) -> FloatArray:
+        rotations = chart.rotations(points)
+        wxyz = np.tile([1.0, 0.0, 0.0, 0.0], (len(points), skeleton.num_joints, 1))
+        wxyz[:, j] = rotations.wxyz
+        outside = reach.violations(SO3(wxyz))[:, j]
+        pointed = rotations @ bone
+        # Inside, the angle to the nearest side of the polygon
+        normals = np.cross(directions, np.roll(directions, -1, axis=0))
+        normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+        inside = np.abs(np.arcsin(np.clip(pointed @ normals.T, -1.0, 1.0))).min(axis=1)
+        away = np.arccos(np.clip(pointed @ directions.T, -1.0, 1.0))
+        weights = 1.0 / np.maximum(away, 1e-6) ** 2
+        low, high = (weights @ twists[:, k] / weights.sum(axis=1) for k in (0, 1))
+        twist = rotations.twist_angle(bone)
+        return np.maximum(np.where(outside > 0.0, outside, -inside), np.maximum(low - twist, twist - high))
+
+    spread = np.arccos(np.clip(directions @ (frame @ reach.inner[j]), -1.0, 1.0)).max()
+    half = min(float(np.hypot(spread, 0.5 * np.ptp(twists))) + 0.2, MAX_SPREAD_RAD / np.sqrt(3.0))
+    grid = FieldGrid(
+        np.full(3, resolution), np.full(3, -half), np.full(3, 2.0 * half / (resolution - 1)), np.zeros(3, dtype=bool)
+    )
+    return JointField(chart, field_from_function(grid, distance), np.zeros((2, 3)))
 
 
 def _list_edges(faces: IntArray) -> IntArray:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import FloatArray, kernel
+from marey.kinematics.limits.anatomy.check import AnatomicalTables, check_anatomy
+from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.baseline_field import QuaternionFieldLimits, check_quaternion_field
 from marey.kinematics.limits.box import BoxLimits, EulerBoxLimits, check_box, check_euler_box
 from marey.kinematics.limits.charts import FieldTables, check_fields
@@ -17,7 +19,7 @@ from marey.kinematics.limits.ellipsoids import EllipsoidLimits, check_ellipsoids
 from marey.kinematics.limits.sdf import SdfLimits
 
 Tables = tuple[Any, ...]  # arrays, as the kernel of a kind takes them after the rotations
-FREE, BOX, EULER, CONES, REACH, ELLIPSOIDS, QUATERNION_FIELDS, DISTANCE_FIELDS = range(8)
+FREE, BOX, EULER, CONES, REACH, ELLIPSOIDS, QUATERNION_FIELDS, DISTANCE_FIELDS, ANATOMY = range(9)
 
 
 class Bounds(NamedTuple):
@@ -31,6 +33,7 @@ class Bounds(NamedTuple):
     ellipsoids: Tables
     bumps: Tables
     fields: FieldTables
+    anatomy: AnatomicalTables
 
 
 def _as_tables(*arrays: NDArray[Any]) -> Tables:
@@ -43,7 +46,7 @@ def _as_tables(*arrays: NDArray[Any]) -> Tables:
 
 def _empty_tables(kinds: str) -> Tables:
     """Arrays without rows of the kinds named, "f2 i1" say: numbers of two axes, then integers of one."""
-    types = {"f": np.float64, "i": np.int64, "b": np.bool_}
+    types = {"f": np.float64, "i": np.int64, "b": np.bool_, "s": np.float32}
     return _as_tables(*(np.zeros((0,) * int(kind[1]), dtype=types[kind[0]]) for kind in kinds.split()))
 
 
@@ -56,6 +59,7 @@ NO_BOUNDS: Final = Bounds(
     _empty_tables("f2 f2 f2"),
     _empty_tables("f2 f2 i1 f1 f1"),
     FieldTables(*_empty_tables("i1 f2 f2 f2 i1 i1 i2 f2 f2 b2 f3 f1")),
+    AnatomicalTables(*_empty_tables("i1 f2 f2 f1 f1 i1 i2 f2 i1 i1 i2 f2 f2 s1")),
 )
 
 _KINDS: Final[dict[type[JointLimits], int]] = {
@@ -66,6 +70,7 @@ _KINDS: Final[dict[type[JointLimits], int]] = {
     EllipsoidLimits: ELLIPSOIDS,
     QuaternionFieldLimits: QUATERNION_FIELDS,
     SdfLimits: DISTANCE_FIELDS,
+    AnatomicalLimits: ANATOMY,
 }
 
 
@@ -78,7 +83,8 @@ def compile_bounds(limits: JointLimits | None) -> Bounds | None:
         return None
     tables = _as_tables(*cast(Any, limits).tables())
     name = Bounds._fields[kind]
-    return NO_BOUNDS._replace(**{"kind": kind, name: FieldTables(*tables) if kind == DISTANCE_FIELDS else tables})
+    records: dict[int, Any] = {DISTANCE_FIELDS: FieldTables, ANATOMY: AnatomicalTables}
+    return NO_BOUNDS._replace(**{"kind": kind, name: records[kind](*tables) if kind in records else tables})
 
 
 BOUND_TOL_RAD = 1e-9  # [rad] a pose inside the limits to this is inside
@@ -103,6 +109,8 @@ def check_bounds(bounds: Bounds, wxyz: FloatArray) -> CheckArrays:
         return check_quaternion_field(wxyz, *bounds.bumps)
     if bounds.kind == DISTANCE_FIELDS:
         return check_fields(wxyz, bounds.fields)
+    if bounds.kind == ANATOMY:
+        return check_anatomy(wxyz, bounds.anatomy)
     frames, joints = wxyz.shape[0], wxyz.shape[1]
     return wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
 

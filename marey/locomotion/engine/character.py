@@ -119,10 +119,10 @@ class Engine:
             raise InputError("both leg_length_m and size are given", "Give one of them")
         leg = model.leg_length_m if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
         leg = leg if size is None else check_positive("size", size) * model.leg_length_m
-        wish = ParameterChanges(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
-        # It begins standing in the model's own size and style, changed as wished.
+        changes = ParameterChanges(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
+        # It begins standing in the model's own size and style, with the requested changes.
         standing = GaitParameters(0.0, 0.0, 0.0, model.leg_length_m, model.weights())
-        start = self._controller.parameters(standing, wish)
+        start = self._controller.parameters(standing, changes)
         build = make_body_arrays(
             model.skeleton, model.leg_length_m, froude=scaling == "froude", cubic=interpolation == "cubic"
         )
@@ -233,10 +233,10 @@ class Engine:
             UnknownNameError: a style is not in the model.
         """
         over = check_time("over_s", over_s)
-        wish = ParameterChanges(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
-        wanted = self._controller.parameters(self._source.target, wish)
+        changes = ParameterChanges(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
+        wanted = self._controller.parameters(self._source.target, changes)
         if self._machine is not None and self._machine.is_busy:
-            self._machine.wish(wanted, over)
+            self._machine.set_target(wanted, over)
         else:
             self._walker.go_to(wanted, over)
 

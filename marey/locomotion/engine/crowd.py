@@ -265,9 +265,9 @@ class Crowd:
         ends = np.maximum(self._ends[chosen] - self._walkers.clock[chosen, :1], 0.0)
         over = self._broadcast_values("over_s", over_s, len(chosen))
         bounds = ((LEG, leg_length_m, *LEG_RANGE_M), (RUN, run, 0.0, 1.0))
-        for column, wished, low, high in (*bounds, (TURN, turn_rate, -MAX_TURN_RATE, MAX_TURN_RATE)):
-            if wished is not None:
-                to[:, column] = np.clip(self._broadcast_values(_COLUMN_NAMES[column], wished, len(chosen)), low, high)
+        for column, asked, low, high in (*bounds, (TURN, turn_rate, -MAX_TURN_RATE, MAX_TURN_RATE)):
+            if asked is not None:
+                to[:, column] = np.clip(self._broadcast_values(_COLUMN_NAMES[column], asked, len(chosen)), low, high)
                 ends[:, column] = over
         if speed is not None:
             to[:, SPEED], ends[:, SPEED] = self._broadcast_values("speed", speed, len(chosen)), over

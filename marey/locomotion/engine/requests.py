@@ -28,27 +28,27 @@ class ParameterChanges(TypedDict, total=False):
 
 
 class ParameterLimiter:
-    """Turns wishes into parameters that the model knows, and keeps notes of what was held back."""
+    """Turns requested changes into parameters that the model knows, and keeps notes of what was held back."""
 
     def __init__(self, model: LocomotionModel, limits: FloatArray, scaling: str) -> None:
         self._model, self._limits, self.scaling = model, limits, scaling
         self.notes: tuple[str, ...] = ()
 
-    def parameters(self, base: GaitParameters, wish: ParameterChanges) -> GaitParameters:
-        """Return ``base`` changed as wished.
+    def parameters(self, base: GaitParameters, changes: ParameterChanges) -> GaitParameters:
+        """Return ``base`` with the requested changes.
 
         Raises:
             InputError: a value is not a finite number, or style weights are negative or all zero.
             UnknownNameError: a style is not in the model.
         """
         self.notes = ()
-        run = self._held("run", wish.get("run"), base.run, 0.0, 1.0)
-        wished_leg = wish.get("leg_length_m")
-        wished_leg = None if wished_leg is None else check_positive("leg_length_m", wished_leg)
-        leg = self._held("leg_length_m", wished_leg, base.leg_length_m, *LEG_RANGE_M)
-        speed = self._held("speed", wish.get("speed"), base.speed, 0.0, self.fastest(run, leg))
-        turn = self._held("turn_rate", wish.get("turn_rate"), base.turn_rate, -MAX_TURN_RATE, MAX_TURN_RATE)
-        style = wish.get("style")
+        run = self._clamp("run", changes.get("run"), base.run, 0.0, 1.0)
+        asked_leg = changes.get("leg_length_m")
+        asked_leg = None if asked_leg is None else check_positive("leg_length_m", asked_leg)
+        leg = self._clamp("leg_length_m", asked_leg, base.leg_length_m, *LEG_RANGE_M)
+        speed = self._clamp("speed", changes.get("speed"), base.speed, 0.0, self.fastest(run, leg))
+        turn = self._clamp("turn_rate", changes.get("turn_rate"), base.turn_rate, -MAX_TURN_RATE, MAX_TURN_RATE)
+        style = changes.get("style")
         weights = base.weights if style is None else self._model.weights(style)
         for note in self.notes:
             warnings.warn(note, MareyWarning, stacklevel=3)
@@ -59,8 +59,8 @@ class ParameterLimiter:
         limit = (1.0 - run) * self._limits[0] + run * self._limits[1]
         return float(limit / self._model.scales(leg_length_m, self.scaling)[0])
 
-    def _held(self, name: str, wished: float | None, present: float, low: float, high: float) -> float:
-        value = present if wished is None else check_number(name, wished)
+    def _clamp(self, name: str, asked: float | None, present: float, low: float, high: float) -> float:
+        value = present if asked is None else check_number(name, asked)
         held = min(max(value, low), high)
         if abs(held - value) > 1e-9:
             self.notes = (*self.notes, f"{name} {value:g} is out of range and was held at {held:.3g}")

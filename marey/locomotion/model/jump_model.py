@@ -125,7 +125,26 @@ class JumpModel:
             drop_m = max(-float(self.edges(mix, wanted, flight_s).flown[1]), -0.9 * rise_m)
             airtime_s = float(np.sqrt(2.0 * rise_m / GRAVITY) + np.sqrt(2.0 * (rise_m + drop_m) / GRAVITY))
             flight_s = float(np.clip(airtime_s, *self.flight_limits))
-        asked = self._calibrate_length(mix, wanted, flight_s) if calibrated else wanted
+        if calibrated:
+            # Length to ask for so that the poses are as long as wanted, as near as the law allows: a secant search
+            asked, slope = wanted, JUMP_LEG_M
+            made = self.edges(mix, asked, flight_s).length_m
+            for _ in range(SECANT_STEPS):
+                short_m = wanted * JUMP_LEG_M - made
+                step = (
+                    float(
+                        np.clip(asked + short_m / slope, wanted - MAX_LENGTH_CORRECTION, wanted + MAX_LENGTH_CORRECTION)
+                    )
+                    - asked
+                )
+                if abs(short_m) < LENGTH_TOL_M or abs(step) < 1e-4:
+                    break
+                before, asked = made, asked + step
+                made = self.edges(mix, asked, flight_s).length_m
+                # The secant's slope, within what a pose can plausibly do
+                slope = float(np.clip((made - before) / step, 0.3 * JUMP_LEG_M, 3.0 * JUMP_LEG_M))
+        else:
+            asked = wanted
         # The draft becomes a unit once its root path fits the poses and falls under gravity.
         draft, wanted_m = self.plain(mix, asked, flight_s).match_stance_speeds(), wanted * JUMP_LEG_M
         rows, times, geometry = draft.fit_root_path(NUM_ROWS[self.kind], wanted_m if calibrated else None)
@@ -195,26 +214,6 @@ class JumpModel:
         rows = bend_knees(self.rows(mix, length_n, flight_s), self.means)
         geometry = JumpGeometry.from_rotations(HUMAN, rotations_from_rows(rows, self.means))
         return JumpDraft(self.kind, rows, spans, marks, self.means, geometry)
-
-    def _calibrate_length(self, mix: FloatArray, length_n: float, flight_s: float) -> float:
-        """Length to ask for so that the poses are as long as wanted, as near as the law allows: a secant search."""
-        asked, slope = length_n, JUMP_LEG_M
-        made = self.edges(mix, asked, flight_s).length_m
-        for _ in range(SECANT_STEPS):
-            short_m = length_n * JUMP_LEG_M - made
-            step = (
-                float(
-                    np.clip(asked + short_m / slope, length_n - MAX_LENGTH_CORRECTION, length_n + MAX_LENGTH_CORRECTION)
-                )
-                - asked
-            )
-            if abs(short_m) < LENGTH_TOL_M or abs(step) < 1e-4:
-                break
-            before, asked = made, asked + step
-            made = self.edges(mix, asked, flight_s).length_m
-            # The secant's slope, within what a pose can plausibly do
-            slope = float(np.clip((made - before) / step, 0.3 * JUMP_LEG_M, 3.0 * JUMP_LEG_M))
-        return asked
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays that hold all of the model, poses in single precision; names are UTF-8 bytes."""

@@ -159,9 +159,9 @@ class GaitWalker:
         """
         times = np.asarray(times_s, dtype=np.float64)
         rows = np.repeat(self._arrays.here[None], len(times), axis=0)
-        for column, wished in ((SPEED, speed), (RUN, run), (TURN, turn_rate)):
-            if wished is not None:
-                rows[:, column] = wished
+        for column, asked in ((SPEED, speed), (RUN, run), (TURN, turn_rate)):
+            if asked is not None:
+                rows[:, column] = asked
         if times[0] > 0.0:
             times, rows = np.r_[0.0, times], np.concatenate([self._arrays.here[None], rows])
         self._replan(*plan_through_knots(times, rows, self._arrays.here, self._posture))

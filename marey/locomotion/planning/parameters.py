@@ -140,15 +140,15 @@ def _append_posture(
     times: FloatArray, rows: FloatArray, now: FloatArray, posture: PostureLaw
 ) -> tuple[FloatArray, FloatArray]:
     """Let the posture follow the speed no faster than a body can, and add a tail in which it arrives."""
-    wished, part = posture.of(rows), np.linspace(0.0, 1.0, TAIL_KNOTS + 1)[1:, None]
+    asked, part = posture.of(rows), np.linspace(0.0, 1.0, TAIL_KNOTS + 1)[1:, None]
     rows[:, 0, BODY] = now[:, BODY]
     for i in range(1, rows.shape[1]):
         room = BODY_RATES * (times[:, i] - times[:, i - 1])[:, None]
-        rows[:, i, BODY] = rows[:, i - 1, BODY] + np.clip(wished[:, i] - rows[:, i - 1, BODY], -room, room)
+        rows[:, i, BODY] = rows[:, i - 1, BODY] + np.clip(asked[:, i] - rows[:, i - 1, BODY], -room, room)
     last, length = rows[:, -1, BODY], times[:, -1, None]
-    missing = (np.abs(wished[:, -1] - last) / BODY_RATES).max(axis=1)[:, None]
+    missing = (np.abs(asked[:, -1] - last) / BODY_RATES).max(axis=1)[:, None]
     tail = np.repeat(rows[:, -1:], TAIL_KNOTS, axis=1)
-    tail[:, :, BODY] = last[:, None] + (wished[:, -1] - last)[:, None] * part
-    tail[:, -1, BODY] = wished[:, -1]
+    tail[:, :, BODY] = last[:, None] + (asked[:, -1] - last)[:, None] * part
+    tail[:, -1, BODY] = asked[:, -1]
     knots = np.concatenate([times, length + missing * part[:, 0]], axis=1)
     return knots, np.concatenate([rows, tail], axis=1)

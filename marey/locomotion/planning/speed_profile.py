@@ -92,7 +92,7 @@ class StrikePlace(NamedTuple):
     phase: float  # now
     foot: float  # phase of the foot
     ahead: float  # [cycle] least number of cycles up to the strike
-    lasting: float  # [s] wished duration: the profile nearest to it is kept; 0 keeps the one that bends least
+    lasting: float  # [s] requested duration: the profile nearest to it is kept; 0 keeps the one that bends least
     fastest: float  # [m/s]
     hardest: float  # [m/s²]
 
@@ -156,7 +156,7 @@ def search_heel_strikes(problem: ProfileProblem, place: StrikePlace, best: Float
     slack = s1 + s2 - np.sqrt(s1 * s2)
     slowest = 3.0 * distance / slack if slack > 1e-9 else distance / 0.05
     shortest, longest = distance / place.fastest, slowest * (2.0 if problem.is_quartic else 1.0)
-    # The likeliest strike is that of an even change of speed, or of the wished duration.
+    # The likeliest strike is that of an even change of speed, or of the requested duration.
     powers = np.empty(5)
     even = lasting if lasting > 0.0 else 2.0 * distance / max(s1 + s2, 0.5)
     even = min(max(even, shortest), longest)

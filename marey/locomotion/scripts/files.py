@@ -24,6 +24,7 @@ from marey.base import (
     read_record,
     read_tables,
     read_toml_text,
+    write_atomically,
 )
 from marey.locomotion.scripts.script import Action, Element, ElementError, JumpAction, Script, Transition, check_order
 
@@ -118,7 +119,7 @@ def save_script(script: Script, path: str | Path) -> None:
     """Write a script to a TOML file."""
     if Path(path).suffix.lower() != ".toml":
         raise InputError(f"cannot write a script to '{path}'", "Use the suffix .toml")
-    Path(path).write_text(script_to_toml(script), encoding="utf-8")
+    write_atomically(Path(path), script_to_toml(script))
 
 
 MAX_DEPTH: Final = 8  # the grammar has three levels
@@ -163,27 +164,7 @@ def parse_xml_script(text: str, *, file: str = "<script>") -> Script:
     Raises:
         FormatError: the text is not XML, declares entities, or breaks the grammar; the message names file and line.
     """
-    root = _parse_xml(text, file)
-    if root.tag != "animationGenerator":
-        _xml_error(file, root, f"the file is a <{root.tag}>", "A script is an <animationGenerator>")
-    # The header and the elements of the time line, in the order of the file
-    rate_hz, nodes = XML_RATE_HZ, list[XmlNode]()
-    for node in root.children:
-        if node.tag == "frameRate":
-            rate_hz = _read_number(node, file)
-        elif node.tag in _TAGS:
-            nodes.append(node)
-        elif node.tag not in _HEADER_TAGS:
-            _xml_error(file, node, f"unknown tag <{node.tag}>", f"Known are {', '.join((*_HEADER_TAGS, *_TAGS))}")
-    timeline, lines = tuple(_read_xml_element(node, file) for node in nodes), tuple(node.line for node in nodes)
-    check_order_with_lines(timeline, file, lines)
-    rate_line = next((node for node in root.children if node.tag == "frameRate"), root)
-    name = Path(file).stem.strip("<>") or "script"
-    return _build_record(Script, rate_line, file, timeline=timeline, rate_hz=rate_hz, name=name, file=file, lines=lines)
-
-
-def _parse_xml(text: str, file: str) -> XmlNode:
-    """Read a bounded tree of nodes; document types and entities are refused."""
+    # Read a bounded tree of nodes; document types and entities are refused
     from xml.parsers.expat import ExpatError, ParserCreate, errors
 
     parser, opened, count = ParserCreate("utf-8"), [XmlNode("", {}, 1)], 0
@@ -211,7 +192,23 @@ def _parse_xml(text: str, file: str) -> XmlNode:
     except ExpatError as error:
         what = f"the XML is broken: {errors.messages[error.code]}"
         raise FormatError(what, file, error.lineno, "Close every tag that is opened") from None
-    return opened[0].children[0]
+    root = opened[0].children[0]
+    if root.tag != "animationGenerator":
+        _xml_error(file, root, f"the file is a <{root.tag}>", "A script is an <animationGenerator>")
+    # The header and the elements of the time line, in the order of the file
+    rate_hz, nodes = XML_RATE_HZ, list[XmlNode]()
+    for node in root.children:
+        if node.tag == "frameRate":
+            rate_hz = _read_number(node, file)
+        elif node.tag in _TAGS:
+            nodes.append(node)
+        elif node.tag not in _HEADER_TAGS:
+            _xml_error(file, node, f"unknown tag <{node.tag}>", f"Known are {', '.join((*_HEADER_TAGS, *_TAGS))}")
+    timeline, lines = tuple(_read_xml_element(node, file) for node in nodes), tuple(node.line for node in nodes)
+    check_order_with_lines(timeline, file, lines)
+    rate_line = next((node for node in root.children if node.tag == "frameRate"), root)
+    name = Path(file).stem.strip("<>") or "script"
+    return _build_record(Script, rate_line, file, timeline=timeline, rate_hz=rate_hz, name=name, file=file, lines=lines)
 
 
 def _read_xml_element(node: XmlNode, file: str) -> Element:

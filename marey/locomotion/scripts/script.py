@@ -382,7 +382,7 @@ class _ScriptPlayer:
         player = cls(script, Engine(who), who.styles, who.default_style)
         first = script.timeline[0]
         with player.at(0):
-            start = player.wish(first if isinstance(first, Action) else STANDING)
+            start = player.parameters_for(first if isinstance(first, Action) else STANDING)
             start["leg_length_m"] = start["leg_length_m"] or script.leg_length_m
             player.engine = Engine(
                 who,
@@ -403,9 +403,9 @@ class _ScriptPlayer:
             return
         if isinstance(element, Transition):
             to = line[index + 1] if index + 1 < len(line) else None
-            self.engine.set(**self.wish(to if isinstance(to, Action) else STANDING), over_s=element.seconds)
+            self.engine.set(**self.parameters_for(to if isinstance(to, Action) else STANDING), over_s=element.seconds)
         elif index > 0 and not isinstance(line[index - 1], Transition):
-            self.engine.set(**self.wish(element), over_s=min(DEFAULT_RAMP_S, element.seconds))
+            self.engine.set(**self.parameters_for(element), over_s=min(DEFAULT_RAMP_S, element.seconds))
         self.until(self.time_s + element.seconds)
 
     def jump(self, jump: JumpAction) -> None:
@@ -434,7 +434,7 @@ class _ScriptPlayer:
         self.engine.step(max(0.0, stop_s - self.time_s))
         self.time_s = stop_s
 
-    def wish(self, action: Action) -> dict[str, Any]:
+    def parameters_for(self, action: Action) -> dict[str, Any]:
         """Parameters of an action, for the engine."""
         values = {"speed": action.speed, "run": action.run, "turn_rate": action.turn_rate}
         return values | {"style": self.style(action.style), "leg_length_m": action.leg_length_m}

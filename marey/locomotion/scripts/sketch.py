@@ -227,7 +227,25 @@ def _pass_hurdle(
         return way, None
     why = f"{hurdle.name} cannot be jumped over"
     if hurdle.is_jumpable:
-        leap = _plan_leap_over(engine, way, hurdle, speed_mps, settings)
+        # The leap over an obstacle on the path, or the reason why there is none
+        inside = np.flatnonzero(hurdle.box.distance(way.points) < 1e-3)
+        if len(inside) == 0:
+            leap = "it lies beside the way"
+        else:
+            entry = float(way.lengths[inside[0]])
+            heading = float(way.heading_at(entry))
+            if _total_bend(way, entry - settings.straight_before_m, entry + 2.0) > settings.straight_rad:
+                leap = "the way bends there"
+            else:
+                extent = hurdle.box.track_extent_from(way.point_at(entry) - 3.0 * heading_vector(heading), heading)
+                assert extent is not None
+                jump, reasons = find_leap(
+                    engine, extent, hurdle.box.height_m, settings.max_run_up_mps2, speed_mps=speed_mps
+                )
+                if jump is None:
+                    leap = "; ".join(reasons)
+                else:
+                    leap = LeapGoal(entry - 3.0 + jump.ahead_m, jump.length_m, jump.kind)
         if isinstance(leap, LeapGoal):
             return way, leap
         why = leap
@@ -238,25 +256,6 @@ def _pass_hurdle(
             "Widen corridor_m, move the path, or make the gap shorter",
         )
     return GroundPath(bent), None
-
-
-def _plan_leap_over(
-    engine: Engine, way: GroundPath, hurdle: Hurdle, speed_mps: float, settings: SketchWalkSettings
-) -> LeapGoal | str:
-    """The leap over an obstacle on the path, or the reason why there is none."""
-    inside = np.flatnonzero(hurdle.box.distance(way.points) < 1e-3)
-    if len(inside) == 0:
-        return "it lies beside the way"
-    entry = float(way.lengths[inside[0]])
-    heading = float(way.heading_at(entry))
-    if _total_bend(way, entry - settings.straight_before_m, entry + 2.0) > settings.straight_rad:
-        return "the way bends there"
-    extent = hurdle.box.track_extent_from(way.point_at(entry) - 3.0 * heading_vector(heading), heading)
-    assert extent is not None
-    leap, reasons = find_leap(engine, extent, hurdle.box.height_m, settings.max_run_up_mps2, speed_mps=speed_mps)
-    if leap is None:
-        return "; ".join(reasons)
-    return LeapGoal(entry - 3.0 + leap.ahead_m, leap.length_m, leap.kind)
 
 
 def _total_bend(way: GroundPath, first: float, last: float) -> float:

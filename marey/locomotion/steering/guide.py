@@ -75,7 +75,7 @@ class PathGuide:
     Args:
         way: what is walked.
         goals: what to do on it, in order.
-        speed_mps: wished for.
+        speed_mps: requested.
         run: 0 walks, 1 runs.
         along_m: where the walker is on the way.
         slowest_mps: curves are not taken slower than this.
@@ -201,7 +201,8 @@ class PathGuide:
         if left > now.speed**2 / (2.0 * braking) + self._look_m and left > NEAR_GOAL_M:
             return False
         left = max(left, 0.02)
-        is_starting = now.speed < 0.5 * self.speed_mps  # from a stand to a stand: a bump, as high as the wished speed
+        # From a stand to a stand: a bump, as high as the requested speed
+        is_starting = now.speed < 0.5 * self.speed_mps
         lasting = max(1.5 * left / self.speed_mps, 2.0 * float(np.sqrt(left / PREFERRED_MPS2))) if is_starting else None
         phase, run, table = engine.phase % 1.0, (now.run, 0.0), FrequencyTable(*engine.frequency_table())
         # Either heel may strike on the spot; the profile that bends least is taken.

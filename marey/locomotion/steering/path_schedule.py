@@ -48,8 +48,8 @@ def plan_cruise(
         way: what is walked.
         along_m: where on it now.
         speed_now: [m/s].
-        speed_mps: wished for.
-        run: share of running now and wished for.
+        speed_mps: requested.
+        run: share of running now and requested.
         last: speed at the end of the way [m/s]; by default whatever it is.
         acceleration: [m/s²].
         slowest: curves are not taken slower than this [m/s].
@@ -68,14 +68,14 @@ def plan_cruise(
     planned[0] = speed_now
     if last == 0.0:
         planned[-1] = 0.0
-    # Share of running `(P,)`: what is wished, less where the speed is a walk's; a change takes a second
+    # Share of running `(P,)`: what is requested, less where the speed is a walk's; a change takes a second
     low, high = min(0.5 * speed_mps, SLOWEST_RUN[0]), min(0.8 * speed_mps, SLOWEST_RUN[1])
-    wished = run[1] * np.clip((planned - low) / max(high - low, 1e-6), 0.0, 1.0)
-    shares = np.empty_like(wished)
+    asked = run[1] * np.clip((planned - low) / max(high - low, 1e-6), 0.0, 1.0)
+    shares = np.empty_like(asked)
     shares[0] = run[0]
     for i in range(1, len(shares)):
         room = float(times[i] - times[i - 1])
-        shares[i] = shares[i - 1] + min(max(float(wished[i] - shares[i - 1]), -room), room)
+        shares[i] = shares[i - 1] + min(max(float(asked[i] - shares[i - 1]), -room), room)
     return PathSchedule(times, planned, along_m + np.interp(times, gone, ahead.lengths), shares)
 
 

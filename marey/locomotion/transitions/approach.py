@@ -120,7 +120,35 @@ def plan_approach(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -
         speed = walker.parameters.speed
         return JumpApproach(request, 0.0, 0.0, abs(speed) / STOPPING_MPS2 if abs(speed) > SAME_VALUE else 0.0, 0.0)
     if request.takeoff is None:
-        return _plan_ramp_approach(walker, jumps, request)
+        now = walker.parameters
+        run = float(request.kind == "run")
+        wanted, tolerance = jumps.run_up(request.kind, request.length_m, now.leg_length_m)
+        speed = clamp_approach_speed(now.speed, wanted, tolerance)
+        # A turn dies out first; whoever already does what is wanted needs no time to change.
+        strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
+        least = (
+            MIN_TURN_CHANGE_S
+            if abs(now.turn_rate) > SAME_VALUE
+            else 0.0
+            if _is_steady(walker, speed, run)
+            else MIN_CHANGE_S
+        )
+        run_up = plan_run_up(
+            walker.phase,
+            (now.speed, now.run),
+            (speed, run),
+            walker.frequency,
+            target_phase=strike,
+            max_acceleration=request.max_acceleration,
+            at_least_s=least,
+            change_at=gait_change_speed(now.leg_length_m),
+        )
+        if not run_up.is_feasible:
+            raise InputError(
+                f"the run-up to {speed:.1f} m/s would take {run_up.duration_s:.0f} s",
+                "Set a speed nearer to it first, or allow a larger max_acceleration",
+            )
+        return JumpApproach(request, speed, run, run_up.duration_s, run_up.cycles, run_up.knots())
     # A speed profile whose last heel strike puts the take-off toe on its place, once the turn has died out
     heading = walker.heading_rad + 0.5 * MIN_TURN_CHANGE_S * walker.parameters.turn_rate
     ahead = float((np.array(request.takeoff) - walker.position) @ heading_vector(heading))
@@ -153,38 +181,6 @@ def fit_request_to_gait(walker: GaitWalker, jumps: ModelJumps, request: JumpRequ
         text = f"a {request.kind} jump of {request.length_m:.2f} m is outside {shortest:.2f} to {longest:.2f} m"
         warnings.warn(f"{text}; jumping {length:.2f} m", MareyWarning, stacklevel=4)
     return replace(request, length_m=length)
-
-
-def _plan_ramp_approach(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -> JumpApproach:
-    now = walker.parameters
-    run = float(request.kind == "run")
-    wanted, tolerance = jumps.run_up(request.kind, request.length_m, now.leg_length_m)
-    speed = clamp_approach_speed(now.speed, wanted, tolerance)
-    # A turn dies out first; whoever already does what is wanted needs no time to change.
-    strike = float(walker.events(speed, run)[4 * request.side]) % 1.0
-    least = (
-        MIN_TURN_CHANGE_S
-        if abs(now.turn_rate) > SAME_VALUE
-        else 0.0
-        if _is_steady(walker, speed, run)
-        else MIN_CHANGE_S
-    )
-    run_up = plan_run_up(
-        walker.phase,
-        (now.speed, now.run),
-        (speed, run),
-        walker.frequency,
-        target_phase=strike,
-        max_acceleration=request.max_acceleration,
-        at_least_s=least,
-        change_at=gait_change_speed(now.leg_length_m),
-    )
-    if not run_up.is_feasible:
-        raise InputError(
-            f"the run-up to {speed:.1f} m/s would take {run_up.duration_s:.0f} s",
-            "Set a speed nearer to it first, or allow a larger max_acceleration",
-        )
-    return JumpApproach(request, speed, run, run_up.duration_s, run_up.cycles, run_up.knots())
 
 
 def _is_steady(walker: GaitWalker, speed: float, run: float) -> bool:

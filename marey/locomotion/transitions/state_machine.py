@@ -54,8 +54,8 @@ class JumpState:
     latest_s: float = inf  # the stage is given up then
     request: JumpRequest | None = None
     queued: JumpRequest | None = None
-    wish: GaitParameters | None = None  # what to go back to
-    wish_over_s: float | None = None
+    resume: GaitParameters | None = None  # what to go back to
+    resume_over_s: float | None = None
     plan: JumpPlan | None = None
     feet: FootholdSchedule | None = None
 
@@ -161,12 +161,12 @@ class JumpStateMachine:
         self._now = replace(self._now, queued=None)
         return was_queued
 
-    def wish(self, parameters: GaitParameters, over_s: float) -> None:
+    def set_target(self, parameters: GaitParameters, over_s: float) -> None:
         """Change the parameters that are restored after the jump, and the time to do so."""
         if self._now.stage == "neutral":
             self._walker.go_to(parameters, over_s)
             return
-        self._now = replace(self._now, wish=parameters, wish_over_s=over_s)
+        self._now = replace(self._now, resume=parameters, resume_over_s=over_s)
         if self._now.stage == "restore":
             self._restore_parameters()
 
@@ -201,8 +201,8 @@ class JumpStateMachine:
 
     @property
     def target(self) -> GaitParameters:
-        """Parameters that were wished for."""
-        return self._walker.target if self._now.wish is None else self._now.wish
+        """Parameters that were requested."""
+        return self._walker.target if self._now.resume is None else self._now.resume
 
     @property
     def request(self) -> JumpRequest | None:
@@ -283,15 +283,15 @@ class JumpStateMachine:
     # The states
 
     def _adapt(self, approach: JumpApproach) -> None:
-        wish = self.target
+        target = self.target
         approach.start(self._walker)
         self._now = JumpState(
             "adapt",
             deadline_s=approach.duration_s,
             latest_s=approach.duration_s + MAX_WAIT_S,
             request=approach.request,
-            wish=wish,
-            wish_over_s=self._now.wish_over_s,
+            resume=target,
+            resume_over_s=self._now.resume_over_s,
         )
 
     def _try_take_off(self) -> None:
@@ -349,8 +349,8 @@ class JumpStateMachine:
             self._restore_parameters()
 
     def _restore_parameters(self) -> None:
-        wish, now = self.target, self.parameters
-        change = abs(wish.speed - now.speed) / RESTORE_ACCELERATION
-        over = max(change, SHORTEST_RESTORE_S) if self._now.wish_over_s is None else self._now.wish_over_s
-        self._walker.go_to(wish, over)
-        self._now = JumpState("restore", deadline_s=over, wish=wish)
+        target, now = self.target, self.parameters
+        change = abs(target.speed - now.speed) / RESTORE_ACCELERATION
+        over = max(change, SHORTEST_RESTORE_S) if self._now.resume_over_s is None else self._now.resume_over_s
+        self._walker.go_to(target, over)
+        self._now = JumpState("restore", deadline_s=over, resume=target)

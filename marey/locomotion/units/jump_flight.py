@@ -102,7 +102,16 @@ def ground_root_path(
         slide = np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
         slide[:, 1] = low
         rows = np.flatnonzero(is_down)
-        slide[rows] = _smooth_triangular(slide[rows])
+        # Values (n, 3) with a triangle of nine rows run over them, the ends going on straight
+        values = slide[rows]
+        reach = min(SMOOTH_ROWS, len(values) - 1)
+        if reach < 1:
+            slide[rows] = values
+        else:
+            first, end = 2.0 * values[0] - values[reach:0:-1], 2.0 * values[-1] - values[-2 : -reach - 2 : -1]
+            padded = np.concatenate([first, values, end])
+            taps = np.convolve(np.ones(reach + 1), np.ones(reach + 1)) / (reach + 1) ** 2
+            slide[rows] = np.stack([np.convolve(column, taps, mode="valid") for column in padded.T], axis=1)
         slide[: rows[0], 1] = 0.0
         # After the last stance the correction loses its pace; before the flight it ends at once, but for its place.
         last, after = int(rows[-1]), np.arange(1, len(slide) - int(rows[-1]))[:, None]
@@ -114,17 +123,6 @@ def ground_root_path(
             slide[last + 1 :] = slide[last] * [1.0, 0.0, 1.0]
         out -= slide
     return out
-
-
-def _smooth_triangular(values: FloatArray) -> FloatArray:
-    """Values ``(n, 3)`` with a triangle of nine rows run over them, the ends going on straight."""
-    reach = min(SMOOTH_ROWS, len(values) - 1)
-    if reach < 1:
-        return values
-    first, last = 2.0 * values[0] - values[reach:0:-1], 2.0 * values[-1] - values[-2 : -reach - 2 : -1]
-    padded = np.concatenate([first, values, last])
-    taps = np.convolve(np.ones(reach + 1), np.ones(reach + 1)) / (reach + 1) ** 2
-    return np.stack([np.convolve(column, taps, mode="valid") for column in padded.T], axis=1)
 
 
 def fit_ballistic_path(

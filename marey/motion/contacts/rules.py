@@ -12,6 +12,7 @@ from marey.motion.clip import Contacts
 from marey.motion.contacts.points import LEG_M, SIDES, ContactSettings, PointTracks
 from marey.motion.time_series import find_runs
 
+AIR_M = 0.06  # [m] a point of a foot that is so much higher than another does not carry it
 FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81)
 
 
@@ -144,15 +145,28 @@ def _add_rolls(down: BoolArray, tracks: PointTracks, side: str, settings: Contac
 def build_contact_track(tracks: PointTracks, planted: BoolArray, feet: BoolArray) -> Contacts:
     """Put point flags ``(F, K)`` under foot flags ``(F, 2)``: one track per heel, toe and hand.
 
-    A toe is planted while the ball or the toe end is. Where a rule put a foot down, its slowest point is planted.
+    A toe is planted while the ball or the toe end is. Where a rule put a foot down, its slowest point is planted. No
+    point is planted while another one of its foot is far below it: a heel can be slow while the foot is on its toes.
     """
     names: list[str] = []
     flags: list[BoolArray] = []
     for s, side in enumerate(SIDES):
         parts = {part: tracks.columns(side, part) for part in ("heel", "toe")}
         down = {part: planted[:, k].any(axis=1) & feet[:, s] for part, k in parts.items() if k}
+        # A point that is in the air over another one of its foot does not stand
+        high = {part: tracks.heights[:, parts[part]].min(axis=1) for part in down}
+        lowest = np.min(list(high.values()), axis=0) if down else 0.0
+        is_low = {part: high[part] <= lowest + AIR_M * tracks.size for part in down}
+        down = {part: down[part] & is_low[part] for part in down}
         bare = feet[:, s] & ~np.any(list(down.values()), axis=0) if down else feet[:, s]
-        slow = {part: tracks.speeds[:, parts[part]].min(axis=1) for part in down}
+        slow = {part: np.where(is_low[part], tracks.speeds[:, parts[part]].min(axis=1), np.inf) for part in down}
+        # Where the foot stands on one part just before or after, it does so here
+        for start, stop in find_runs(bare):
+            for t in (start - 1, stop):
+                alone = [part for part in down if 0 <= t < len(bare) and feet[t, s] and down[part][t]]
+                if len(alone) == 1 and (start == 0 or stop == len(bare) or feet[start - 1, s] != feet[stop, s]):
+                    for part in down:
+                        slow[part][start:stop] = np.where(part == alone[0], 0.0, np.inf)
         for part in down:
             slowest = np.all([slow[part] <= other for other in slow.values()], axis=0)
             names.append(f"{side}_{part}")

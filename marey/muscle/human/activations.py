@@ -23,7 +23,7 @@ from marey.muscle.human.muscle_paths import (
     make_human_muscles,
 )
 from marey.muscle.muscles.hill import groote_length, groote_passive, groote_speed
-from marey.skeleton import HUMAN, Skeleton
+from marey.skeleton import HUMAN
 
 MAX_NEWTON_STEPS = 60
 SLOPE_TOL = 1e-9  # [-] largest projected slope
@@ -249,8 +249,18 @@ def estimate_activations(
     # Tensions at full activation and at rest (F, M) [N].
     largest = np.array([muscle.largest_force_n for muscle in lines])
     fibres = np.array([muscle.fibre_length_m for muscle in lines])
+    # Length of each muscle [m] when the figure stands with hanging arms and slightly bent elbows
+    turns = np.zeros((1, figure.skeleton.num_joints, 3))
+    for joint, axis, degrees in (
+        ("left_shoulder", 2, -75.0),
+        ("right_shoulder", 2, 75.0),
+        ("left_elbow", 1, -30.0),
+        ("right_elbow", 1, 30.0),
+    ):
+        turns[0, figure.skeleton.names.index(joint), axis] = np.deg2rad(degrees)
+    pose = Motion(figure.skeleton, 1.0, np.zeros((1, 3)), SO3.exp(turns))
     active, resting = compute_capacities(
-        geometry.lengths, geometry.speeds, compute_standing_lengths(lines, figure.skeleton), fibres, largest
+        geometry.lengths, geometry.speeds, compute_muscle_geometry(pose, lines, ()).lengths[0], fibres, largest
     )
     if not hill:
         active = np.broadcast_to(largest, active.shape).copy()
@@ -264,17 +274,3 @@ def estimate_activations(
     forces = active * activations + resting
     reserves = torques - np.einsum("fma,fm->fa", geometry.arms, forces)
     return MuscleTrack(smoothed, lines, axes, geometry, activations, forces, torques, reserves)
-
-
-def compute_standing_lengths(muscles: Sequence[MusclePath], skeleton: Skeleton = HUMAN) -> FloatArray:
-    """Length of each muscle [m] when the figure stands with hanging arms and slightly bent elbows."""
-    turns = np.zeros((1, skeleton.num_joints, 3))
-    for joint, axis, degrees in (
-        ("left_shoulder", 2, -75.0),
-        ("right_shoulder", 2, 75.0),
-        ("left_elbow", 1, -30.0),
-        ("right_elbow", 1, 30.0),
-    ):
-        turns[0, skeleton.names.index(joint), axis] = np.deg2rad(degrees)
-    pose = Motion(skeleton, 1.0, np.zeros((1, 3)), SO3.exp(turns))
-    return compute_muscle_geometry(pose, muscles, ()).lengths[0]

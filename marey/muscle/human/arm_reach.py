@@ -242,7 +242,15 @@ def solve_key_poses(goals: Sequence[HandGoal], skeleton: Skeleton, side: str, li
     for goal in goals:
         task = PointTask(f"{side}_wrist", goal.place)
         result = solve_ik(
-            skeleton, [task], start=start, limits=limits, root="fixed", frozen_joints=still, on_failure="return"
+            skeleton,
+            [task],
+            start=start,
+            limits=limits,
+            root="fixed",
+            feet="free",
+            frozen_joints=still,
+            follow=False,
+            on_failure="return",
         )
         start = result.pose
         found.append(start)

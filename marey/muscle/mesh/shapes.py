@@ -104,7 +104,16 @@ class Shape:
             here = solid.distance(p)
             for name in bodies if solid.cut else (solid.body,):
                 before = bodies.get(name, np.full(len(p), np.inf))
-                bodies[name] = np.maximum(before, -here) if solid.cut else _smooth_union(before, here, solid.blend_m)
+                if solid.cut:
+                    bodies[name] = np.maximum(before, -here)
+                else:
+                    # Smaller of two distances; nearer to each other than width they melt by a quadratic fillet
+                    width = solid.blend_m
+                    if width <= 0.0 or not np.isfinite(before).all():
+                        bodies[name] = np.minimum(before, here)
+                    else:
+                        h = np.maximum(width - np.abs(before - here), 0.0) / width
+                        bodies[name] = np.minimum(before, here) - 0.25 * width * h * h
         return np.minimum.reduce(list(bodies.values()))
 
     def bounds(self) -> FloatArray:
@@ -112,14 +121,6 @@ class Shape:
         boxes = np.stack([solid.bounds() for solid in self.solids if not solid.cut])
         swell = 0.25 * max(solid.blend_m for solid in self.solids)  # a smooth joint bulges by at most so much
         return np.stack([boxes[:, 0].min(axis=0) - swell, boxes[:, 1].max(axis=0) + swell])
-
-
-def _smooth_union(a: FloatArray, b: FloatArray, width: float) -> FloatArray:
-    """Smaller of two distances; nearer to each other than ``width`` they melt by a quadratic fillet."""
-    if width <= 0.0 or not np.isfinite(a).all():
-        return np.minimum(a, b)
-    h = np.maximum(width - np.abs(a - b), 0.0) / width
-    return np.minimum(a, b) - 0.25 * width * h * h
 
 
 def voxelise(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[BoolArray, FloatArray]:
@@ -177,7 +178,26 @@ def tetrahedralise_shape(shape: Shape, spacing_m: float) -> tuple[FloatArray, Ce
         shape: what to fill.
         spacing_m: side of the cubes of the lattice; tetrahedra have a twelfth of their volume.
     """
-    nodes, cells = _make_lattice(shape, spacing_m)
+    # Cube corners and cube centres; a cell joins two centres over a face with one edge of that face
+    low, high = shape.bounds()
+    nx, ny, nz = (math.ceil(float(width) / spacing_m) + 2 for width in high - low)
+    if 12 * nx * ny * nz > MAX_CELLS:
+        raise InputError(f"a lattice of {12 * nx * ny * nz} tetrahedra", "Take a larger spacing_m")
+    origin = 0.5 * (low + high) - 0.5 * spacing_m * np.array([nx, ny, nz])
+    corners, centres = (
+        np.argwhere(np.ones((nx + k, ny + k, nz + k), dtype=np.bool_)).astype(np.float64) for k in (1, 0)
+    )
+    nodes = np.concatenate([corners, centres + 0.5]) * spacing_m + origin
+    corner = np.arange(len(corners)).reshape(nx + 1, ny + 1, nz + 1)
+    centre = np.arange(len(centres)).reshape(nx, ny, nz) + len(corners)
+    # Four cells around the line of each two centres that are neighbours along an axis.
+    boxes: list[NDArray[np.int64]] = []
+    for axis in range(3):
+        outer, inner = np.moveaxis(corner, axis, 0), np.moveaxis(centre, axis, 0)
+        a, b = inner[:-1], inner[1:]
+        ring = [outer[1:-1, i : i + a.shape[1], j : j + a.shape[2]] for i, j in ((0, 0), (0, 1), (1, 1), (1, 0))]
+        boxes += [np.stack([a, b, ring[k], ring[(k + 1) % 4]], axis=-1).reshape(-1, 4) for k in range(4)]
+    cells = np.concatenate(boxes).astype(np.int32)
     levels = shape.distance(nodes)
     kept = (levels[cells] < 0.0).any(axis=1)
     cells = cells[kept]
@@ -224,29 +244,6 @@ def tetrahedralise_shape(shape: Shape, spacing_m: float) -> tuple[FloatArray, Ce
     number[used] = np.arange(len(used), dtype=np.int32)
     cells = number[cells]
     return nodes[used], cells[np.argsort(cells.min(axis=1), kind="stable")]
-
-
-def _make_lattice(shape: Shape, h: float) -> tuple[FloatArray, CellIndices]:
-    """Cube corners and cube centres; a cell joins two centres over a face with one edge of that face."""
-    low, high = shape.bounds()
-    nx, ny, nz = (math.ceil(float(width) / h) + 2 for width in high - low)
-    if 12 * nx * ny * nz > MAX_CELLS:
-        raise InputError(f"a lattice of {12 * nx * ny * nz} tetrahedra", "Take a larger spacing_m")
-    origin = 0.5 * (low + high) - 0.5 * h * np.array([nx, ny, nz])
-    corners, centres = (
-        np.argwhere(np.ones((nx + k, ny + k, nz + k), dtype=np.bool_)).astype(np.float64) for k in (1, 0)
-    )
-    nodes = np.concatenate([corners, centres + 0.5]) * h + origin
-    corner = np.arange(len(corners)).reshape(nx + 1, ny + 1, nz + 1)
-    centre = np.arange(len(centres)).reshape(nx, ny, nz) + len(corners)
-    # Four cells around the line of each two centres that are neighbours along an axis.
-    cells: list[NDArray[np.int64]] = []
-    for axis in range(3):
-        outer, inner = np.moveaxis(corner, axis, 0), np.moveaxis(centre, axis, 0)
-        a, b = inner[:-1], inner[1:]
-        ring = [outer[1:-1, i : i + a.shape[1], j : j + a.shape[2]] for i, j in ((0, 0), (0, 1), (1, 1), (1, 0))]
-        cells += [np.stack([a, b, ring[k], ring[(k + 1) % 4]], axis=-1).reshape(-1, 4) for k in range(4)]
-    return nodes, np.concatenate(cells).astype(np.int32)
 
 
 class _EdgeCutter:

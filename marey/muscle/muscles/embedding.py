@@ -43,8 +43,27 @@ class Embedding:
         """
         p = frozen(points, None, 3, name="points")
         nodes, cells = check_nodes_and_cells(nodes, cells)
-        found = _locate_in_simplices(p, nodes, cells) if is_simplex(nodes, cells) else _locate_in_boxes(p, nodes, cells)
-        chosen, weights = found
+        if is_simplex(nodes, cells):
+            # For each cell the matrix from a point to the weights of all corners but the first, and that corner.
+            corners = nodes[cells]
+            edges = np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2)
+            inverse = (np.linalg.inv(edges) if cells.shape[1] == 4 else np.linalg.pinv(edges)).astype(np.float64)
+            origin = corners[:, 0]
+            chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
+            for row, point in enumerate(p):
+                local = np.einsum("trc,tc->tr", inverse, point - origin)
+                all_weights = np.concatenate([1.0 - local.sum(axis=1, keepdims=True), local], axis=1)
+                inside = np.flatnonzero(all_weights.min(axis=1) >= -INSIDE_TOL)
+                if len(inside):
+                    chosen[row] = inside[0]
+                else:
+                    held = np.maximum(all_weights, 0.0)
+                    held /= held.sum(axis=1, keepdims=True)
+                    gaps = np.linalg.norm(np.einsum("tk,tkc->tc", held, corners) - point, axis=1)
+                    chosen[row] = int(np.argmin(gaps))
+                weights[row] = all_weights[chosen[row]]
+        else:
+            chosen, weights = _locate_in_boxes(p, nodes, cells)
         corners = nodes[cells[chosen]]
         # Distance from each point to its cell, from above: to the point of the weights without the negative ones.
         held = np.maximum(weights, 0.0)
@@ -108,28 +127,6 @@ def is_simplex(nodes: FloatArray, cells: NDArray[np.integer]) -> bool:
     """Whether the cells are tetrahedra or triangles; four nodes in the plane are a square."""
     width = cells.shape[1]
     return width == 3 or (width == 4 and not is_flat(nodes))
-
-
-def _locate_in_simplices(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:
-    # For each cell the matrix from a point to the weights of all corners but the first, and that corner.
-    corners = nodes[cells]
-    edges = np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2)
-    inverse = (np.linalg.inv(edges) if cells.shape[1] == 4 else np.linalg.pinv(edges)).astype(np.float64)
-    origin = corners[:, 0]
-    chosen, weights = np.empty(len(p), dtype=np.int64), np.empty((len(p), cells.shape[1]))
-    for i, point in enumerate(p):
-        local = np.einsum("trc,tc->tr", inverse, point - origin)
-        all_weights = np.concatenate([1.0 - local.sum(axis=1, keepdims=True), local], axis=1)
-        inside = np.flatnonzero(all_weights.min(axis=1) >= -INSIDE_TOL)
-        if len(inside):
-            chosen[i] = inside[0]
-        else:
-            held = np.maximum(all_weights, 0.0)
-            held /= held.sum(axis=1, keepdims=True)
-            gaps = np.linalg.norm(np.einsum("tk,tkc->tc", held, corners) - point, axis=1)
-            chosen[i] = int(np.argmin(gaps))
-        weights[i] = all_weights[chosen[i]]
-    return chosen, weights
 
 
 def _locate_in_boxes(p: FloatArray, nodes: FloatArray, cells: NDArray[np.integer]) -> tuple[IntArray, FloatArray]:

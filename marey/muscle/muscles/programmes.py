@@ -6,15 +6,26 @@ A programme gives the contraction of each segment at a time: 1 is passive, below
 
 from __future__ import annotations
 
+import csv
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.base import (
+    FloatArray,
+    FormatError,
+    InputError,
+    MissingFileError,
+    UnknownNameError,
+    frozen,
+    parse_toml,
+    read_toml_text,
+)
 from marey.muscle.muscles.forces import Muscles
 
 UNITS: Final = ("alpha", "activation")
@@ -276,3 +287,55 @@ def programme_from_table(table: Mapping[str, Any]) -> ActivationProgramme:
         return cast(ActivationProgramme, PROGRAMME_KINDS[kind](**given))
     except TypeError as error:
         raise InputError(f"a programme of kind '{kind}' is not whole: {error}", "Give what it needs") from None
+
+
+def load_programmes(path: str | Path) -> dict[str, ActivationProgramme]:
+    """Programmes by the names of splines, from a TOML file of tables or a CSV file of key frames.
+
+    A CSV file has a row of names, the first being ``time_s``, then a row of values for each time.
+
+    Raises:
+        FormatError: the file breaks its form; the message names the line.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise MissingFileError(str(path))
+    if file.suffix.lower() == ".csv":
+        return _load_csv(file)
+    tables, place = parse_toml(read_toml_text(file, "programme"), str(file))
+    out: dict[str, ActivationProgramme] = {}
+    for name, table in tables.items():
+        here = place.at(name)
+        if not isinstance(table, dict):
+            place.fail(f"'{name}' is no table", f"Write [{name}] and its keys below", name)
+        try:
+            out[name] = programme_from_table(cast(Mapping[str, Any], table))
+        except (InputError, UnknownNameError) as error:
+            here.fail(str(error).rstrip("."), "Mend the table")
+    return out
+
+
+def _load_csv(file: Path) -> dict[str, ActivationProgramme]:
+    with file.open(newline="", encoding="utf-8-sig") as stream:
+        rows = [row for row in csv.reader(stream) if row]
+    if not rows or rows[0][0].strip() != "time_s" or len(rows[0]) < 2:
+        raise FormatError("the first row names no columns", str(file), 1, "Write time_s,NAME,NAME,...")
+    names = [name.strip() for name in rows[0][1:]]
+    table: list[list[float]] = []
+    for line, row in enumerate(rows[1:], start=2):
+        if len(row) != len(rows[0]):
+            what = f"expected {len(rows[0])} values, found {len(row)}"
+            raise FormatError(what, str(file), line, "Check that the row is whole")
+        try:
+            table.append([float(text) for text in row])
+        except ValueError:
+            raise FormatError(f"'{','.join(row)}' holds no numbers", str(file), line, "Write numbers") from None
+        if not np.isfinite(table[-1]).all():
+            raise FormatError("a value is not finite", str(file), line, "Write finite numbers")
+    values = np.array(table)
+    if len(values) == 0:
+        raise FormatError("there are no rows", str(file), 2, "Write a row for each time")
+    try:
+        return {name: Keyframed(values[:, 0], values[:, i + 1]) for i, name in enumerate(names)}
+    except InputError as error:
+        raise FormatError(error.what, str(file), 2, error.fix or "Mend the column") from None

@@ -37,7 +37,6 @@ from marey.muscle.optimal_control.segments import (
 if TYPE_CHECKING:
     from marey.muscle.body.soft_body import SoftBody
     from marey.muscle.elastic.tetrahedra import TetrahedralElasticity
-    from marey.muscle.muscles.forces import Muscles
     from marey.muscle.optimal_control.segments import WeightedSegments
 
 
@@ -139,35 +138,6 @@ def make_body_points(body: SoftBody) -> tuple[FloatArray, FloatArray, IntArray]:
     return rest, masses, np.concatenate(carriers).astype(np.int64)
 
 
-def make_smooth_ground(body: SoftBody, rounding_m: float, smoothing_m_s: float) -> SmoothContactPlane | None:
-    """The ground of a body with rounded corners."""
-    if rounding_m <= 0.0 or smoothing_m_s <= 0.0:
-        raise InputError("rounding_m or smoothing_m_s is not above zero")
-    if body.ground is None:
-        return None
-    arrays = body.ground
-    if np.ptp(arrays.friction) > 0.0:
-        raise InputError("friction differs by direction", "Control knows friction that is the same in all directions")
-    friction = float(arrays.friction[0])
-    return SmoothContactPlane(arrays.point, arrays.normal, arrays.stiffness, friction, rounding_m, smoothing_m_s)
-
-
-def make_alpha_map(
-    control: str, muscles: Muscles | None, num_segments: int, fades: ArrayLike | None
-) -> tuple[FloatArray, FloatArray]:
-    """Contraction of segments ``(S,)`` without controls, and the matrix ``(S, s)`` that controls add by."""
-    base, count = np.ones(num_segments), 0 if muscles is None else muscles.num_segments
-    if muscles is None or control == "nodes":
-        return base, np.zeros((num_segments, 0))
-    owners = np.eye(muscles.num_splines)[muscles.owners] if control != "segments" else np.eye(count)
-    if control == "activation":
-        shares = np.ones(count) if fades is None else frozen(fades, count, name="fades")
-        owners = -shares[:, None] * owners * np.array([1.0 - spline.alpha_min for spline in muscles.splines])
-    else:
-        base[:count] = 0.0
-    return base, np.vstack([owners, np.zeros((num_segments - count, owners.shape[1]))])
-
-
 ControlKind = Literal["activation", "alpha", "segments", "nodes"]
 ROUNDING_M = 2e-4  # [m]
 SMOOTHING_M_S = 0.02  # [m/s] twenty times that of a simulation, so that sliding and sticking both have slopes
@@ -245,8 +215,34 @@ class SoftSystem:
         self.segments: WeightedSegments = join_segments(parts)
         self.pattern = StepPattern(body.elastic, self.segments, len(self.rest))
         self.chart = GeneralisedCoordinates(self.pattern, carriers, self.rest, body.bones)
-        self.ground: SmoothContactPlane | None = make_smooth_ground(body, rounding_m, smoothing_m_s)
-        self._base, self._owners = make_alpha_map(self.control, body.muscles, len(self.segments.rest), fades)
+        # The ground of the body, with rounded corners
+        if rounding_m <= 0.0 or smoothing_m_s <= 0.0:
+            raise InputError("rounding_m or smoothing_m_s is not above zero")
+        self.ground: SmoothContactPlane | None = None
+        if body.ground is not None:
+            arrays = body.ground
+            if np.ptp(arrays.friction) > 0.0:
+                raise InputError(
+                    "friction differs by direction", "Control knows friction that is the same in all directions"
+                )
+            friction = float(arrays.friction[0])
+            self.ground = SmoothContactPlane(
+                arrays.point, arrays.normal, arrays.stiffness, friction, rounding_m, smoothing_m_s
+            )
+        # Contraction of segments (S,) without controls, and the matrix (S, s) that controls add by
+        muscles = body.muscles
+        num_segments = len(self.segments.rest)
+        base, count = np.ones(num_segments), 0 if muscles is None else muscles.num_segments
+        if muscles is None or self.control == "nodes":
+            self._base, self._owners = base, np.zeros((num_segments, 0))
+        else:
+            owners = np.eye(muscles.num_splines)[muscles.owners] if self.control != "segments" else np.eye(count)
+            if self.control == "activation":
+                shares = np.ones(count) if fades is None else frozen(fades, count, name="fades")
+                owners = -shares[:, None] * owners * np.array([1.0 - spline.alpha_min for spline in muscles.splines])
+            else:
+                base[:count] = 0.0
+            self._base, self._owners = (base, np.vstack([owners, np.zeros((num_segments - count, owners.shape[1]))]))
 
     @property
     def num_nodes(self) -> int:

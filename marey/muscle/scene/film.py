@@ -157,7 +157,21 @@ class Film:
         if suffix in (".gif", ".mp4"):
             return save_video(self, target, fps or FILM_FPS, width)
         if suffix == ".npz":
-            save_arrays(self, target)
+            # All arrays of the film
+            bones = {"bone_ends": self.bones.ends, "bone_radii": self.bones.radii, "bone_angles": self.bones.angles}
+            skin = {"skin_nodes": self.skin.nodes, "skin_weights": self.skin.weights, "skin_faces": self.skin.faces}
+            arrays: dict[str, Any] = bones | skin
+            arrays["metric_names"] = np.array(list(self.metrics), dtype=np.str_)
+            arrays["metrics"] = np.array(list(self.metrics.values()), dtype=np.float64)
+            with atomic_file(target) as draft, draft.open("wb") as file:
+                np.savez_compressed(
+                    file,
+                    times=self.times,
+                    positions=self.positions.astype(np.float32),
+                    alphas=self.alphas,
+                    skin_offsets=self.skin.offsets,
+                    **arrays,
+                )
             return target
         frames = select_frames(self, fps or FILM_FPS)
         if suffix == ".glb":
@@ -207,24 +221,6 @@ def select_frames(film: Film, fps: float) -> NDArray[np.int64]:
     """Frames that show a film at ``fps``: the nearest to each instant, never more than there are."""
     count = max(1, round(float(film.times[-1] - film.times[0]) * min(fps, film.rate_hz)) + 1)
     return np.unique(np.linspace(0, film.num_frames - 1, count).round().astype(np.int64))
-
-
-def save_arrays(film: Film, path: Path) -> None:
-    """Write all arrays of a film as ``.npz``."""
-    bones = {"bone_ends": film.bones.ends, "bone_radii": film.bones.radii, "bone_angles": film.bones.angles}
-    skin = {"skin_nodes": film.skin.nodes, "skin_weights": film.skin.weights, "skin_faces": film.skin.faces}
-    arrays: dict[str, Any] = bones | skin
-    arrays["metric_names"] = np.array(list(film.metrics), dtype=np.str_)
-    arrays["metrics"] = np.array(list(film.metrics.values()), dtype=np.float64)
-    with atomic_file(path) as draft, draft.open("wb") as file:
-        np.savez_compressed(
-            file,
-            times=film.times,
-            positions=film.positions.astype(np.float32),
-            alphas=film.alphas,
-            skin_offsets=film.skin.offsets,
-            **arrays,
-        )
 
 
 def _encode_ply(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArray[np.float64]) -> bytes:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import FloatArray, UnknownNameError
+from marey.base import FloatArray
 from marey.muscle.mesh.tet_mesh import TetMesh, compute_cell_volumes
 from marey.muscle.muscles.embedding import Embedding
 from marey.muscle.scene.film import Film
-from marey.muscle.scene.tables import CheckPart, SceneParts
+from marey.muscle.scene.tables import SceneParts
 
 if TYPE_CHECKING:
     from marey.muscle.scene.run import SceneModel
@@ -45,7 +44,26 @@ def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, 
         peak = float(turns[np.argmax(np.abs(turns))])
         figures |= {"flexion_deg": abs(peak), "return_deg": abs(float(turns[-1]))}
     if isinstance(stage.mesh, TetMesh):
-        figures |= _measure_cells(film, stage, stage.mesh)
+        # Change of volume, and the greatest principal strain of soft cells and of bones inside
+        mesh = stage.mesh
+        rest = compute_cell_volumes(film.positions[0], mesh.cells)
+        inverse = np.linalg.inv(_edge_lengths(mesh.nodes, mesh))
+        change, smallest, soft, bone = 0.0, 1.0, 0.0, 0.0
+        for frame in _sample_frames(film.num_frames):
+            volumes = compute_cell_volumes(film.positions[frame], mesh.cells)
+            change = max(change, abs(float(volumes.sum() / rest.sum()) - 1.0))
+            smallest = min(smallest, float((volumes / rest).min()))
+            stretch = np.linalg.svd(_edge_lengths(film.positions[frame], mesh) @ inverse, compute_uv=False)
+            strain = np.abs(0.5 * (stretch**2 - 1.0)).max(axis=1)
+            soft = max(soft, float(strain[~stage.stiff].max(initial=0.0)))
+            bone = max(bone, float(strain[stage.stiff].max(initial=0.0)))
+        cells = {
+            "cells": float(len(mesh.cells)),
+            "volume_change": change,
+            "smallest_cell": smallest,
+            "soft_strain": soft,
+        }
+        figures |= cells | ({"bone_strain": bone} if stage.stiff.any() else {})
     if "girth_spline" in parts.measure:
         figures |= _measure_girth(film, stage, int(parts.measure["girth_spline"]))
     if parts.ground is None and not parts.pins and not parts.bones:
@@ -70,7 +88,19 @@ def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, 
     if parts.measure.get("compare_splines"):
         # Equality of the final shortening of splines, and order of the roughness of the strains.
         short = 1.0 - lengths[-1] / lengths[0]
-        rough = [_strain_variance(film, stage, spline) for spline in range(stage.muscles.num_splines)]
+        rough: list[float] = []
+        for spline in range(stage.muscles.num_splines):
+            # Variance of the strain of the body along the straight line between the ends of a spline
+            points = stage.muscles.points()[stage.muscles.arrays.segments[np.asarray(stage.muscles.owners) == spline]]
+            shares = np.linspace(0.0, 1.0, NUM_SECTIONS + 1)[:, None]
+            line = Embedding.from_points(
+                (1.0 - shares) * points[0, 0] + shares * points[-1, 1], stage.mesh.nodes, stage.mesh.cells
+            )
+            before, after = (
+                np.linalg.norm(np.diff(line(x), axis=0), axis=1) for x in (stage.mesh.nodes, film.positions[-1])
+            )
+            variance = float(np.var(after / before - 1.0))
+            rough.append(variance)
         figures |= {f"shortening_{i}": float(s) for i, s in enumerate(short)}
         figures |= {f"roughness_{i}": r for i, r in enumerate(rough)}
         figures["shortening_spread"] = float(np.ptp(short) / max(float(np.abs(short).max()), 1e-12))
@@ -83,37 +113,6 @@ def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, 
     return figures
 
 
-def find_failed_checks(metrics: Mapping[str, float], checks: tuple[CheckPart, ...]) -> tuple[str, ...]:
-    """Sentences about checks that do not hold."""
-    failed: list[str] = []
-    for check in checks:
-        if check.metric not in metrics:
-            raise UnknownNameError("metric", check.metric, "this film", tuple(metrics))
-        value = metrics[check.metric]
-        if check.at_least is not None and value < check.at_least:
-            failed.append(f"{check.metric} is {value:.4g}, less than {check.at_least:g}")
-        if check.at_most is not None and value > check.at_most:
-            failed.append(f"{check.metric} is {value:.4g}, more than {check.at_most:g}")
-    return tuple(failed)
-
-
-def _measure_cells(film: Film, stage: SceneModel, mesh: TetMesh) -> dict[str, float]:
-    """Change of volume, and the greatest principal strain of soft cells and of bones inside."""
-    rest = compute_cell_volumes(film.positions[0], mesh.cells)
-    inverse = np.linalg.inv(_edge_lengths(mesh.nodes, mesh))
-    change, smallest, soft, bone = 0.0, 1.0, 0.0, 0.0
-    for frame in _sample_frames(film.num_frames):
-        volumes = compute_cell_volumes(film.positions[frame], mesh.cells)
-        change = max(change, abs(float(volumes.sum() / rest.sum()) - 1.0))
-        smallest = min(smallest, float((volumes / rest).min()))
-        stretch = np.linalg.svd(_edge_lengths(film.positions[frame], mesh) @ inverse, compute_uv=False)
-        strain = np.abs(0.5 * (stretch**2 - 1.0)).max(axis=1)
-        soft = max(soft, float(strain[~stage.stiff].max(initial=0.0)))
-        bone = max(bone, float(strain[stage.stiff].max(initial=0.0)))
-    figures = {"cells": float(len(mesh.cells)), "volume_change": change, "smallest_cell": smallest, "soft_strain": soft}
-    return figures | ({"bone_strain": bone} if stage.stiff.any() else {})
-
-
 def _edge_lengths(nodes: FloatArray, mesh: TetMesh) -> FloatArray:
     p = nodes[mesh.cells]
     return np.swapaxes(p[:, 1:] - p[:, :1], 1, 2)
@@ -121,17 +120,6 @@ def _edge_lengths(nodes: FloatArray, mesh: TetMesh) -> FloatArray:
 
 def _sample_frames(count: int) -> list[int]:
     return np.unique(np.linspace(0, count - 1, NUM_SAMPLES).round().astype(np.int64)).tolist()
-
-
-def _strain_variance(film: Film, stage: SceneModel, spline: int) -> float:
-    """Variance of the strain of the body along the straight line between the ends of a spline."""
-    points = stage.muscles.points()[stage.muscles.arrays.segments[np.asarray(stage.muscles.owners) == spline]]
-    shares = np.linspace(0.0, 1.0, NUM_SECTIONS + 1)[:, None]
-    line = Embedding.from_points(
-        (1.0 - shares) * points[0, 0] + shares * points[-1, 1], stage.mesh.nodes, stage.mesh.cells
-    )
-    before, after = (np.linalg.norm(np.diff(line(x), axis=0), axis=1) for x in (stage.mesh.nodes, film.positions[-1]))
-    return float(np.var(after / before - 1.0))
 
 
 def _measure_girth(film: Film, stage: SceneModel, spline: int) -> dict[str, float]:

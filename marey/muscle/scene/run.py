@@ -25,7 +25,7 @@ from marey.muscle.mesh.tet_mesh import TetMesh
 from marey.muscle.muscles.forces import Muscles
 from marey.muscle.muscles.programmes import ActivationPlan
 from marey.muscle.scene.film import BoneTrack, Film, Paint, make_paint
-from marey.muscle.scene.metrics import find_failed_checks, measure_film
+from marey.muscle.scene.metrics import measure_film
 from marey.muscle.scene.surface import EmbeddedSurface, embed_surface, surface_of_mesh, surface_of_plate
 from marey.muscle.scene.tables import BonePart, SceneParts, parse_scene
 
@@ -160,7 +160,15 @@ def build_scene(parts: SceneParts) -> SceneModel:
         bones=None if bones is None else bones.bones,
     )
     plan = ActivationPlan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
-    skin = _make_surface(parts, shape, mesh)
+    # The surface that is drawn: of a plate, of the mesh, or a finer one embedded in it
+    if isinstance(mesh, Lattice) and mesh.is_flat:
+        skin = surface_of_plate(mesh.cells, mesh.nodes, parts.mesh.thick_m)
+    elif parts.mesh.skin_m is None:
+        skin = surface_of_mesh(mesh.surface)
+    else:
+        fine = TetMesh(*tetrahedralise_shape(shape, parts.mesh.skin_m))
+        own = surface_of_mesh(fine.surface)
+        skin = embed_surface(own.at(fine.nodes), own.faces, mesh.nodes, mesh.cells)
     # A spline paints the skin that is nearest to it, and as far again.
     middles = muscles.points()[muscles.arrays.segments].mean(axis=1)
     rest = skin.at(mesh.nodes)
@@ -192,16 +200,6 @@ def _make_ground(parts: SceneParts) -> ContactPlane | None:
         axis=part.axis if len(part.friction) == 3 else None,
         smoothing_m_s=part.smoothing_m_s,
     )
-
-
-def _make_surface(parts: SceneParts, shape: Shape, mesh: TetMesh | Lattice) -> EmbeddedSurface:
-    if isinstance(mesh, Lattice) and mesh.is_flat:
-        return surface_of_plate(mesh.cells, mesh.nodes, parts.mesh.thick_m)
-    if parts.mesh.skin_m is None:
-        return surface_of_mesh(mesh.surface)
-    fine = TetMesh(*tetrahedralise_shape(shape, parts.mesh.skin_m))
-    own = surface_of_mesh(fine.surface)
-    return embed_surface(own.at(fine.nodes), own.faces, mesh.nodes, mesh.cells)
 
 
 SceneActivations = Mapping[str, float] | Callable[[float], FloatArray] | FloatArray
@@ -320,7 +318,16 @@ class SoftBodyScene:
             ground_m=None if self.parts.ground is None else self.parts.ground.height_m,
         )
         object.__setattr__(film, "metrics", measure_film(film, stage, self.parts))
-        object.__setattr__(film, "failed", find_failed_checks(film.metrics, self.parts.checks))
+        failed: list[str] = []
+        for check in self.parts.checks:
+            if check.metric not in film.metrics:
+                raise UnknownNameError("metric", check.metric, "this film", tuple(film.metrics))
+            value = film.metrics[check.metric]
+            if check.at_least is not None and value < check.at_least:
+                failed.append(f"{check.metric} is {value:.4g}, less than {check.at_least:g}")
+            if check.at_most is not None and value > check.at_most:
+                failed.append(f"{check.metric} is {value:.4g}, more than {check.at_most:g}")
+        object.__setattr__(film, "failed", tuple(failed))
         return film
 
 

@@ -231,11 +231,8 @@ MARK_EDGE_M: Final = 0.05  # [m] marks are looked for this far around, so that t
 UNBOUNDED: Final = 1e9  # a tangent wider than any picture
 
 
-def render(scene: RenderScene, size: tuple[int, int], *, threads: int = 1) -> Image:
-    """Draw a scene, without any window system: ``(H, W, 3)`` display values of a ``(width, height)`` picture.
-
-    The same scene gives the same bytes, with any number of threads.
-    """
+def render_capsules(scene: RenderScene, size: tuple[int, int], *, threads: int = 1) -> Image:
+    """Draw the solids, the ground and the marks of a scene: ``(H, W, 3)`` display values."""
     width, height = (int(n) for n in size)
     if width < 1 or height < 1 or width * height > MAX_PIXELS:
         raise InputError(f"a picture of {width} x {height} pixels", f"Ask for 1 to {MAX_PIXELS} pixels")

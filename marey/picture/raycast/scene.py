@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, frozen
+from marey.picture.raycast.meshes import TriangleMesh
 
 UP: Final = np.array([0.0, 1.0, 0.0])  # +Y, as everywhere in marey
 MIN_VIEW_M: Final = 1e-9  # [m] below this, position and target are one point
@@ -308,6 +309,8 @@ class RenderScene:
     ground: GroundPattern | None = field(default_factory=GroundPattern)
     light: Light = field(default_factory=Light)
     background: FloatArray = field(default_factory=lambda: np.ones(3))  # (3,) linear RGB: white paper
+    mesh: TriangleMesh = field(default_factory=TriangleMesh.none)
+    panes: TriangleMesh = field(default_factory=TriangleMesh.none)  # drawn half transparent: walls before a body
 
 
 def _freeze_strokes(batch: CapsuleBatch | GroundMarks, axes: int) -> None:

@@ -23,6 +23,7 @@ from marey.lie.kernels import Vector, dot, row3, subtract3, unit
 LENGTH, START_RADIUS, END_RADIUS, SINE, SQUARED_COSINE, RED, GREEN, BLUE = range(6, 14)
 # columns of the table of marks (N, 10), after the start's x, z and the end's x, z
 MARK_START_RADIUS, MARK_END_RADIUS, MARK_RED, MARK_GREEN, MARK_BLUE, OPACITY = range(4, 10)
+ROUNDING = 1e-12  # [-] of the terms of a square: below it, a negative one is zero
 
 
 class CellGrid(NamedTuple):
@@ -146,9 +147,10 @@ def hit_cone(cones: FloatArray, i: int, o: Vector, d: Vector) -> float:
     b = cc * qd - y * v + ra * s * v
     c = cc * qq - y * y + 2.0 * ra * s * y - ra * ra
     square = b * b - a * c
-    if square < 0.0:
+    if square < -ROUNDING * (b * b + abs(a * c)):
         return np.inf
-    root = -(b + np.copysign(np.sqrt(square), b))
+    # A ray along the axis meets the cone at its apex, where the square is zero
+    root = -(b + np.copysign(np.sqrt(max(square, 0.0)), b))
     # The cone counts between the planes where it touches the balls, each ball beyond its own.
     low, high = s * ra, length + s * rb
     best = np.inf

@@ -5,16 +5,16 @@ A depth buffer is seen from the camera, another from the lamp.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints, kernel
+from marey.base import FloatArray, kernel
 from marey.lie.kernels import Vector, cross, dot, row3, subtract3, unit
-from marey.picture.raycast.capsules import Image, encode_srgb, pack_camera, pack_ground, pack_light, render
+from marey.picture.raycast.capsules import Image, encode_srgb, pack_camera, pack_ground, pack_light, render_capsules
+from marey.picture.raycast.meshes import TriangleMesh
 from marey.picture.raycast.scene import CapsuleBatch, RenderScene, linear_from_srgb
 from marey.picture.raycast.surfaces import PackedCamera, PackedGround, PackedLight, pixel_ray, point_on_ray
 
@@ -202,88 +202,52 @@ LAMP_CELLS: Final = 900  # [cell] long side of the lamp's depth buffer
 REACH_SHARE: Final = 0.10  # [-] of the body's diagonal: how high above the ground it still darkens it
 CONTACT_DARKNESS: Final = 0.42  # [-] how dark the ground is where a wide body touches it
 CONTACT_CELLS: Final = 5  # cells to the reach
-RING_SEGMENTS: Final = 12  # sides of a drawn ball
+CONTACT_SHARE: Final = 0.07  # [-] of the height of what stands on the ground: the reach in pictures of people
+MAX_CONTACT_CELLS: Final = 4_000_000
+GROUND_SLACK: Final = 0.001  # [-] of the same height: soles that touch the ground are seen
+PANE_OPACITY: Final = 0.4  # [-] of walls
 FAR_DEPTH: Final = 3.0e38  # deeper than anything
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TriangleMesh:
-    """Triangles in world, coloured at their corners."""
+def render(scene: RenderScene, size: tuple[int, int], *, threads: int = 1) -> Image:
+    """Draw a scene, without any window system: ``(H, W, 3)`` display values of a ``(width, height)`` picture.
 
-    vertices: FloatArray  # (V, 3) [m]
-    faces: IntArray  # (F, 3) counter-clockwise from outside
-    colours: FloatArray  # (V, 3) linear RGB
-
-    def __post_init__(self) -> None:
-        vertices = frozen(self.vertices, None, 3, name="vertices")
-        faces = frozen_ints(self.faces, None, 3, name="faces")
-        if len(faces) and not (faces.min() >= 0 and faces.max() < len(vertices)):
-            raise InputError(f"faces name vertex {faces.max()}", f"There are {len(vertices)}")
-        object.__setattr__(self, "vertices", vertices)
-        object.__setattr__(self, "faces", faces)
-        object.__setattr__(self, "colours", frozen(self.colours, len(vertices), 3, name="colours"))
-
-    @classmethod
-    def join(cls, parts: Sequence[TriangleMesh]) -> TriangleMesh:
-        """Put several meshes in one."""
-        starts = np.cumsum([0, *(len(part.vertices) for part in parts)])
-        faces = [part.faces + start for part, start in zip(parts, starts[:-1], strict=True)]
-        empty = np.zeros((0, 3))
-        return cls(
-            np.concatenate([empty, *(part.vertices for part in parts)]),
-            np.concatenate([empty.astype(np.int64), *faces]),
-            np.concatenate([empty, *(part.colours for part in parts)]),
+    The same scene gives the same bytes, with any number of threads. Capsules are cast exactly; beside triangles they
+    become triangles too, so that each hides and shades the other.
+    """
+    if not len(scene.mesh.faces) and not len(scene.panes.faces):
+        return render_capsules(scene, size, threads=threads)
+    solids = scene.solids
+    capsules = [
+        TriangleMesh.capsule(a, b, (float(r), float(q)), colour)
+        for a, b, r, q, colour in zip(
+            solids.starts, solids.ends, solids.start_radii, solids.end_radii, solids.colours, strict=True
         )
-
-    @classmethod
-    def capsule(cls, start: ArrayLike, end: ArrayLike, radii: tuple[float, float], colour: ArrayLike) -> TriangleMesh:
-        """A tapered capsule as triangles."""
-        a, b = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
-        length = float(np.linalg.norm(b - a))
-        axis = (b - a) / max(length, 1e-12)
-        side = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
-        side /= np.linalg.norm(side)
-        frame = np.stack([side, np.cross(axis, side), axis])
-        # Rings around the axis, as radius and height: a quarter of a circle at each end.
-        angles = np.linspace(0.0, 0.5 * np.pi, RING_SEGMENTS // 2 + 1)
-        first = [(radii[0] * np.sin(t), -radii[0] * np.cos(t)) for t in angles]
-        last = [(radii[1] * np.cos(t), length + radii[1] * np.sin(t)) for t in angles]
-        rings = [(float(r), float(z)) for r, z in [*first, *last]]
-        sides = 2 * RING_SEGMENTS
-        around = np.arange(sides) * np.pi / RING_SEGMENTS
-        circle = np.stack([np.cos(around), np.sin(around)], axis=-1)
-        local = np.concatenate([np.column_stack([r * circle, np.full(sides, z)]) for r, z in rings])
-        vertices: FloatArray = np.asarray(a + local @ frame, dtype=np.float64)
-        # Two triangles for each piece between two rings.
-        i, j = np.meshgrid(np.arange(len(rings) - 1), np.arange(sides), indexing="ij")
-        low, low_next = i * sides + j, i * sides + (j + 1) % sides
-        corners = [(low, low_next, low_next + sides), (low, low_next + sides, low + sides)]
-        faces = np.concatenate([np.stack(three, axis=-1).reshape(-1, 3) for three in corners])
-        return cls(vertices, faces, np.broadcast_to(np.asarray(colour), vertices.shape))
-
-    def moved(self, offset: ArrayLike) -> TriangleMesh:
-        """The same mesh, shifted by ``offset`` ``(3,)`` [m]."""
-        return replace(self, vertices=self.vertices + np.asarray(offset))
-
-    def normals(self) -> FloatArray:
-        """Unit normals ``(V, 3)`` at the corners: the mean of the faces around, by area."""
-        p = self.vertices[self.faces]
-        across = np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0])
-        total = np.zeros((len(self.vertices), 3))
-        for corner in range(3):
-            np.add.at(total, self.faces[:, corner], across)
-        return total / np.maximum(np.linalg.norm(total, axis=1), 1e-300)[:, None]
+    ]
+    opaque = TriangleMesh.join([scene.mesh, *capsules])
+    height = float(np.ptp(opaque.vertices[:, 1])) if len(opaque.vertices) else 1.0
+    image = render_mesh(scene, opaque, size, standing_m=height)
+    if not len(scene.panes.faces):
+        return image
+    # Panes let through what is behind them
+    walled = render_mesh(scene, TriangleMesh.join([opaque, scene.panes]), size, standing_m=height)
+    light = [linear_from_srgb(picture / 255.0) for picture in (image, walled)]
+    return np.asarray(encode_srgb(light[0] + PANE_OPACITY * (light[1] - light[0])), dtype=np.uint8)
 
 
-def render_mesh(scene: RenderScene, mesh: TriangleMesh, size: tuple[int, int]) -> Image:
-    """Draw a mesh in a scene ``(H, W, 3)``; solids of the scene lie behind it.
+def render_mesh(
+    scene: RenderScene, mesh: TriangleMesh, size: tuple[int, int], *, standing_m: float | None = None
+) -> Image:
+    """Draw a mesh in a scene ``(H, W, 3)``, in place of the scene's own solids and triangles.
 
     Args:
         scene: camera, ground, marks and lights.
         mesh: what to draw.
         size: (width, height) [pixel].
+        standing_m: how high the bodies are that stand on the ground, for a scene of several: what lies below the
+            ground is then hidden by it, and the shadows where they touch it are as wide as one of them makes them.
     """
-    behind = linear_from_srgb(render(replace(scene, solids=CapsuleBatch.none()), size) / 255.0)
+    behind = linear_from_srgb(render_capsules(replace(scene, solids=CapsuleBatch.none()), size) / 255.0)
     if not len(mesh.faces):
         return np.asarray(encode_srgb(behind), dtype=np.uint8)
     eye, lamp, faces = (
@@ -297,10 +261,18 @@ def render_mesh(scene: RenderScene, mesh: TriangleMesh, size: tuple[int, int]) -
     x, y = local[:, 0] / deep / eye.per_pixel, local[:, 1] / deep / eye.per_pixel
     points = np.stack([0.5 * eye.width + x, 0.5 * eye.height - y, -1.0 / deep], axis=1)
     points[local[:, 2] <= 1e-6] = np.nan
-    which = _rasterise_faces(points, faces, (eye.height, eye.width))[1]
+    nearest, which = _rasterise_faces(points, faces, (eye.height, eye.width))
+    if scene.ground is not None and standing_m is not None:
+        # The ground hides what is below it; its depth is the same along a row, for the picture's right is level
+        slopes = eye.forward[1] + eye.up[1] * (0.5 * eye.height - np.arange(eye.height) - 0.5) * eye.per_pixel
+        drop = scene.ground.height_m - GROUND_SLACK * standing_m - eye.position[1]
+        below = slopes * np.sign(drop) > 0.0
+        floor = np.where(below, -slopes / drop, 0.0)
+        which[(nearest > floor[:, None]) & below[:, None]] = NOTHING
     packed = PackedMesh(np.ascontiguousarray(mesh.vertices), mesh.normals(), np.ascontiguousarray(mesh.colours), faces)
     shadows = MeshShadows(
-        *_render_lamp_depth(lamp, mesh.vertices, faces), *_contact_shadow(scene, mesh.vertices, faces)
+        *_render_lamp_depth(lamp, mesh.vertices, faces),
+        *_contact_shadow(scene, mesh.vertices, faces, None if standing_m is None else CONTACT_SHARE * standing_m),
     )
     shade_mesh(eye, pack_ground(scene), lamp, packed, shadows, which, behind)
     return np.asarray(encode_srgb(behind), dtype=np.uint8)
@@ -319,22 +291,23 @@ def _render_lamp_depth(
 
 
 def _contact_shadow(
-    scene: RenderScene, vertices: FloatArray, faces: NDArray[np.int32]
+    scene: RenderScene, vertices: FloatArray, faces: NDArray[np.int32], reach_m: float | None
 ) -> tuple[FloatArray, FloatArray]:
     """How dark the ground is under the body: nearness of its underside, smoothed."""
     from scipy.ndimage import gaussian_filter  # pyright: ignore[reportUnknownVariableType] (scipy has no types)
 
     if scene.ground is None:
         return np.zeros((1, 1)), np.array([0.0, 0.0, 1.0])
-    reach = REACH_SHARE * float(np.linalg.norm(np.ptp(vertices, axis=0))) + 1e-9
-    per_metre = CONTACT_CELLS / reach
+    reach = REACH_SHARE * float(np.linalg.norm(np.ptp(vertices, axis=0))) + 1e-9 if reach_m is None else reach_m + 1e-9
+    wide, deep = (float(np.ptp(vertices[:, axis])) + 4.0 * reach for axis in (0, 2))
+    per_metre = min(CONTACT_CELLS / reach, float(np.sqrt(MAX_CONTACT_CELLS / (wide * deep))))
     corner = vertices[:, [0, 2]].min(axis=0) - 2.0 * reach
     columns, rows = (int(n) + 1 for n in (np.ptp(vertices[:, [0, 2]], axis=0) + 4.0 * reach) * per_metre)
     heights = vertices[:, 1] - scene.ground.height_m
     points = np.column_stack([(vertices[:, [0, 2]] - corner) * per_metre, heights])
     low = _rasterise_faces(points, faces, (rows, columns))[0].astype(np.float64)
     near = np.clip(1.0 - np.maximum(low, 0.0) / reach, 0.0, 1.0)
-    smooth = np.asarray(gaussian_filter(near, 0.45 * CONTACT_CELLS), dtype=np.float64)
+    smooth = np.asarray(gaussian_filter(near, 0.45 * per_metre * reach), dtype=np.float64)
     return CONTACT_DARKNESS * smooth, np.array([corner[0], corner[1], per_metre])
 
 

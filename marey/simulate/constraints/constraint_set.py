@@ -19,20 +19,12 @@ from marey.simulate.constraints.contact_rows import (
     update_contact_memory,
     write_contact_rows,
 )
-from marey.simulate.constraints.ground import (
-    FRICTIONS,
-    Friction,
-    Ground,
-    PlaneArrays,
-    StepContacts,
-    contact_spheres,
-    pack_planes,
-)
+from marey.simulate.constraints.ground import FRICTIONS, Friction, Ground, PlaneArrays, StepContacts, contact_spheres
 from marey.simulate.constraints.joint_limits import LimitRows
 from marey.simulate.constraints.kinds import CONTACT_PRIORITY, Ball, Constraint, ball_rows
 from marey.simulate.mechanics import State
 from marey.simulate.mechanism import Mechanics, Mechanism, as_kernel_array
-from marey.simulate.solver.cholesky import cholesky, solve_cholesky
+from marey.simulate.solver.bounded_qp import cholesky, solve_cholesky
 from marey.simulate.solver.constrained_step import (
     ConstraintRows,
     ContactMemory,
@@ -104,7 +96,15 @@ class ConstraintSet:
                 raise InputError(f"a constraint is a {type(thing).__name__}", "Pass Pin, Ball or one of your own")
         self.skeleton, self.grounds, self.limits = body.skeleton, grounds, limits
         self.spheres, self.sphere_names = contact_spheres(body.skeleton)
-        self._planes = pack_planes(grounds)
+        # Arrays of the grounds; there may be none
+        self._planes = PlaneArrays(
+            np.array([g.point for g in grounds], dtype=np.float64).reshape(-1, 3),
+            np.array([g.normal for g in grounds], dtype=np.float64).reshape(-1, 3),
+            np.array([FRICTIONS.index(g.friction) for g in grounds], dtype=np.int64),
+            np.array([g.mu for g in grounds], dtype=np.float64),
+            np.array([g.facets for g in grounds], dtype=np.int64),
+            np.array([g.gamma for g in grounds], dtype=np.float64),
+        )
         self._limit_rows = None if limits is None else LimitRows(limits, body.skeleton)
         self._constraints = tuple(t for t in things if not isinstance(t, Ball))
         self._balls = tuple(t for t in things if isinstance(t, Ball))

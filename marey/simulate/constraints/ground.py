@@ -101,18 +101,6 @@ class PlaneArrays(NamedTuple):
     gammas: FloatArray  # (P,)
 
 
-def pack_planes(grounds: tuple[Ground, ...]) -> PlaneArrays:
-    """Arrays of grounds; there may be none."""
-    return PlaneArrays(
-        np.array([g.point for g in grounds], dtype=np.float64).reshape(-1, 3),
-        np.array([g.normal for g in grounds], dtype=np.float64).reshape(-1, 3),
-        np.array([FRICTIONS.index(g.friction) for g in grounds], dtype=np.int64),
-        np.array([g.mu for g in grounds], dtype=np.float64),
-        np.array([g.facets for g in grounds], dtype=np.int64),
-        np.array([g.gamma for g in grounds], dtype=np.float64),
-    )
-
-
 SIDES: Final = ("left", "right")
 # The sole, as parts of stature, which is leg / 0.491 ([Winter2009]_ fig. 4.1)
 LEG_SHARE: Final = 0.491

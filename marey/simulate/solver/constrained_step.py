@@ -19,8 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, kernel
-from marey.simulate.solver.bounded_qp import BoundedProgramme, solve_bounded
-from marey.simulate.solver.cholesky import back_substitute, forward_substitute
+from marey.simulate.solver.bounded_qp import BoundedProgramme, back_substitute, forward_substitute, solve_bounded
 
 BILATERAL: Final = 0
 UNILATERAL: Final = 1
@@ -112,29 +111,6 @@ PARALLEL = 1.0 - 1e-9  # [-] cosine above which two rows are one
 
 
 @kernel
-def _disable_slack_rows(A: FloatArray, r: FloatArray, lower: FloatArray, upper: FloatArray) -> BoolArray:
-    """Rows ``(m,)`` that can bind: those that some velocity changes, without the slacker ones of parallel rows."""
-    kept = np.ones(r.shape[0], dtype=np.bool_)
-    for i in range(r.shape[0]):
-        kept[i] = A[i, i] > 0.0  # a row that nothing can change is dropped
-    # Keep only the tighter one of two one-sided rows that point the same way
-    m = A.shape[0]
-    for i in range(m):
-        if not kept[i] or lower[i] != 0.0 or not np.isinf(upper[i]):
-            continue
-        for j in range(i + 1, m):
-            if not kept[j] or lower[j] != 0.0 or not np.isinf(upper[j]):
-                continue
-            if A[i, j] > PARALLEL * sqrt(A[i, i] * A[j, j]):
-                if r[i] * sqrt(A[j, j]) >= r[j] * sqrt(A[i, i]):
-                    kept[j] = False
-                else:
-                    kept[i] = False
-                    break
-    return kept
-
-
-@kernel
 def solve_constrained_velocity(
     U: FloatArray,
     free_velocity: FloatArray,
@@ -176,8 +152,25 @@ def solve_constrained_velocity(
     size = 1.0
     for i in range(m):
         size = max(size, abs(r[i]))
-    # Redundant rows go; the compliance keeps A positive definite
-    kept = _disable_slack_rows(A, r, rows.lower, rows.upper)
+    # Redundant rows go: those that no velocity changes, and the slacker ones of parallel rows
+    kept = np.ones(r.shape[0], dtype=np.bool_)
+    for row in range(r.shape[0]):
+        kept[row] = A[row, row] > 0.0  # a row that nothing can change is dropped
+    # Keep only the tighter one of two one-sided rows that point the same way
+    count = A.shape[0]
+    for row in range(count):
+        if not kept[row] or rows.lower[row] != 0.0 or not np.isinf(rows.upper[row]):
+            continue
+        for other in range(row + 1, count):
+            if not kept[other] or rows.lower[other] != 0.0 or not np.isinf(rows.upper[other]):
+                continue
+            if A[row, other] > PARALLEL * sqrt(A[row, row] * A[other, other]):
+                if r[row] * sqrt(A[other, other]) >= r[other] * sqrt(A[row, row]):
+                    kept[other] = False
+                else:
+                    kept[row] = False
+                    break
+    # The compliance keeps A positive definite
     soft = np.empty(m)
     for i in range(m):
         soft[i] = compliance[i] * A[i, i]

@@ -112,8 +112,8 @@ def motion_jets(rates: CurveRates, jacobians: CurveRates) -> PointJets:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Character:
-    """A character as the full space sees it: its angles are the unknowns, its place follows."""
+class FullBodyModel:
+    """A body as the full space sees it: its angles are the unknowns, its place follows."""
 
     tree: JointTree
     angles: IntArray  # (D,) coordinates of the tree that turn
@@ -122,13 +122,13 @@ class Character:
     spins: IntArray  # (1 or 3,) world axes it can turn about
 
     @staticmethod
-    def from_tree(tree: JointTree) -> Character:
+    def from_tree(tree: JointTree) -> FullBodyModel:
         """Sort the coordinates of a tree."""
         slides = np.flatnonzero(tree.kinds == PRISMATIC)
         angles = np.flatnonzero(tree.kinds != PRISMATIC)
         axes = np.argmax(np.abs(tree.axes[slides]), axis=1)
         spins = np.array([0]) if len(slides) == 2 else np.arange(3)
-        return Character(tree, angles, slides, np.asarray(axes, dtype=np.int64), spins)
+        return FullBodyModel(tree, angles, slides, np.asarray(axes, dtype=np.int64), spins)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ class BodyState:
 
 
 def compute_body_state(
-    figure: Character, curves: CurveRates, points: NamedPoints, derivatives: Derivatives | None = "linear-time"
+    figure: FullBodyModel, curves: CurveRates, points: NamedPoints, derivatives: Derivatives | None = "linear-time"
 ) -> BodyState:
     """Evaluate a character along curves ``(n, D)`` of its angles, with all derivatives by them.
 

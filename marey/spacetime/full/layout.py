@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from marey.base import FloatArray, IntArray
 from marey.dynamics import GRAVITY
 from marey.numerics import KnotSpline
-from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.body_state import FullBodyModel
 from marey.spacetime.problem.definition import ProblemPhase, SpacetimeProblem
 
 NUM_ACTIVE: Final = 4  # cubic basis functions that are not zero at an instant
@@ -154,7 +154,7 @@ class FullLayout:
 
     problem: SpacetimeProblem
     timeline: Timeline
-    figure: Character
+    figure: FullBodyModel
     flights: tuple[FlightUnknowns, ...]
     impulses: tuple[tuple[int, IntArray], ...]  # phase that touches down, and unknowns, of bounded impacts
     num_angles: int = field(init=False)  # D
@@ -181,7 +181,7 @@ class FullLayout:
         set_(self, "scales", scales)
 
     @staticmethod
-    def from_problem(problem: SpacetimeProblem, figure: Character) -> FullLayout:
+    def from_problem(problem: SpacetimeProblem, figure: FullBodyModel) -> FullLayout:
         """Lay out the unknowns of a problem."""
         timeline = Timeline.from_problem(problem)
         column, width = timeline.spline.num_coefficients * len(figure.angles), len(figure.axes)

@@ -23,7 +23,7 @@ import numpy as np
 from marey.base import FloatArray, IntArray
 from marey.dynamics import JointTree, compute_point_motion, compute_torque_jacobians, compute_torques
 from marey.lie import SO3
-from marey.spacetime.full.body_state import BodyState, Character, StateJet
+from marey.spacetime.full.body_state import BodyState, FullBodyModel, StateJet
 from marey.spacetime.full.layout import FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import compute_support_wrench
 from marey.spacetime.full.sampling import interpolate_pose_keys, neutral_pose
@@ -66,7 +66,7 @@ def compute_torque_jet(layout: FullLayout, state: BodyState, at: IntArray, phase
     return total - StateJet(value, partials)
 
 
-def compute_world_axes(figure: Character, angles: FloatArray) -> FloatArray:
+def compute_world_axes(figure: FullBodyModel, angles: FloatArray) -> FloatArray:
     """Unit axes of the angles in the world ``(n, D, 3)``."""
     tree, q = figure.tree, figure.coordinates(angles)
     frames: list[SO3] = []
@@ -118,18 +118,6 @@ def add_gauss_instants(layout: FullLayout, builder: InstantBuilder, phase: int) 
     """Two Gauss points in each span of a phase, and their weights [s]."""
     at = builder.add(phase, layout.timeline.gauss_frames(phase, 2))
     return at, np.repeat(0.5 * np.diff(layout.timeline.breaks(phase)), 2)
-
-
-def add_span_ends(layout: FullLayout, builder: InstantBuilder, phase: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """First and last instant of each span of a phase, a little inside it, and the time between them [s].
-
-    Squared differences over that time, divided by ``1 - 2 INSET``, represent their whole spans.
-    """
-    breaks = layout.timeline.breaks(phase)
-    steps = np.diff(breaks)
-    low = builder.add(phase, breaks[:-1] + INSET * steps)
-    high = builder.add(phase, breaks[1:] - INSET * steps)
-    return low, high, (1.0 - 2.0 * INSET) * steps
 
 
 ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] unit of the objective: one second at 10 rad/s^2 in every joint
@@ -283,7 +271,12 @@ def build_residual_terms(layout: FullLayout, builder: InstantBuilder) -> list[Re
         terms.append(ResidualTerm(name, (at,), weight * shares * growth, lambda state: (quantity(state, at),)))
 
     def differ(name: str, p: int, weight: float, unit: float, quantity: Quantity, share: float) -> None:
-        low, high, steps = add_span_ends(layout, builder, p)
+        # First and last instant of each span of a phase, a little inside it, and the time between them [s]
+        breaks = layout.timeline.breaks(p)
+        spans = np.diff(breaks)
+        low = builder.add(p, breaks[:-1] + INSET * spans)
+        high = builder.add(p, breaks[1:] - INSET * spans)
+        steps = (1.0 - 2.0 * INSET) * spans
         weights = weight / (unit * (steps * share))
         parts = (low, high)
         terms.append(ResidualTerm(name, parts, weights, lambda s: (quantity(s, low) * -1.0, quantity(s, high))))

@@ -14,7 +14,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, UnknownNameError
 from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
 from marey.motion import Contacts, Motion
-from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.body_state import FullBodyModel
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.problem.solution import SolutionTrack, frame_instants
 from marey.spacetime.problem.support import build_support
@@ -185,7 +185,7 @@ NEUTRAL_POSES: Final[dict[str, dict[str, float]]] = {
 }
 
 
-def neutral_pose(figure: Character, name: str) -> FloatArray:
+def neutral_pose(figure: FullBodyModel, name: str) -> FloatArray:
     """Angles ``(D,)`` of a neutral pose."""
     if name not in NEUTRAL_POSES:
         raise UnknownNameError("neutral pose", name, "the full space", NEUTRAL_POSES)

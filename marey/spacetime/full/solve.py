@@ -19,7 +19,7 @@ from marey.base import FloatArray
 from marey.dynamics import JointTree
 from marey.motion import Motion
 from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
-from marey.spacetime.full.body_state import Character, Derivatives
+from marey.spacetime.full.body_state import Derivatives, FullBodyModel
 from marey.spacetime.full.layout import FullLayout, refine_layout, refine_unknowns
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import (
@@ -105,7 +105,7 @@ def solve_full(
     The search begins at ``start`` (unscaled unknowns), at the motion ``warm_start``, or at the flat guess.
     """
     options, began = options or FullOptions(), time.perf_counter()
-    layout = FullLayout.from_problem(problem, Character.from_tree(tree))
+    layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(tree))
     validate_full(layout)
     if start is None:
         start = build_guess(layout, warm_start)

@@ -9,7 +9,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
-from marey.spacetime.full.body_state import Character
+from marey.spacetime.full.body_state import FullBodyModel
 from marey.spacetime.full.keys import find_point_bounds, key_angle_ranges
 from marey.spacetime.full.layout import MAX_SPANS, FullLayout
 from marey.spacetime.problem.definition import (
@@ -19,7 +19,6 @@ from marey.spacetime.problem.definition import (
     POSITION_KINDS,
     Contact,
     Key,
-    ProblemPhase,
     SpacetimeProblem,
     check_key_conflicts,
 )
@@ -80,9 +79,52 @@ def validate_numbers(problem: SpacetimeProblem) -> None:
                     "Give 0 < lowest <= duration_s <= highest",
                 )
         for contact in phase.contacts:
-            _check_contact(contact, phase)
+            where = f"contact '{contact.point}' of phase '{phase.name}'"
+            if contact.kind not in CONTACT_KINDS:
+                raise UnknownNameError("kind", contact.kind, where, CONTACT_KINDS)
+            _require_finite((*contact.position, *contact.normal, *contact.half_extents_m, contact.heading_deg), where)
+            if abs(float(np.linalg.norm(contact.normal)) - 1.0) > 1e-6:
+                raise InputError(
+                    f"the normal of {where} has length {np.linalg.norm(contact.normal):.4g}", "Give a unit vector"
+                )
+            if min(contact.half_extents_m) <= 0.0:
+                raise InputError(f"{where} has half extents {contact.half_extents_m} m", "Give lengths above 0")
+            _require_finite((contact.friction, contact.twist_m), f"friction or twist_m of {where}")
+            if not (contact.friction >= 0.0 and contact.max_force > 0.0 and contact.twist_m >= 0.0):
+                raise InputError(
+                    f"{where} has friction {contact.friction:g}, twist_m {contact.twist_m:g}, "
+                    f"max_force {contact.max_force:g}",
+                    "None of them is negative, and max_force is above 0",
+                )
+            if not 0.0 <= contact.max_tilt_deg <= 180.0:
+                raise InputError(f"{where} may tilt by {contact.max_tilt_deg:g}°", "Give max_tilt_deg from 0 to 180")
     for key in problem.keys:
-        _check_key(key, problem)
+        label = f"key '{key.kind}' in phase '{key.phase}'"
+        if key.kind not in KEY_KINDS:
+            raise UnknownNameError("kind of key", key.kind, f"problem '{problem.name}'", KEY_KINDS)
+        own = problem.phases[problem.phase_index(key.phase)]
+        if key.at is not None and not 0.0 <= key.at <= 1.0:
+            raise InputError(f"{label} is at {key.at}", "Give a share of the phase, 0 to 1")
+        _require_finite((*key.joints.values(), *key.target, key.lower, key.upper), label)
+        if key.lower is not None and key.upper is not None and key.lower > key.upper:
+            raise InputError(f"{label} asks for at least {key.lower:g} and at most {key.upper:g}", "Swap them")
+        if key.axis not in AXES:
+            raise UnknownNameError("axis", key.axis, label, AXES)
+        if key.kind in ("point", "clearance", "bar") and key.point is None:
+            raise InputError(f"{label} names no point", "Give point")
+        if key.kind in POSITION_KINDS and len(key.target) not in (0, 3):
+            raise InputError(
+                f"{label} has {len(key.target)} components as target",
+                'Give x, y and z; "free" in a file leaves one open',
+            )
+        if key.kind in ("point", "com", "com_velocity") and all(value is None for value in key.target):
+            raise InputError(f"{label} has no target", "Give at least one component")
+        if key.kind in ("pose", "range") and not key.joints:
+            raise InputError(f"{label} names no coordinate", "Give joints")
+        if key.kind == "bar" and not (key.lower and key.lower > 0.0 and len(key.target) == 3):
+            raise InputError(f"{label} has no radius or no place", "Give lower above 0, and target")
+        if key.kind == "force" and not own.contacts:
+            raise InputError(f"{label} asks for a force in flight", "Name a phase with a contact")
     check_key_conflicts(problem)
 
 
@@ -110,99 +152,7 @@ def validate_full(layout: FullLayout) -> None:
             x, y, z = (float(value or 0.0) for value in key.target)
             goal = Contact(key.point, (x, y, z))
             _check_pair(figure, phase.contacts[0], goal, f"(a key in phase '{phase.name}')")
-    _check_contradictions(layout)
-
-
-def _require_finite(values: float | Iterable[float | None] | None, what: str) -> None:
-    given = [values] if values is None or isinstance(values, float | int) else list(values)
-    if any(value is not None and not np.isfinite(value) for value in given):
-        raise InputError(f"{what} is {values}", "Give finite numbers")
-
-
-def _check_contact(contact: Contact, phase: ProblemPhase) -> None:
-    where = f"contact '{contact.point}' of phase '{phase.name}'"
-    if contact.kind not in CONTACT_KINDS:
-        raise UnknownNameError("kind", contact.kind, where, CONTACT_KINDS)
-    _require_finite((*contact.position, *contact.normal, *contact.half_extents_m, contact.heading_deg), where)
-    if abs(float(np.linalg.norm(contact.normal)) - 1.0) > 1e-6:
-        raise InputError(f"the normal of {where} has length {np.linalg.norm(contact.normal):.4g}", "Give a unit vector")
-    if min(contact.half_extents_m) <= 0.0:
-        raise InputError(f"{where} has half extents {contact.half_extents_m} m", "Give lengths above 0")
-    _require_finite((contact.friction, contact.twist_m), f"friction or twist_m of {where}")
-    if not (contact.friction >= 0.0 and contact.max_force > 0.0 and contact.twist_m >= 0.0):
-        raise InputError(
-            f"{where} has friction {contact.friction:g}, twist_m {contact.twist_m:g}, max_force {contact.max_force:g}",
-            "None of them is negative, and max_force is above 0",
-        )
-    if not 0.0 <= contact.max_tilt_deg <= 180.0:
-        raise InputError(f"{where} may tilt by {contact.max_tilt_deg:g}°", "Give max_tilt_deg from 0 to 180")
-
-
-def _check_key(key: Key, problem: SpacetimeProblem) -> None:
-    where = f"key '{key.kind}' in phase '{key.phase}'"
-    if key.kind not in KEY_KINDS:
-        raise UnknownNameError("kind of key", key.kind, f"problem '{problem.name}'", KEY_KINDS)
-    phase = problem.phases[problem.phase_index(key.phase)]
-    if key.at is not None and not 0.0 <= key.at <= 1.0:
-        raise InputError(f"{where} is at {key.at}", "Give a share of the phase, 0 to 1")
-    _require_finite((*key.joints.values(), *key.target, key.lower, key.upper), where)
-    if key.lower is not None and key.upper is not None and key.lower > key.upper:
-        raise InputError(f"{where} asks for at least {key.lower:g} and at most {key.upper:g}", "Swap them")
-    if key.axis not in AXES:
-        raise UnknownNameError("axis", key.axis, where, AXES)
-    if key.kind in ("point", "clearance", "bar") and key.point is None:
-        raise InputError(f"{where} names no point", "Give point")
-    if key.kind in POSITION_KINDS and len(key.target) not in (0, 3):
-        raise InputError(
-            f"{where} has {len(key.target)} components as target", 'Give x, y and z; "free" in a file leaves one open'
-        )
-    if key.kind in ("point", "com", "com_velocity") and all(value is None for value in key.target):
-        raise InputError(f"{where} has no target", "Give at least one component")
-    if key.kind in ("pose", "range") and not key.joints:
-        raise InputError(f"{where} names no coordinate", "Give joints")
-    if key.kind == "bar" and not (key.lower and key.lower > 0.0 and len(key.target) == 3):
-        raise InputError(f"{where} has no radius or no place", "Give lower above 0, and target")
-    if key.kind == "force" and not phase.contacts:
-        raise InputError(f"{where} asks for a force in flight", "Name a phase with a contact")
-
-
-def _max_distance(figure: Character, one: str, other: str) -> float:
-    """Farthest two named points can be apart [m]: the lengths of the segments between them, stretched."""
-    # Joints from the root to each point, with their offsets
-    chains: list[list[tuple[int, FloatArray]]] = []
-    for point in (one, other):
-        chain, dof = list[tuple[int, FloatArray]](), figure.point(point)[0]
-        while dof >= 0:
-            chain.append((dof, figure.tree.offsets[dof]))
-            dof = int(figure.tree.parents[dof])
-        chains.append(chain[::-1])
-    a, b = chains
-    # The common part of both chains does not count, the rest is stretched out
-    shared = len([1 for (i, _), (j, _) in zip(a, b, strict=False) if i == j])
-    ends = [figure.point(name)[1] for name in (one, other)]
-    if shared == len(a) == len(b):
-        return float(np.linalg.norm(ends[0] - ends[1]))
-    tops = [chain[shared][1] if shared < len(chain) else end for chain, end in zip((a, b), ends, strict=True)]
-    length = float(np.linalg.norm(tops[0] - tops[1]))
-    for chain, end in zip((a, b), ends, strict=True):
-        if shared < len(chain):
-            length += float(np.linalg.norm(end)) + sum(float(np.linalg.norm(step)) for _, step in chain[shared + 1 :])
-    return length
-
-
-def _check_pair(figure: Character, one: Contact, other: Contact, where: str) -> None:
-    apart = float(np.linalg.norm(np.asarray(one.position) - np.asarray(other.position)))
-    reach = _max_distance(figure, one.point, other.point)
-    if apart > reach + REACH_TOL_M:
-        raise InputError(
-            f"the plants of {one.point} and {other.point} {where} are {apart:.2f} m apart, "
-            f"{apart - reach:.2f} m more than the body reaches ({reach:.2f} m)",
-            "Move them closer, or put a flight between",
-        )
-
-
-def _check_contradictions(layout: FullLayout) -> None:
-    """Keys that leave a coordinate no value: at one instant, or inside its limits."""
+    # Keys that leave a coordinate no value: at one instant, or inside its limits
     seen: dict[tuple[str, float, int], tuple[Key, float, float]] = {}
     for key in layout.problem.keys:
         if key.at is None or key.kind not in ("pose", "range", "turn", "velocity"):
@@ -231,4 +181,45 @@ def _check_contradictions(layout: FullLayout) -> None:
             f"the keys leave {layout.figure.names[i]} no room at {time:.2f} s: "
             f"at least {lower[point, i]:.3g} and at most {upper[point, i]:.3g} rad",
             "Loosen a key, or widen its limits",
+        )
+
+
+def _require_finite(values: float | Iterable[float | None] | None, what: str) -> None:
+    given = [values] if values is None or isinstance(values, float | int) else list(values)
+    if any(value is not None and not np.isfinite(value) for value in given):
+        raise InputError(f"{what} is {values}", "Give finite numbers")
+
+
+def _max_distance(figure: FullBodyModel, one: str, other: str) -> float:
+    """Farthest two named points can be apart [m]: the lengths of the segments between them, stretched."""
+    # Joints from the root to each point, with their offsets
+    chains: list[list[tuple[int, FloatArray]]] = []
+    for point in (one, other):
+        chain, dof = list[tuple[int, FloatArray]](), figure.point(point)[0]
+        while dof >= 0:
+            chain.append((dof, figure.tree.offsets[dof]))
+            dof = int(figure.tree.parents[dof])
+        chains.append(chain[::-1])
+    a, b = chains
+    # The common part of both chains does not count, the rest is stretched out
+    shared = len([1 for (i, _), (j, _) in zip(a, b, strict=False) if i == j])
+    ends = [figure.point(name)[1] for name in (one, other)]
+    if shared == len(a) == len(b):
+        return float(np.linalg.norm(ends[0] - ends[1]))
+    tops = [chain[shared][1] if shared < len(chain) else end for chain, end in zip((a, b), ends, strict=True)]
+    length = float(np.linalg.norm(tops[0] - tops[1]))
+    for chain, end in zip((a, b), ends, strict=True):
+        if shared < len(chain):
+            length += float(np.linalg.norm(end)) + sum(float(np.linalg.norm(step)) for _, step in chain[shared + 1 :])
+    return length
+
+
+def _check_pair(figure: FullBodyModel, one: Contact, other: Contact, where: str) -> None:
+    apart = float(np.linalg.norm(np.asarray(one.position) - np.asarray(other.position)))
+    reach = _max_distance(figure, one.point, other.point)
+    if apart > reach + REACH_TOL_M:
+        raise InputError(
+            f"the plants of {one.point} and {other.point} {where} are {apart:.2f} m apart, "
+            f"{apart - reach:.2f} m more than the body reaches ({reach:.2f} m)",
+            "Move them closer, or put a flight between",
         )

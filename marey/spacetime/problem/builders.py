@@ -1,4 +1,7 @@
-"""Problems in the reduced space, built from their measures: jumps, walks, runs and back flips ([Safonova2006]_)."""
+"""Problems in the reduced space, built from their measures: jumps, walks, runs and back flips ([Safonova2006]_).
+
+The surroundings that a problem assumes, bars to hold and stones to step on, are a world that can be drawn.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import numpy as np
 
 from marey.base import InputError
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
+from marey.world import Bar, Stone, World
 
 SIDES: Final = ("left", "right")
 REDUCED_OBJECTIVE: Final = Objective(accel=1.0, torque=1.0, prior=1.0)
@@ -163,3 +167,21 @@ def _step_positions(steps_m: Sequence[float]) -> list[float]:
     if len(steps_m) == 0 or len(steps_m) % 2:
         raise InputError(f"{len(steps_m)} steps", "Give an even number: a walk begins and ends on the left foot")
     return [0.0, *(round(float(place), 9) for place in np.cumsum(steps_m))]
+
+
+BAR_HALF_M: Final = 0.55  # [m] half the length of a drawn bar, which runs along X
+RAISED_M: Final = 0.02  # [m] supports of feet above this stand on a stone
+
+
+def build_surroundings(problem: SpacetimeProblem) -> World:
+    """Return bars where hands grip or keys name one, and stones under the supports of feet above height 0."""
+    contacts = [contact for phase in problem.phases for contact in phase.contacts]
+    grips = [contact.position for contact in contacts if contact.kind == "grip"]
+    named = [key.target for key in problem.keys if key.kind == "bar"]
+    # One bar for all hands at the same height and place along the path; it runs along X, which a key may leave free
+    known = [(x or 0.0, y, z) for x, y, z in named if y is not None and z is not None]
+    lines = {(y, z): x for x, y, z in (*grips, *known)}
+    bars = tuple(Bar((x - BAR_HALF_M, y, z), (x + BAR_HALF_M, y, z)) for (y, z), x in lines.items())
+    feet = {c.position: max(c.half_extents_m) for c in contacts if c.kind == "foot" and c.position[1] > RAISED_M}
+    stones = tuple(Stone((x, z), 1.4 * reach, y) for (x, y, z), reach in feet.items())
+    return World(stones=stones, bars=bars)

@@ -186,6 +186,31 @@ class BehaviourSpace:
         needed = int(np.searchsorted(np.cumsum(variances) / variances.sum(), 0.9)) + 1
         if needed > NUM_MIXED_FRAMES:
             notes.append(f"{needed} dimensions for 90 % of the variance: the clips are probably of several behaviours")
+        # Mean poses where a foot leaves or lands
+        found: dict[str, list[FloatArray]] = {}
+        for sample in samples:
+            for before, after in zip(sample.phases[:-1], sample.phases[1:], strict=True):
+                if not sample.keep.start <= after.start < sample.keep.stop or (
+                    sample.flight is not None and after.start not in sample.flight
+                ):
+                    continue
+                for side in SIDES:
+                    was, is_ = side in before.planted, side in after.planted
+                    if was != is_:
+                        lead = int(LIFT_LEAD_S * sample.rate_hz) if was else 0
+                        found.setdefault(f"{side}_{'lift' if was else 'land'}", []).append(
+                            sample.smooth[max(after.start - lead, 0)]
+                        )
+        # First and last pose of the window of the clip that is nearest to the others' there
+        at_rest = window == "flight"
+        ends: dict[str, BehaviourPose] = {}
+        for key, index in (("start", 0), ("end", -1)):
+            frames = [range(s.keep.start, s.keep.stop)[index] for s in samples]
+            stack = np.stack([s.smooth[f] for s, f in zip(samples, frames, strict=True)])
+            gaps = np.linalg.norm(stack[:, 6:] - np.median(stack[:, 6:], axis=0), axis=1)
+            best = int(np.argmin(gaps))
+            rate = samples[best].rates[frames[best]]
+            ends[key] = BehaviourPose(stack[best], np.zeros_like(rate) if at_rest else rate)
         return cls(
             tree=align_legs(tree),
             columns=columns,
@@ -196,8 +221,11 @@ class BehaviourSpace:
             explained=float(variances[:wanted].sum() / variances.sum()),
             lower=lower,
             upper=upper,
-            borders=_fit_borders(tree, samples),
-            poses=_choose_key_poses(samples, at_rest=window == "flight"),
+            borders={
+                event: ContactBorder(np.mean(poses, axis=0), np.maximum(np.std(poses, axis=0), MIN_DEVIATION))
+                for event, poses in found.items()
+            },
+            poses=ends,
             accel_scale=min(float(np.median(accelerations)), MAX_ACCEL),
             trials=tuple(s.name for s in samples),
             name=name,
@@ -398,38 +426,3 @@ def _sample_clip(tree: JointTree, body: Body, motion: Motion, window: str | None
         edges = (longest.start, longest.stop)
     rates = np.gradient(smooth, axis=0) * motion.rate_hz
     return ClipSample(motion.name, motion.rate_hz, q, smooth, rates, phases, keep, edges)
-
-
-def _fit_borders(tree: JointTree, samples: list[ClipSample]) -> dict[str, ContactBorder]:
-    """Usual poses where a foot leaves or lands."""
-    found: dict[str, list[FloatArray]] = {}
-    for sample in samples:
-        for before, after in zip(sample.phases[:-1], sample.phases[1:], strict=True):
-            if not sample.keep.start <= after.start < sample.keep.stop or (
-                sample.flight is not None and after.start not in sample.flight
-            ):
-                continue
-            for side in SIDES:
-                was, is_ = side in before.planted, side in after.planted
-                if was != is_:
-                    lead = int(LIFT_LEAD_S * sample.rate_hz) if was else 0
-                    found.setdefault(f"{side}_{'lift' if was else 'land'}", []).append(
-                        sample.smooth[max(after.start - lead, 0)]
-                    )
-    return {
-        event: ContactBorder(np.mean(poses, axis=0), np.maximum(np.std(poses, axis=0), MIN_DEVIATION))
-        for event, poses in found.items()
-    }
-
-
-def _choose_key_poses(samples: list[ClipSample], *, at_rest: bool) -> dict[str, BehaviourPose]:
-    """First and last pose of the window of the clip that is nearest to the others' there."""
-    poses: dict[str, BehaviourPose] = {}
-    for name, index in (("start", 0), ("end", -1)):
-        frames = [range(s.keep.start, s.keep.stop)[index] for s in samples]
-        stack = np.stack([s.smooth[f] for s, f in zip(samples, frames, strict=True)])
-        gaps = np.linalg.norm(stack[:, 6:] - np.median(stack[:, 6:], axis=0), axis=1)
-        best = int(np.argmin(gaps))
-        rate = samples[best].rates[frames[best]]
-        poses[name] = BehaviourPose(stack[best], np.zeros_like(rate) if at_rest else rate)
-    return poses

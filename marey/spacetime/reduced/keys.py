@@ -41,7 +41,21 @@ def build_key_rows(scene: RowContext, problem: SpacetimeProblem) -> list[RowGrou
         if key.at is not None:
             nodes = [scene.nodes.at(*_phase_instant(scene.layout, phase, key.at))]
         if key.kind in ("pose", "range", "turn"):
-            groups.append(_angle_rows(scene, key, nodes))
+            # Coordinates at given values, or between given ends
+            tree = scene.space.tree
+            if key.kind == "turn":
+                if key.axis not in AXES:
+                    raise InputError(f"axis '{key.axis}'", f"It is one of {', '.join(AXES)}")
+                axes = np.argmax(np.abs(tree.axes[scene.space.turns]), axis=1)
+                wanted = {int(scene.space.turns[int(np.flatnonzero(axes == _ROOT_AXES[key.axis])[0])]): 0.0}
+            else:
+                wanted = {tree.index(name): float(value) for name, value in key.joints.items()}
+            found = [(n, dof) for n in nodes for dof in wanted]
+            index, dofs = np.array(found, dtype=np.int64).reshape(-1, 2).T
+            goals = np.array([wanted[int(dof)] for dof in dofs])
+            lower = goals if key.kind == "pose" else np.full(len(dofs), -np.inf if key.lower is None else key.lower)
+            upper = goals if key.kind == "pose" else np.full(len(dofs), np.inf if key.upper is None else key.upper)
+            groups.append(coordinate_rows(scene, f"key {key.kind}", index, dofs, (lower, upper)))
         elif key.kind == "com":
             groups.append(_com_rows(scene, key, nodes))
         else:
@@ -58,24 +72,6 @@ def build_key_rows(scene: RowContext, problem: SpacetimeProblem) -> list[RowGrou
 
 def _phase_instant(layout: ReducedLayout, phase: int, share: float) -> tuple[int, float]:
     return phase, float(layout.edges[phase] + share * (layout.edges[phase + 1] - layout.edges[phase]))
-
-
-def _angle_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:
-    """Coordinates at given values, or between given ends."""
-    tree = scene.space.tree
-    if key.kind == "turn":
-        if key.axis not in AXES:
-            raise InputError(f"axis '{key.axis}'", f"It is one of {', '.join(AXES)}")
-        axes = np.argmax(np.abs(tree.axes[scene.space.turns]), axis=1)
-        wanted = {int(scene.space.turns[int(np.flatnonzero(axes == _ROOT_AXES[key.axis])[0])]): 0.0}
-    else:
-        wanted = {tree.index(name): float(value) for name, value in key.joints.items()}
-    rows = [(n, dof) for n in nodes for dof in wanted]
-    index, dofs = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    goals = np.array([wanted[int(dof)] for dof in dofs])
-    lower = goals if key.kind == "pose" else np.full(len(dofs), -np.inf if key.lower is None else key.lower)
-    upper = goals if key.kind == "pose" else np.full(len(dofs), np.inf if key.upper is None else key.upper)
-    return coordinate_rows(scene, f"key {key.kind}", index, dofs, (lower, upper))
 
 
 def _com_rows(scene: RowContext, key: Key, nodes: list[int]) -> RowGroup:

@@ -233,9 +233,26 @@ def build_supports(
         if (phase, left, right) not in known:
             friction = min(contact.friction for contact in contacts if contact is not None)
             twist = limits.twist_m if len(soles) == 2 else limits.twist_m / 3.0
-            known[phase, left, right] = _ground_rows(
-                np.concatenate([*soles.values()]), friction, twist, limits.margin_m
-            )
+            # Rows (k, 6) on the wrench about the world's origin, at least 0, of soles near one level
+            from scipy.spatial import ConvexHull
+
+            corners = np.concatenate([*soles.values()])
+            o, up = corners.mean(axis=0), np.array([0.0, 1.0, 0.0])
+            flat = (corners - o)[:, [2, 0]]  # (along Z, along X): the hull is counter-clockwise about Y
+            hull = flat[ConvexHull(flat).vertices]
+            points = np.stack([hull[:, 1], np.zeros(len(hull)), hull[:, 0]], axis=1)
+            # Normal force, friction as a pyramid, twist to both sides, an edge of the smaller polygon each
+            mu, found = friction / np.sqrt(2.0), [np.concatenate([up, np.zeros(3)])]
+            sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
+            found += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
+            found += [TWIST_SCALE * np.concatenate([twist * up, sign * up]) for sign in (1.0, -1.0)]
+            for a, b in zip(points, np.roll(points, -1, axis=0), strict=True):
+                edge = (b - a) / np.linalg.norm(b - a)
+                inner = a + limits.margin_m * np.cross(up, edge)
+                found.append(PRESSURE_SCALE * np.concatenate([-(edge @ np.cross(inner, up)) * up, edge]))
+            cone = np.array(found)
+            cone[:, :3] -= np.cross(cone[:, 3:], o)  # m_o = m - o x f, and r . (o x f) = (r x o) . f
+            known[phase, left, right] = cone
         rows = known[phase, left, right]
         k = len(rows)
         matrix[n, :k], lower[n, :k], count[n] = rows, 0.0, k
@@ -262,28 +279,6 @@ def build_supports(
             shares[n, leg] = part * np.eye(6)
             shares[n, leg, 3:, :3] = part * hat(soles[leg].mean(axis=0) - centre)
     return NodeSupports(matrix, lower, upper, count, shares)
-
-
-def _ground_rows(corners: FloatArray, friction: float, twist_m: float, margin_m: float) -> FloatArray:
-    """Rows ``(k, 6)`` on the wrench about the world's origin, at least 0, of soles near one level."""
-    from scipy.spatial import ConvexHull
-
-    o, up = corners.mean(axis=0), np.array([0.0, 1.0, 0.0])
-    flat = (corners - o)[:, [2, 0]]  # (along Z, along X): the hull is counter-clockwise about Y
-    hull = flat[ConvexHull(flat).vertices]
-    points = np.stack([hull[:, 1], np.zeros(len(hull)), hull[:, 0]], axis=1)
-    # Normal force, friction as a pyramid, twist to both sides, an edge of the smaller polygon each
-    mu, rows = friction / np.sqrt(2.0), [np.concatenate([up, np.zeros(3)])]
-    sideways = [sign * np.array(axis) for axis in ((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)) for sign in (1.0, -1.0)]
-    rows += [np.concatenate([mu * up + side, np.zeros(3)]) for side in sideways]
-    rows += [TWIST_SCALE * np.concatenate([twist_m * up, sign * up]) for sign in (1.0, -1.0)]
-    for a, b in zip(points, np.roll(points, -1, axis=0), strict=True):
-        edge = (b - a) / np.linalg.norm(b - a)
-        inner = a + margin_m * np.cross(up, edge)
-        rows.append(PRESSURE_SCALE * np.concatenate([-(edge @ np.cross(inner, up)) * up, edge]))
-    matrix = np.array(rows)
-    matrix[:, :3] -= np.cross(matrix[:, 3:], o)  # m_o = m - o x f, and r . (o x f) = (r x o) . f
-    return matrix
 
 
 def compute_sole_corners(leg: Leg, contact: Contact, state: int) -> FloatArray:

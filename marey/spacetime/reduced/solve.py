@@ -157,42 +157,33 @@ def _solve_restart(search: ReducedSearch, attempt: RestartSettings, warm_start: 
     behaviour = search.wider if attempt.is_wider and search.wider is not None else search.behaviour
     built = build_reduced_problem(search.problem, behaviour, settings)
     round_ = build_reduced_problem(search.problem, behaviour, replace(settings, rounding=SOFT_ROUNDING))
+    # Start of the attempt: the guess, a given motion, or the solution of an easier problem
+    if warm_start is not None:
+        start = vector_from_motion(built, warm_start)
+    elif attempt.stages == 2 or attempt.torque_later:
+        problem = replace(search.problem, objective=replace(search.problem.objective, torque=0.0))
+        settings = replace(round_.settings, has_physics=attempt.stages != 2)
+        easier = build_reduced_problem(problem, search.behaviour, settings)
+        start = search.solve(easier, built.start, 0.5, SOFT_TOLERANCE).x
+    elif attempt.flight == 1.0:
+        start = built.start
+    else:
+        # From a solution for other flight times
+        flights = round_.scene.variables.flights
+        durations = np.array([round_.problem.phases[p].duration_s for p in flights])
+        spans = count_phase_spans(round_, flights)
+        problem = replace_durations(round_.problem, flights, attempt.flight * durations, spans)
+        other = build_reduced_problem(problem, round_.scene.behaviour, round_.settings)
+        result = search.solve(other, other.start, 0.5, SOFT_TOLERANCE)
+        if result.is_solved:
+            times = ", ".join(f"'{problem.phases[p].name}' {problem.phases[p].duration_s:.2f} s" for p in flights)
+            search.remarks.append(f"Other flight times can be solved: {times}.")
+        start = transfer_vector(other, result.x, round_)
     # First with a rounded corner, by which an overstretched leg can bend again
-    start = _start_vector(search, attempt, built, round_, warm_start)
     soft = search.solve(round_, start, attempt.trust, SOFT_TOLERANCE)
     if soft.status is SolveStatus.STOPPED:
         return built, replace(search.solve(built, soft.x, attempt.trust, 1.0), status=SolveStatus.STOPPED)
     return built, search.solve(built, soft.x, SHORT_STEPS)
-
-
-def _start_vector(
-    search: ReducedSearch,
-    attempt: RestartSettings,
-    built: ReducedProblem,
-    round_: ReducedProblem,
-    warm_start: Motion | None,
-) -> FloatArray:
-    """Start of an attempt: the guess, a given motion, or the solution of an easier problem."""
-    if warm_start is not None:
-        return vector_from_motion(built, warm_start)
-    if attempt.stages == 2 or attempt.torque_later:
-        problem = replace(search.problem, objective=replace(search.problem.objective, torque=0.0))
-        settings = replace(round_.settings, has_physics=attempt.stages != 2)
-        easier = build_reduced_problem(problem, search.behaviour, settings)
-        return search.solve(easier, built.start, 0.5, SOFT_TOLERANCE).x
-    if attempt.flight == 1.0:
-        return built.start
-    # From a solution for other flight times
-    flights = round_.scene.variables.flights
-    durations = np.array([round_.problem.phases[p].duration_s for p in flights])
-    spans = count_phase_spans(round_, flights)
-    problem = replace_durations(round_.problem, flights, attempt.flight * durations, spans)
-    other = build_reduced_problem(problem, round_.scene.behaviour, round_.settings)
-    result = search.solve(other, other.start, 0.5, SOFT_TOLERANCE)
-    if result.is_solved:
-        times = ", ".join(f"'{problem.phases[p].name}' {problem.phases[p].duration_s:.2f} s" for p in flights)
-        search.remarks.append(f"Other flight times can be solved: {times}.")
-    return transfer_vector(other, result.x, round_)
 
 
 def count_phase_spans(built: ReducedProblem, phases: list[int]) -> list[int]:

@@ -146,7 +146,30 @@ def wrench_rows(
             band, names = np.full(6, FLIGHT_BAND), ["force in the air"] * 3 + ["moment in the air"] * 3
             parts.append((n, wrench_shift_matrix(com[n]), -band, band, names))
         elif np.ptp(corners[:, 1]) < COPLANAR_M:
-            parts.append((n, *_support_cone_rows(corners, friction, settings)))
+            # Normal force, friction, centre of pressure and twist about the middle of the supports
+            middle = corners.mean(axis=0)
+            flat = corners[:, [0, 2]] - middle[[0, 2]]
+            normal = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
+            # Sides of the pyramid inside the friction cone
+            angles = 2.0 * np.pi * np.arange(NUM_SIDES) / NUM_SIDES
+            slope = friction * np.cos(np.pi / NUM_SIDES)
+            zeros = np.zeros_like(angles)
+            sides = np.stack([-np.sin(angles), zeros + slope, -np.cos(angles), zeros, zeros, zeros], axis=1)
+            # Edges of the hull, counter-clockwise: the centre of pressure stays inside
+            hull = convex_hull(flat)
+            along = np.roll(hull, -1, axis=0) - hull
+            length = np.maximum(np.linalg.norm(along, axis=1), 1e-9)
+            out = np.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]
+            room = np.maximum((out * hull).sum(axis=1) - settings.margin_m, 0.0)
+            none = np.zeros(len(hull))
+            edges = EDGE_SCALE * np.stack([none, room, none, out[:, 1], none, -out[:, 0]], axis=1)
+            reach = friction * float(np.linalg.norm(flat, axis=1).mean())
+            twists = np.array([[0.0, reach, 0.0, 0.0, 1.0, 0.0], [0.0, reach, 0.0, 0.0, -1.0, 0.0]])
+            matrix = np.concatenate([normal, sides, edges, twists]) @ wrench_shift_matrix(middle)
+            lower, upper = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
+            upper[0] = settings.max_force
+            labels = ["normal force", *["friction"] * len(sides), *["balance"] * len(edges), *["twist"] * 2]
+            parts.append((n, matrix, lower, upper, labels))
         else:
             continue
         parts[-1][4][:] = [f"{name} at {t:.2f} s" for name in parts[-1][4]]
@@ -199,39 +222,6 @@ def wrench_shift_matrix(place: FloatArray) -> FloatArray:
     matrix = np.eye(6)
     matrix[3:, :3] = -hat(place)
     return matrix
-
-
-def _support_cone_rows(
-    corners: FloatArray, friction: float, settings: RepairSettings
-) -> tuple[FloatArray, FloatArray, FloatArray, list[str]]:
-    r"""Normal force, friction, centre of pressure and twist about the middle of the supports.
-
-    With :math:`p_x f_y = n_z` and :math:`p_z f_y = -n_x` about the middle, :math:`a\cdot p \le b` becomes
-    :math:`b f_y - a_x n_z + a_z n_x \ge 0`, free of a division.
-    """
-    middle = corners.mean(axis=0)
-    flat = corners[:, [0, 2]] - middle[[0, 2]]
-    normal = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
-    # Sides of the pyramid inside the friction cone
-    angles = 2.0 * np.pi * np.arange(NUM_SIDES) / NUM_SIDES
-    slope = friction * np.cos(np.pi / NUM_SIDES)
-    zeros = np.zeros_like(angles)
-    sides = np.stack([-np.sin(angles), zeros + slope, -np.cos(angles), zeros, zeros, zeros], axis=1)
-    # Edges of the hull, counter-clockwise: the centre of pressure stays inside
-    hull = convex_hull(flat)
-    along = np.roll(hull, -1, axis=0) - hull
-    length = np.maximum(np.linalg.norm(along, axis=1), 1e-9)
-    out = np.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]
-    room = np.maximum((out * hull).sum(axis=1) - settings.margin_m, 0.0)
-    none = np.zeros(len(hull))
-    edges = EDGE_SCALE * np.stack([none, room, none, out[:, 1], none, -out[:, 0]], axis=1)
-    reach = friction * float(np.linalg.norm(flat, axis=1).mean())
-    twists = np.array([[0.0, reach, 0.0, 0.0, 1.0, 0.0], [0.0, reach, 0.0, 0.0, -1.0, 0.0]])
-    matrix = np.concatenate([normal, sides, edges, twists]) @ wrench_shift_matrix(middle)
-    lower, upper = np.zeros(len(matrix)), np.full(len(matrix), np.inf)
-    upper[0] = settings.max_force
-    names = ["normal force", *["friction"] * len(sides), *["balance"] * len(edges), *["twist"] * 2]
-    return matrix, lower, upper, names
 
 
 ROOT_SCALE_M: Final = 0.05  # a step of one in scaled variables

@@ -293,9 +293,20 @@ class DisplacementProblem:
     ) -> DisplacementProgramme:
         """The stretch as a programme: contacts, limits, and what is asked beyond."""
         reference = self.reference()
+        # Heels and toes near the floor that do not stand stay above it, or no lower than they were
+        known, positions = contact_points(self.clip.skeleton).names, contact_positions(self.clip)
+        floor_m = self.report.supports.floor_m
+        found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
+        for name, active in find_touching_points(self.clip, self.track).items():
+            for n, frame in enumerate(self.instants):
+                here = positions[frame, known.index(name)]
+                if not active[frame] and here[1] - floor_m < NEAR_FLOOR_M:
+                    target = np.array([0.0, min(float(here[1]), floor_m + self.settings.swing_m), 0.0])
+                    label = f"{name} above the floor, {self.times[n]:.2f} s"
+                    found.append((n, self.figure.point(name), target, np.inf, label))
         rows = EditRows(
             self._wrenches(friction) if physics else NO_WRENCH_ROWS,
-            reduce(add, [self._plants(), self._floor(), *([] if points is None else [points])]),
+            reduce(add, [self._plants(), PointRows.from_entries(found), *([] if points is None else [points])]),
             self._limits(reference.raw) if angles is None else self._limits(reference.raw) + angles,
         )
         chosen = build_coordinate_map(self.tree) if S is None else S
@@ -383,20 +394,6 @@ class DisplacementProblem:
                     target = here + control[n] * (kept - here)  # little is asked where little can move
                     label = f"{name} stays where it stands, {self.times[n]:.2f} s"
                     found.append((int(n), self.figure.point(name), target, self.settings.plant_band_m, label))
-        return PointRows.from_entries(found)
-
-    def _floor(self) -> PointRows:
-        """Heels and toes near the floor that do not stand stay above it, or no lower than they were."""
-        known, positions = contact_points(self.clip.skeleton).names, contact_positions(self.clip)
-        floor_m = self.report.supports.floor_m
-        found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
-        for name, active in find_touching_points(self.clip, self.track).items():
-            for n, frame in enumerate(self.instants):
-                here = positions[frame, known.index(name)]
-                if not active[frame] and here[1] - floor_m < NEAR_FLOOR_M:
-                    target = np.array([0.0, min(float(here[1]), floor_m + self.settings.swing_m), 0.0])
-                    label = f"{name} above the floor, {self.times[n]:.2f} s"
-                    found.append((n, self.figure.point(name), target, np.inf, label))
         return PointRows.from_entries(found)
 
     def _limits(self, q: FloatArray) -> AngleRows:

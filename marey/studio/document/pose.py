@@ -11,19 +11,13 @@ from marey.base import FloatArray, InputError
 from marey.kinematics import IKResult, JointLimits, PointTask, solve_ik
 from marey.models import PoseModel
 from marey.motion import KeyFrames, Motion
-from marey.skeleton import Pose, Skeleton, role_map
+from marey.skeleton import Pose, Skeleton, list_handles
 
-HANDLES: Final = (
-    "pelvis",
-    "head",
-    "left_wrist",
-    "right_wrist",
-    "left_ankle",
-    "right_ankle",
-)  # roles that can be dragged
+HELD: Final = ("root", "head", "end")  # kinds of handles that hold their place from the start
 METHODS: Final = ("projected-lm", "pg-armijo", "projected-cg", "projected-dogleg", "dls", "svd-clamp", "ccd")
 MAX_UNDO: Final = 100
 DRAG_WEIGHT: Final = 10.0  # [-] weight of the dragged goal, against 1 of the others
+STANDING: Final = 0.12  # [-] height of a foot's joint over that of the body: an ankle, or the end of a leg
 FOOT_WEIGHT: Final = 100.0  # [-] of feet that hold, so that a hand out of reach does not lift the body off the ground
 NUM_MODES: Final = 6  # sliders of the pose space
 MODE_RANGE: Final = 3.0  # standard deviations to each side
@@ -42,15 +36,16 @@ class PoseEditor:
     """Edited only by the session's worker."""
 
     def __init__(self, pose: Pose) -> None:
-        skeleton = pose.skeleton
-        roles = role_map(skeleton)
-        joints = {handle: roles[handle] for handle in HANDLES if handle in roles}
-        if not joints:
-            raise InputError(f"skeleton '{skeleton.name}' has no joint that can be dragged", "Its roles are unknown")
-        self.joints = joints
+        handles = list_handles(pose.skeleton)
+        self.joints = {handle.name: handle.joint for handle in handles if handle.kind != "detail"}
+        self.held = {handle.name for handle in handles if handle.kind in HELD}
+        # Ends that stand on the ground hold harder than a hand that is dragged away
         positions = pose.joint_positions()
-        goals = {handle: positions[joint].copy() for handle, joint in self.joints.items()}
-        self.state = PoseEditorState(pose, goals, KeyFrames(pose.skeleton))
+        span = float(np.ptp(positions[:, 1]))
+        ends = [handle for handle in handles if handle.kind == "end"]
+        low = positions[:, 1].min() + STANDING * span
+        self.feet = {h.name for h in ends if h.name.endswith("ankle") or positions[h.joint, 1] < low}
+        self.state = PoseEditorState(pose, self._goals_from_pose(pose), KeyFrames(pose.skeleton))
         self.method: str = METHODS[0]
         self.limits: JointLimits | None = None
         self.model: PoseModel | None = None
@@ -76,7 +71,11 @@ class PoseEditor:
         if not np.isfinite(target).all() or np.abs(target).max() > 1e3:
             raise InputError("the goal is not a place in the room", "Drag it nearer")
         goals = {**self.state.goals, handle: np.asarray(target, dtype=np.float64)}
-        self._change(replace(self.state, goals=goals, pose=self._solve_pose(goals, handle)), is_step=is_new)
+        pose = self._solve_pose(goals, handle)
+        # Handles that hold nothing go with the body
+        here = self._goals_from_pose(pose)
+        goals |= {name: here[name] for name in self.joints if name != handle and name not in self.held}
+        self._change(replace(self.state, goals=goals, pose=pose), is_step=is_new)
 
     def release(self) -> None:
         """Let go: goals that could not be reached come back to the body."""
@@ -136,15 +135,30 @@ class PoseEditor:
             self.state = self._redo.pop()
 
     def _solve_pose(self, goals: dict[str, FloatArray], dragged: str) -> Pose:
-        """Solve with the dragged goal stronger than those that hold, and standing feet strongest."""
+        """Solve with the dragged goal stronger than those that hold, and standing feet strongest.
+
+        A pose space has few coordinates: there feet come first, and the other goals give way to the drag. The model's
+        own limits keep every coordinate within three standard deviations.
+        """
         names = self.skeleton.names
-        tasks = [
-            PointTask(names[self.joints[handle]], target_world=goal, weight=_weight(handle, dragged))
-            for handle, goal in goals.items()
-        ]
-        space = self._need_model() if self.is_reduced else self.skeleton
+        tasks: list[PointTask] = []
+        for handle, goal in goals.items():
+            # A middle joint follows its limb until it is dragged itself
+            is_foot = handle in self.feet
+            if handle == dragged or (is_foot if self.is_reduced else handle in self.held):
+                weight = DRAG_WEIGHT if handle == dragged else FOOT_WEIGHT if is_foot else 1.0
+                level = 1 if self.is_reduced and not is_foot else 0
+                tasks.append(PointTask(names[self.joints[handle]], target_world=goal, weight=weight, priority=level))
+        # From the answer before, if it is still on the desk: then the way of the goal counts, and no joint flips
+        is_going_on = self.result is not None and self.result.pose is self.state.pose
         self.result = solve_ik(
-            space, tasks, start=self.state.pose, limits=self.limits, method=self.method, on_failure="return"
+            self._need_model() if self.is_reduced else self.skeleton,
+            tasks,
+            start=self.result if self.result is not None and is_going_on else self.state.pose,
+            limits=self.limits,
+            method=self.method,
+            feet="free" if self.is_reduced else "auto",
+            on_failure="return",
         )
         return self.result.pose
 
@@ -162,9 +176,3 @@ class PoseEditor:
             self._undo = [*self._undo[1 - MAX_UNDO :], self.state]
             self._redo = []
         self.state = state
-
-
-def _weight(handle: str, dragged: str) -> float:
-    if handle == dragged:
-        return DRAG_WEIGHT
-    return FOOT_WEIGHT if handle.endswith("ankle") else 1.0

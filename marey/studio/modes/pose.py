@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import viser
 
 from marey.base import FloatArray, InputError
+from marey.kinematics import fill_in_betweens
 from marey.studio.document.pose import METHODS, MODE_RANGE, NUM_MODES, PoseEditor
 from marey.studio.view.widgets import DragHandles
 
@@ -160,7 +161,9 @@ class PosePanel:
         (desk.undo if what == "Undo" else desk.redo)()
 
     def _make_clip(self) -> None:
-        motion = self._need().state.keys.in_betweens(KEY_RATE_HZ)
+        desk = self._need()
+        model = desk.model if desk.is_reduced else None
+        motion = fill_in_betweens(desk.state.keys, KEY_RATE_HZ, model=model, limits=desk.limits).motion
         self.desk = None
         self._session.open_motion("keys", motion)
 

@@ -161,7 +161,6 @@ def archives() -> dict[str, bytes]:
         "bomb.npz": archive(poses=npy("(50000, 156)", bytes(50_000 * 156 * 8)), mocap_framerate=rate),
         "billion.npz": archive(poses=npy("(1000000000, 156)", bytes(800)), mocap_framerate=rate),
         "wide.npz": archive(poses=npy("(2, 7)", bytes(112)), mocap_framerate=rate),
-        "no_rate.npz": archive(poses=poses),
         "no_poses.npz": archive(mocap_framerate=rate),
         "nan.npz": archive(poses=npy("(1, 66)", gap), mocap_framerate=rate),
         "no_array.npz": archive(poses=b"no array", mocap_framerate=rate),
@@ -198,7 +197,7 @@ def c3d_files() -> dict[str, bytes]:
         "data_far.c3d": c3d(start=60000),
         "huge_parameter.c3d": c3d(entries=huge),
         "long_name.c3d": c3d(entries=b"\x7f\x01ABC"),
-        "no_rate.c3d": c3d().replace(b"RATE", b"RITE"),
+        "no_rate.c3d": (c3d()[:20] + bytes(4) + c3d()[24:]).replace(b"RATE", b"RITE"),
     }
 
 

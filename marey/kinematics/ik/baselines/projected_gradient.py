@@ -161,7 +161,7 @@ def solve_gradient(
     state, trial = new_state(layout, pose.root, pose.wxyz, pose.x), new_state(layout, pose.root, pose.wxyz, pose.x)
     best, rows = new_state(layout, pose.root, pose.wxyz, pose.x), new_rows(layout, pose.wxyz.shape[0], pose.x.shape[0])
     n = num_coordinates(layout, space)
-    at, was_free = new_dense_model(3 * len(tolerances), n), np.ones(n, dtype=np.bool_)
+    at, was_free = new_dense_model(3 * len(tolerances) + (1 if space.is_reduced else 0), n), np.ones(n, dtype=np.bool_)
     old_g, bend = np.zeros(n), np.zeros(n)
     # The start, inside its boxes
     cost = project_and_evaluate(layout, space, goals, state)

@@ -1,0 +1,97 @@
+"""Retargeted clips beside their sources: steps of the joints, feet by the source's contact track, scraping.
+
+`python benchmarks/retarget_table.py FOLDER [--every N] [--only NAME...] [--json FILE]` puts every BVH clip of a folder
+on the canonical human. Joint steps are held against 1.5 times the source's and 3 degrees; slip, depth and float are
+those of the soles while the track detected on the *source* says contact, so that a contact which was given up counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from oracles.retargeted import measure_feet_mm, measure_steps_deg
+
+from marey.io import load
+from marey.kinematics import solve_retarget
+from marey.kinematics.retargeting.plants import PlantSettings
+from marey.measure import measure_motion
+from marey.motion import detect_contacts
+from marey.skeleton import HUMAN
+
+BARS = {"over_deg": 0.0, "slip_mm_s": 5.0, "depth_mm": 2.0, "float_mm": 5.0}
+
+
+def compare_clip(path: Path, settings: PlantSettings) -> dict[str, Any]:
+    """Facts about one clip: the joint that exceeds its bar most, and its feet by both tracks."""
+    clip = load(path)
+    begin = time.process_time()
+    moved = solve_retarget(clip, HUMAN, settings=settings).motion
+    seconds = time.process_time() - begin
+    before, after = measure_steps_deg(clip), measure_steps_deg(moved)
+    over = {part: after[part] - 1.5 * before[part] - 3.0 for part in after}
+    worst = max(over, key=lambda part: over[part])
+    slip, depth, high = measure_feet_mm(replace(moved, contacts=detect_contacts(clip)))
+    own_slip, _, own_high = measure_feet_mm(moved)
+    meter = [measure_motion(motion) for motion in (clip, moved)]
+    return {
+        "clip": path.stem,
+        "frames": clip.num_frames,
+        "frames_per_s": clip.num_frames / max(seconds, 1e-9),
+        "joint": worst,
+        "step_deg": after[worst],
+        "source_deg": before[worst],
+        "over_deg": over[worst],
+        "num_over": sum(value > 0.0 for value in over.values()),
+        "slip_mm_s": slip,
+        "depth_mm": depth,
+        "float_mm": high,
+        "own_slip_mm_s": own_slip,
+        "own_float_mm": own_high,
+        "scraped": [m.values.get("scraped_m_per_10m", float("nan")) for m in meter],
+        "meter_slip_mps": [m.values.get("stance_slip_p95_mps", float("nan")) for m in meter],
+    }
+
+
+def main() -> None:
+    """Print the table and how many clips meet each bar."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--every", type=int, default=1, help="take every Nth clip")
+    parser.add_argument("--only", nargs="*", default=[], help="names of clips")
+    parser.add_argument("--json", type=Path, help="write the facts of all clips")
+    parser.add_argument("--set", action="append", default=[], help="FIELD=VALUE of PlantSettings")
+    options = parser.parse_args()
+    paths = sorted(options.folder.rglob("*.bvh"))
+    paths = [p for p in paths if p.stem in options.only] if options.only else paths[:: options.every]
+    settings = PlantSettings(**{field: float(value) for field, _, value in (s.partition("=") for s in options.set)})
+    rows: list[dict[str, Any]] = []
+    for path in paths:
+        row = compare_clip(path, settings)
+        rows.append(row)
+        print(
+            f"{row['clip']:>8} {row['frames']:6d}  {row['joint']:>15} {row['step_deg']:6.2f} of"
+            f" {row['source_deg']:6.2f} over {row['over_deg']:+6.2f} ({row['num_over']})"
+            f"  slip {row['slip_mm_s']:7.1f}  depth {row['depth_mm']:5.1f}"
+            f"  float {row['float_mm']:6.1f}  own {row['own_slip_mm_s']:6.1f} {row['own_float_mm']:6.1f}"
+            f"  scraped {row['scraped'][0]:5.2f} -> {row['scraped'][1]:5.2f}  {row['frames_per_s']:6.0f} fps",
+            flush=True,
+        )
+    for key, bar in BARS.items():
+        print(f"{key}: {sum(row[key] < bar for row in rows)} of {len(rows)} clips under {bar:g}")
+    print(f"frames a second, median: {np.median([row['frames_per_s'] for row in rows]):.0f}")
+    if options.json is not None:
+        options.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

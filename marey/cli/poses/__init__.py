@@ -1,0 +1,1 @@
+"""Verbs of poses: fits of models, inverse kinematics, joint limits, tracking."""

@@ -1,0 +1,289 @@
+"""`marey fit`: learn a pose model, a model of locomotion, or one person's style of it, from clips."""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from marey.cli.common import (
+    PLOT_SUFFIXES,
+    Json,
+    RateHz,
+    Unit,
+    Up,
+    check_picture_file,
+    load_clip,
+    one_of,
+    print_json,
+    progress_bar,
+    remark,
+    warn,
+    writable,
+)
+
+if TYPE_CHECKING:
+    from marey.models import PCA, PGA
+    from marey.motion import Motion
+    from marey.picture import Image
+
+
+WIDTH, HEIGHT, LETTER = 1200, 420, 14  # [pixel] of a strip of one component
+MAX_COMPONENTS = 60  # of a choice by joint error: beyond, a clip holds little else than noise
+LOCOMOTION, PERSON = "locomotion", "person"  # in place of the first clip
+PGA_METHODS = {
+    "pga": "linearised",
+    "pga-exact": "exact",
+    "pga-exact-mean": "exact-mean",
+    "pga-variance": "variance",
+    "pga-deflation": "deflation",
+}
+METHODS = (*PGA_METHODS, "pca", "pca-euler", "behaviour")
+
+
+def fit(
+    clips: Annotated[
+        list[str],
+        typer.Argument(metavar="CLIPS...", help="Motion files; or 'locomotion' and a library; or 'person' and a clip."),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "-o", "--out", help="Model to write (.safetensors).", show_default=False, callback=writable(".safetensors")
+        ),
+    ],
+    method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.", callback=one_of(*METHODS))] = "pga",
+    explained: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of the variance to keep.")] = 0.95,
+    components: Annotated[int | None, typer.Option(min=0, help="Number of components, instead of a share.")] = None,
+    kind: Annotated[
+        str, typer.Option(help="Coordinates of pga: first or second kind.", callback=one_of("first", "second"))
+    ] = "first",
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="pga: lever counts errors in metres, kinetic by the energy at the mean pose.",
+            callback=one_of("lever", "kinetic"),
+        ),
+    ] = None,
+    joint_error_mm: Annotated[
+        float | None,
+        typer.Option(min=0.0, help="Fewest components with this mean joint error, instead of a share."),
+    ] = None,
+    problem: Annotated[
+        str | None, typer.Option("--for", metavar="PROBLEM", help="Learn from the clips that step as this problem.")
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(help="Also plot the explained variance to this picture.", callback=writable(*PLOT_SUFFIXES)),
+    ] = None,
+    select: Annotated[
+        str | None,
+        typer.Option(
+            help="Also plot variance and joint error by number of components.", callback=writable(*PLOT_SUFFIXES)
+        ),
+    ] = None,
+    histogram: Annotated[
+        str | None,
+        typer.Option(
+            help="Also plot how many components each clip needs alone, 95 and 99 %.", callback=writable(*PLOT_SUFFIXES)
+        ),
+    ] = None,
+    modes: Annotated[
+        str | None, typer.Option(help="Also draw the first components to this picture.", callback=check_picture_file)
+    ] = None,
+    manifest: Annotated[str | None, typer.Option(help="Which clips train a locomotion model (.toml).")] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(help="Also write errors on unseen trials to this .json file.", callback=writable(".json")),
+    ] = None,
+    jumps: Annotated[bool, typer.Option(help="Let a locomotion model learn jumps, too.")] = True,
+    model: Annotated[str | None, typer.Option(help="person: locomotion model to add the style to.")] = None,
+    name: Annotated[str | None, typer.Option(help="person: name of the new style.")] = None,
+    amount: Annotated[float, typer.Option(help="person: more than 1 exaggerates the person.")] = 1.0,
+    json: Json = False,
+    read_rate_hz: RateHz = None,
+    unit: Unit = None,
+    up: Up = None,
+) -> None:
+    """Learn a pose model from clips of the same joints.
+
+    The model maps a few coordinates to a whole pose; inverse kinematics and compression use it.
+    `marey fit locomotion LIBRARY -o MODEL` learns to walk, run and jump instead, from a library or a folder of clips;
+    `marey fit person CLIP --name NAME -o MODEL` adds the style of the person in a clip to such a model.
+    """
+    if clips[0] == LOCOMOTION:
+        _fit_locomotion(clips[1:], out, manifest, report, jumps=jumps, is_json=json)
+        return
+    if clips[0] == PERSON:
+        if len(clips) != 2 or name is None:
+            raise typer.BadParameter("write `marey fit person CLIP --name NAME -o MODEL`.")
+        _fit_person(load_clip(clips[1], rate_hz=read_rate_hz, unit=unit, up=up), out, model, name, amount, is_json=json)
+        return
+    if components is not None and joint_error_mm is not None:
+        raise typer.BadParameter("give --components or --joint-error-mm.")
+    from marey.models import find_far_samples, joint_error, selection_curve
+
+    motions: list[Motion] = []
+    with progress_bar("reading") as tell:
+        for number, clip in enumerate(clips, 1):
+            motions.append(load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up))
+            tell(number, len(clips))
+    used = list(clips)
+    if problem is not None:
+        # Safonova 3.3: the clips whose contacts and direction are those of the problem
+        from marey.spacetime import load_problem, select_clips
+
+        chosen = select_clips(motions, load_problem(problem))
+        for sentence in chosen.report:
+            remark(sentence)
+        motions, used = [motions[i] for i in chosen.indices], [clips[i] for i in chosen.indices]
+    settings = _make_settings(method, explained, components, kind, weights)
+    if joint_error_mm is not None:
+        from dataclasses import replace
+
+        # The size that brings the mean joint error below the bar, on the clips of the fit
+        plain = replace(settings, method="linearised") if method in PGA_METHODS else settings
+        curve = selection_curve(motions, settings=plain, counts=range(MAX_COMPONENTS))
+        settings = replace(settings, n_components=curve.count_for(mean_cm=0.1 * joint_error_mm))
+    fitted = settings.fit(motions)
+    fitted.save(out)
+    far = find_far_samples(motions)
+    for samples in far:
+        warn(f"the mean pose leaves out {samples}: it is more than 169 degrees from the mean, probably a flip")
+    # Distance of each joint from where the clip has it
+    error = joint_error(fitted, motions)
+    facts = {
+        "num_components": fitted.num_components,
+        "explained": float(fitted.explained.sum()),
+        "shares": fitted.explained.tolist(),
+        "num_clips": len(motions),
+        "num_frames": sum(motion.num_frames for motion in motions),
+        "mean_cm": error.mean_cm,
+        "p95_cm": error.p95_cm,
+        "max_cm": error.max_cm,
+        "far": [{"joint": s.joint, "clip": s.clip, "frames": s.frames.tolist()} for s in far],
+    }
+    if json:
+        print_json(facts | {"file": out, "method": method} | ({} if problem is None else {"clips": used}))
+    else:
+        typer.echo(
+            f"{out}  {facts['num_components']} components  {100 * facts['explained']:.1f} %  "
+            f"{facts['num_frames']} frames  joint error mean {facts['mean_cm']:.2f} cm, max {facts['max_cm']:.2f} cm"
+        )
+    if plot is not None:
+        from marey.models import plot_explained
+
+        figure: Any = plot_explained(fitted)
+        figure.savefig(plot)
+        remark(f"wrote {plot}")
+    if select is not None:
+        from marey.models import plot_selection
+
+        curve = selection_curve(motions, settings=settings)
+        figure = plot_selection(curve)
+        figure.savefig(select)
+        remark(f"wrote {select}")
+    if histogram is not None:
+        from marey.models import count_modes, plot_mode_counts
+
+        found = count_modes(motions)
+        figure = plot_mode_counts(found)
+        figure.savefig(histogram)
+        remark(f"{found.table()}\nwrote {histogram}")
+    if modes is not None:
+        # The first components as film strips, from -2 to +2 deviations, one below the other (H, W, 3)
+        import numpy as np
+
+        from marey.models import mode_strips
+        from marey.picture import save_image
+
+        strips = mode_strips(fitted, _draw_mode_strip, components=4)
+        still = [] if strips else [_draw_mode_strip(fitted.decode(np.zeros((1, 0)), rate_hz=1.0))]
+        save_image(np.concatenate([*strips, *still]), modes)
+        remark(f"wrote {modes}")
+
+
+def _fit_locomotion(
+    sources: list[str], out: str, manifest: str | None, report: str | None, *, jumps: bool, is_json: bool
+) -> None:
+    from marey.base import InputError
+    from marey.library import Library, is_library
+    from marey.locomotion import fit_locomotion, load_manifest, report_held_out
+
+    if len(sources) != 1:
+        raise InputError(f"{len(sources)} places to learn from", "Give one library or folder of clips")
+    # A library or a folder of trials, and which of them train
+    folder = Path(sources[0])
+    clips, plan = Library(folder, create=False) if is_library(folder) else folder, load_manifest(manifest)
+    with progress_bar("cutting") as tell:
+        model = fit_locomotion(clips, plan, report=tell, jumps=jumps)
+    model.save(out)
+    facts: dict[str, Any] = {"file": out, "styles": list(model.styles), "jumps": list(model.jumps)}
+    facts |= {"num_units": model.info["num_units"], "components": model.tree.main.count}
+    if report is not None:
+        with progress_bar("judging") as tell:
+            quality = report_held_out(model, clips, plan, report=tell)
+        text = json_format.dumps(quality.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        from marey.base import write_atomically
+
+        write_atomically(Path(report), text + "\n")
+        facts["report"] = report
+        remark(f"errors of seen, unseen and left-out cycles:\n{quality.text()}")
+    if is_json:
+        print_json(facts)
+    else:
+        typer.echo(
+            f"{out}  {facts['num_units']} cycles  {len(model.styles)} styles  jumps: {', '.join(model.jumps) or 'none'}"
+        )
+
+
+def _fit_person(motion: Motion, out: str, model: str | None, name: str, amount: float, *, is_json: bool) -> None:
+    """Read the speed, gait and style of a clip's first cycle, and add the style to a locomotion model."""
+    from marey.locomotion import add_style, load_model, recover_parameters
+
+    # Glardon III.1.5.2: the model read backwards gives a mixture of people and a rest
+    known = load_model(model)
+    found = recover_parameters(motion, known)
+    add_style(known, name, found.style, found.residual, amount=amount).save(out)
+    facts = {
+        "file": out,
+        "name": name,
+        "speed_mps": found.speed_mps,
+        "measured_speed_mps": found.measured_speed_mps,
+        "gait": "run" if found.run > 0.5 else "walk",
+        "style": dict(found.style),
+        "error_deg": found.error_deg,
+    }
+    if is_json:
+        print_json(facts)
+        return
+    shares = ", ".join(f"{style} {weight:.2f}" for style, weight in found.style.items())
+    typer.echo(
+        f"{out}  '{name}': {facts['gait']} at {found.speed_mps:.2f} m/s (measured {found.measured_speed_mps:.2f}), "
+        f"{shares}; {found.error_deg:.1f} degrees off"
+    )
+
+
+def _make_settings(method: str, explained: float, components: int | None, kind: str, weights: str | None) -> PCA | PGA:
+    from marey.models import PCA, PGA
+
+    if method in PGA_METHODS:
+        return PGA(components, explained, method=PGA_METHODS[method], kind=kind, weights=weights)
+    if method == "behaviour" and components is None:
+        return PCA.behaviour(explained)
+    space, root = ("exponential", "none") if method == "pca" else ("euler", "auto" if method == "behaviour" else "none")
+    return PCA(components, explained, space=space, root=root)
+
+
+def _draw_mode_strip(motion: Motion) -> Image:
+    """Film strip with the name of the component instead of times."""
+    from marey.picture import Label, film_strip, write_labels
+
+    # The times below the bodies are cut off and the name is written in their place
+    drawn = film_strip(
+        motion, count=motion.num_frames, width=WIDTH, height=HEIGHT, layout="grid", instants="time", caption=False
+    )
+    bare = drawn[: HEIGHT - 4 * LETTER].copy()
+    return write_labels(bare, [Label(motion.name, LETTER, bare.shape[0] - LETTER, LETTER, centred=False)])

@@ -1,0 +1,1 @@
+"""Acclaim files: skeletons (`.asf`) and their motions (`.amc`)."""

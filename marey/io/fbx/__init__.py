@@ -1,0 +1,1 @@
+"""FBX files, binary and ASCII, by the library ufbx in a child process."""

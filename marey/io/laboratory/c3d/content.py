@@ -1,0 +1,187 @@
+"""Numbers of a C3D file in its own units and axes ([C3D2008]_); every length is checked.
+
+The bytes are read here and not by a C++ library, so that a damaged file ends in a sentence and not in a crash. Where
+the parameters are too damaged for us, ezc3d is asked. It trusts the counts of a file: a damaged one makes it crash or
+ask for gigabytes. It therefore runs in the sandbox of other such readers, and what it finds must fit into the file that
+it read (`docs/decisions/0024-ezc3d-as-fallback.md`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, FormatError
+from marey.io.binary import AnyPath, format_error, map_file
+from marey.io.laboratory.c3d.parameters import BLOCK, C3dParameters, read_parameters
+from marey.io.sandbox.parent import ChildAnswer, run_reader
+
+MAX_C3D_BYTES: Final = 1 << 30
+MAX_FALLBACK_BYTES: Final = 64 << 20  # [byte] of a file that is handed to ezc3d
+READER: Final = ("marey.io.laboratory.c3d.child", "read")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class C3dContent:
+    """Numbers of a C3D file in its own units and axes."""
+
+    parameters: C3dParameters
+    positions: FloatArray  # (F, M, 3) in the unit of the file
+    valid: BoolArray  # (F, M)
+    analog: FloatArray  # (N, C) scaled
+    rate_hz: float
+    samples: int  # analog samples in each frame
+    first_frame: int  # number of the first frame on the clock of the capture, from 0
+    warnings: tuple[str, ...]
+
+
+def read_content(path: AnyPath, rate_hz: float | None = None) -> C3dContent:
+    """Numbers of a file, by our own parser, or by ezc3d where that gives up; ``rate_hz`` serves where it has none."""
+    content = map_file(path, limit=MAX_C3D_BYTES)
+    if len(content) < 2 * BLOCK:
+        raise format_error(path, f"a C3D file has at least {2 * BLOCK} bytes, this has {len(content)}")
+    try:
+        parameters = read_parameters(content, str(path))
+    except FormatError as ours:
+        # Only what looks like a C3D file is handed on
+        found = read_with_ezc3d(path) if content[1] == 0x50 else None
+        if found is None:
+            raise
+        return replace(found, warnings=(f"our reader gave up ({ours.what}); ezc3d read the file",))
+    return _parse_content(content, parameters, str(path), rate_hz)
+
+
+def _parse_content(content: memoryview, parameters: C3dParameters, path: str, rate_hz: float | None) -> C3dContent:
+    numbers = parameters.numbers
+    assert numbers is not None  # of a file that we parse ourselves
+    header = numbers.words(content[:BLOCK])
+    count = int(parameters.number("POINT:USED", float(header[1]))) & 0xFFFF
+    analogs = int(header[2]) & 0xFFFF
+    scale = parameters.number("POINT:SCALE", numbers.floats(content[12:16])[0])
+    start = (int(parameters.number("POINT:DATA_START", float(header[8]))) & 0xFFFF) - 1
+    if count == 0 and analogs == 0:
+        raise format_error(path, "it holds no points", "Give a file with marker trajectories.")
+    if start < 1 or start * BLOCK >= len(content) or scale == 0.0:
+        other = (int(header[8]) & 0xFFFF) - 1
+        if other < 1 or other * BLOCK >= len(content) or scale == 0.0:
+            raise format_error(path, f"the data starts at block {start + 1} with scale {scale:g}: no such place")
+        start = other
+    rate = parameters.number("POINT:RATE", numbers.floats(content[20:24])[0])
+    rate = rate if np.isfinite(rate) and rate > 0.0 else rate_hz
+    if rate is None:
+        raise format_error(path, "the parameter POINT:RATE is missing", "Give rate_hz, or export the file again.")
+    # Frames that are announced and really there
+    width = 4 if scale < 0.0 else 2  # [byte] a negative scale announces floating-point data
+    announced, size = _announced_frames(content, parameters), len(content) - start * BLOCK
+    per_frame = int(header[9]) & 0xFFFF
+    plain, more = (size - announced * (4 * count + n) * width for n in (analogs, analogs * per_frame))
+    if per_frame > 1 and not 0 <= plain < BLOCK and 0 <= more < BLOCK:
+        analogs *= per_frame  # the header counts channels where it should count values, as the file's size shows
+    row = (4 * count + analogs) * width
+    available = size // row
+    frames = min(announced, available)
+    if frames < 1:
+        raise format_error(path, f"{announced} frames of {count} points announced, the file holds {available}")
+    warnings = list(parameters.warnings)
+    if frames < announced:
+        warnings.append(f"the file is cut off: {announced - frames} announced frames are missing")
+    data = content[start * BLOCK : start * BLOCK + frames * row]
+    values = (numbers.floats(data) if scale < 0.0 else numbers.words(data).astype(np.float64)).reshape(frames, -1)
+    # Rows of x, y, z and a residual, which is negative where the point was not seen; then the analog values
+    points = values[:, : 4 * count].reshape(frames, count, 4)
+    positions = points[..., :3] if scale < 0.0 else points[..., :3] * scale
+    # Writers put points that were lost at the origin, too
+    valid: BoolArray = (points[..., 3] >= 0.0) & np.isfinite(positions).all(axis=-1) & (positions != 0.0).any(axis=-1)
+    valid &= (np.abs(positions) < 1e9).all(axis=-1)
+    # Samples of all channels, one after another within a frame
+    samples = max(per_frame, 1)
+    channels = int(parameters.number("ANALOG:USED", analogs / samples)) & 0xFFFF
+    if channels == 0 or analogs % channels:
+        samples, channels = (1, analogs) if analogs % samples else (samples, analogs // samples)
+    else:
+        samples = analogs // channels
+    raw = values[:, 4 * count :].reshape(frames * samples, channels) if analogs else np.zeros((0, 0))
+    if scale > 0.0 and _is_unsigned(parameters):
+        raw = np.where(raw < 0.0, raw + 65536.0, raw)
+    first = int(header[3]) & 0xFFFF
+    long_first = parameters.long("TRIAL:ACTUAL_START_FIELD")
+    return C3dContent(
+        parameters,
+        positions,
+        valid,
+        _scale_analog(raw, parameters),
+        rate,
+        samples,
+        max((long_first or first) - 1, 0),
+        tuple(warnings),
+    )
+
+
+def _announced_frames(content: memoryview, parameters: C3dParameters) -> int:
+    """Frames in all: TRIAL's 32-bit numbers where they are, else the header's 16-bit ones."""
+    numbers = parameters.numbers
+    assert numbers is not None
+    header = numbers.words(content[:BLOCK]).astype(np.int64) & 0xFFFF
+    first, last = (parameters.long(f"TRIAL:ACTUAL_{end}_FIELD") for end in ("START", "END"))
+    if last >= first > 0:
+        return last - first + 1
+    frames = int(header[4] - header[3]) + 1
+    if header[4] == 65535 or frames < 1:  # the header's words are full: the long count is a parameter
+        return max(frames, int(parameters.number("POINT:FRAMES", 0.0)))
+    return frames
+
+
+def _is_unsigned(parameters: C3dParameters) -> bool:
+    return next(iter(parameters.texts("ANALOG:FORMAT")), "").strip().upper() == "UNSIGNED"
+
+
+def _scale_analog(raw: FloatArray, parameters: C3dParameters) -> FloatArray:
+    """(raw - OFFSET) SCALE GEN_SCALE; what is not finite is zero."""
+    count = raw.shape[1]
+    general = parameters.number("ANALOG:GEN_SCALE", 1.0)
+    scales, offsets = np.ones(count), np.zeros(count)
+    for name, target in (("SCALE", scales), ("OFFSET", offsets)):
+        found = [parameters.array(f"ANALOG:{name}{suffix}").ravel() for suffix in ("", *"23456789")]
+        given = np.concatenate(found)[:count]
+        target[: len(given)] = given
+    if _is_unsigned(parameters):
+        offsets = np.where(offsets < 0.0, offsets + 65536.0, offsets)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = (raw - offsets) * scales * general
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def read_with_ezc3d(path: AnyPath) -> C3dContent | None:
+    """Return what ezc3d makes of a file, or None: it is not installed, too large, crashes or is refused there, too."""
+    size = Path(path).stat().st_size
+    if find_spec("ezc3d") is None or size > MAX_FALLBACK_BYTES:
+        return None
+    try:
+        found = _take_answer(str(path), run_reader(READER, path, {}, extra=("reading this C3D file", "c3d")))
+    except FormatError:
+        return None
+    # Every value takes two bytes at least: more values than that were made up
+    is_made_up = found is not None and 2 * (4 * found.valid.size + found.analog.size) > size
+    return None if is_made_up else found
+
+
+def _take_answer(path: str, answer: ChildAnswer) -> C3dContent | None:
+    values: dict[str, Any] = {name: tuple(texts) for name, texts in answer.facts["texts"].items()}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, array in answer.arrays.items():
+        if ":" in name:
+            # The format's order: the first dimension varies fastest
+            values[name], shapes[name] = array.ravel(order="F"), array.shape
+    rate = float(np.ravel(values.get("POINT:RATE", [0.0]))[:1].sum())
+    if not (np.isfinite(rate) and rate > 0.0):
+        return None
+    positions = np.ascontiguousarray(np.transpose(answer.arrays["points"], (2, 1, 0)))
+    valid = np.isfinite(positions).all(axis=-1) & (np.transpose(answer.arrays["residuals"]) >= 0.0)
+    analog = np.transpose(answer.arrays["analogs"])
+    samples = max(len(analog) // max(len(positions), 1), 1)
+    parameters = C3dParameters(path, None, values, shapes)
+    return C3dContent(parameters, positions, valid, analog, rate, samples, 0, ())

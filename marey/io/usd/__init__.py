@@ -1,0 +1,1 @@
+"""USD skeletons (`.usd`, `.usda`, `.usdc`, `.usdz`), by the library usd-core in a child process."""

@@ -1,0 +1,230 @@
+"""Attempts at one pose: from the start, from other starts while goals are missed, and inside the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError
+from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD
+from marey.kinematics.ik.methods import find_method, solve_projected_lm
+from marey.kinematics.ik.posing.defaults import STUB_MOBILITY, anatomical_mobility
+from marey.kinematics.ik.posing.recheck import measure_blocks
+from marey.kinematics.ik.problem import Guess, IKProblem, Root, SolverInputs, SolverOutcome, compile_problem
+from marey.kinematics.ik.starts import PosedBody, build_metric, build_space, generate_restarts
+from marey.kinematics.ik.state import POINT, REACHED, PosePrior
+from marey.kinematics.ik.tasks import Task
+from marey.kinematics.limits.anatomy.model import AnatomicalLimits
+from marey.kinematics.limits.contract import JointLimits
+from marey.kinematics.limits.tables import largest_violation
+from marey.lie import SO3
+from marey.numerics import SolveStatus
+
+KKT_TOL: Final = 1e-4  # [-] projected gradient, relative to 1 + objective, of a pose that nothing near it beats
+HELD_RAD: Final = 1e-9  # [rad] a pose inside the limits to this needs no repair
+NO_HISTORY: Final = np.zeros((0, 4))
+SOFT_PINS: Final = (10.0, 1e3)  # [-] weights of pins over goals before they are stiff
+SOFT_ITERATIONS: Final = 60  # of each of them
+# [1/rad²] of a limb, stage by stage: 1 rad from the start costs as much as a goal missed by 10, 3 and 1 cm
+POSTURE_STIFFNESS: Final = (1e-2, 1e-3, 1e-4)
+POSTURE_ITERATIONS: Final = 60  # of each stage
+NEAR_M: Final = 0.05  # [m] goals nearer than this are dragged, and the feet need not give way first
+
+
+def compile_tasks(
+    body: PosedBody,
+    tasks: Sequence[Task],
+    limits: JointLimits | None,
+    root: Root,
+    frozen_joints: Sequence[str | int],
+    tolerance_m: float,
+    tolerance_rad: float,
+    pins: Sequence[Task] = (),
+) -> IKProblem:
+    """Check what was asked, and look it up or compile it."""
+    for name, value in (("tolerance_m", tolerance_m), ("tolerance_rad", tolerance_rad)):
+        if not 0.0 < value < np.inf:
+            raise InputError(f"{name} is {value}", "Give a positive number")
+    tolerances = (float(tolerance_m), float(tolerance_rad))
+    is_reduced = body.model is not None
+    # Anatomical limits bring an anatomical metric
+    ease = anatomical_mobility(body.skeleton) if isinstance(limits, AnatomicalLimits) and not is_reduced else None
+    return compile_problem(body.skeleton, tasks, limits, is_reduced, root, frozen_joints, tolerances, pins, ease)
+
+
+def build_solver_inputs(
+    body: PosedBody,
+    problem: IKProblem,
+    targets: FloatArray,
+    active: BoolArray,
+    limits: JointLimits | None,
+    max_iterations: int,
+    variant: str | None,
+    step: float | None,
+    max_sigma: float | None,
+    history: FloatArray,
+) -> SolverInputs:
+    """Everything a solver needs but the guess."""
+    return SolverInputs(
+        problem,
+        targets,
+        active,
+        build_space(body, problem, max_sigma),
+        limits if problem.bounds is None else None,
+        max_iterations,
+        variant,
+        step,
+        build_metric(body, variant),
+        history,
+        np.zeros((len(targets), 3)),
+    )
+
+
+def require_int(value: object, name: str, lowest: int) -> int:
+    """A whole number that is not below ``lowest``.
+
+    Raises:
+        InputError: it is none; the message names the option.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+        raise InputError(f"{name} is {value}", f"Give a whole number, {lowest} or more")
+    return value
+
+
+def read_status(is_reached: bool, stop: int, objective: float, gradient: float) -> SolveStatus:
+    """Read how a compiled solver ended: 0 reached, 1 stationary, 2 out of iterations."""
+    if is_reached and stop < 2:
+        return SolveStatus.CONVERGED
+    if 0.0 < gradient <= KKT_TOL * (1.0 + objective) and not is_reached:
+        return SolveStatus.INFEASIBLE
+    return SolveStatus.STALLED if stop == 1 else SolveStatus.ITERATION_LIMIT
+
+
+def solve_with_restarts(
+    run: SolverInputs, guess: Guess, method: str, body: PosedBody, limits: JointLimits | None, *, restarts: int
+) -> SolverOutcome:
+    """Solve from the guess, which is overwritten, then from others while goals are missed; keep the best."""
+    best = _solve_with_pins(run, guess, method, limits)
+    if best.stop == 0 or not restarts:
+        return best
+    # Other starts, while goals are missed; the best answer is kept
+    kept = guess.copy()
+    errors = run.errors.copy()
+    iterations, evaluations = best.iterations, best.evaluations
+    for other in generate_restarts(run, body, limits, restarts):
+        tried = _solve_with_pins(run, other, method, limits)
+        iterations, evaluations = iterations + tried.iterations, evaluations + tried.evaluations
+        if tried.objective < best.objective or (tried.stop == 0 and best.stop != 0):
+            best, kept, errors = tried, other, run.errors.copy()
+        if best.stop == 0:
+            break
+    guess.assign(kept)
+    run.errors[:] = errors
+    return best._replace(iterations=iterations, evaluations=evaluations)
+
+
+def _solve_with_pins(run: SolverInputs, guess: Guess, method: str, limits: JointLimits | None) -> SolverOutcome:
+    """Solve from the guess. Pins first weigh little: where all goals can be met the weights do not matter.
+
+    Steps along stiff pins are short, since a straight step leaves the curved set of poses that keep them. So only goals
+    that cannot be met are settled with stiff pins: near ones from the guess, far ones from the pose with soft pins.
+    """
+    solver, spent, tries = find_method(method)[0], 0, 0
+    goals = len(run.problem.goals)
+    if len(run.targets) > goals and (run.problem.layout.blocks.kinds[goals:] == POINT).any():
+        soft = guess.copy()
+        for factor in SOFT_PINS:
+            count = min(run.max_iterations, SOFT_ITERATIONS)
+            stage = replace(run, problem=run.problem.with_pin_weight(factor), max_iterations=count)
+            found = _enforce_limits(stage, soft, solver(stage, soft, method), limits, method)
+            spent, tries = spent + found.iterations, tries + found.evaluations
+            if found.stop == REACHED:
+                guess.assign(soft)
+                return found._replace(iterations=spent, evaluations=tries)
+            if factor == SOFT_PINS[0]:
+                missing = measure_blocks(
+                    run.problem, run.targets[None], run.active[None], guess.root[None], guess.wxyz[None]
+                )
+                if float(missing.sizes.max()) < NEAR_M:
+                    break
+        else:
+            guess.assign(soft)
+    found = _enforce_limits(run, guess, solver(run, guess, method), limits, method)
+    return found._replace(iterations=spent + found.iterations, evaluations=tries + found.evaluations)
+
+
+def solve_nearest_posture(run: SolverInputs, guess: Guess) -> SolverOutcome | None:
+    r"""Solve for the pose nearest to the guess that meets the goals, in the metric of the joints; overwrite the guess.
+
+    .. math:: \min_g \sum_j \frac{1}{m_j^2} \lVert \log(s_j^{-1} g_j) \rVert^2 \quad\text{s.t. goals, pins and limits}
+
+    with mobilities :math:`m_j` and the guess :math:`s`. A plain descent from a hanging arm bends the trunk, since the
+    straight arm cannot lift its hand at first; of all poses in which the hand is up, the nearest raises the arm.
+    Springs to the guess that weaken in stages lead there, and a last solve without them takes up what they left.
+
+    Returns ``None``, the guess unchanged, where goals are near, as in a drag, or are not met.
+    """
+    missing = measure_blocks(run.problem, run.targets[None], run.active[None], guess.root[None], guess.wxyz[None])
+    if float(missing.sizes.max()) < NEAR_M:
+        return None
+    mobility = run.problem.layout.springs.mobility
+    weights = 1.0 / np.maximum(mobility, STUB_MOBILITY) ** 2
+    # The root's mobility is an area already: its place counts by the way that it goes, in mean bones
+    weights[-1] = 1.0 / max(float(mobility[-1]), STUB_MOBILITY)
+    count = min(run.max_iterations, POSTURE_ITERATIONS)
+    problem, posed, spent, tries = run.problem.with_pin_weight(SOFT_PINS[0]), guess.copy(), 0, 0
+    for stiffness in POSTURE_STIFFNESS:
+        springs = PosePrior(mobility, stiffness * weights, guess.wxyz.copy(), guess.root.copy())
+        stage = replace(run, problem=problem.with_springs(springs), max_iterations=count)
+        found = solve_projected_lm(stage, posed)
+        spent, tries = spent + found.iterations, tries + found.evaluations
+    found = solve_projected_lm(replace(run, max_iterations=count), posed)
+    if found.stop != REACHED:
+        return None
+    guess.assign(posed)
+    return found._replace(iterations=spent + found.iterations, evaluations=tries + found.evaluations)
+
+
+def accept_nearest(run: SolverInputs, guess: Guess, outcome: SolverOutcome) -> SolverOutcome:
+    """Distinguish unreachable goals from those that the method missed: only then return the nearest pose.
+
+    Such a method steps about an unreachable goal for ever; the default goes on from its pose, and decides.
+    """
+    other = guess.copy()
+    default = find_method("projected-lm")[1]
+    judge = replace(run, errors=run.errors.copy(), history=NO_HISTORY, max_iterations=default, variant=None)
+    more = solve_projected_lm(judge, other)
+    if read_status(more.stop == 0, more.stop, more.objective, more.gradient) is not SolveStatus.INFEASIBLE:
+        return outcome
+    guess.assign(other)
+    run.errors[:] = judge.errors
+    tries = outcome.evaluations + more.evaluations
+    return more._replace(iterations=outcome.iterations + more.iterations, evaluations=tries)
+
+
+def largest_pose_violation(problem: IKProblem, guess: Guess, limits: JointLimits) -> float:
+    """How far the furthest joint is outside the limits [rad]."""
+    if problem.bounds is None:
+        return float(limits.violations(SO3(guess.wxyz[None])).max())
+    return largest_violation(problem.bounds, guess.wxyz)
+
+
+def _enforce_limits(
+    run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: JointLimits | None, method: str
+) -> SolverOutcome:
+    """Bring the pose of a method that ignores limits into them: go on with the one that keeps them."""
+    if limits is None or (method == "projected-lm" and run.problem.bounds is not None):
+        return outcome
+    allowed = HELD_RAD if run.space is None else ALLOWED_RAD
+    if largest_pose_violation(run.problem, guess, limits) <= allowed:
+        return outcome
+    if run.problem.bounds is not None:
+        more = solve_projected_lm(run, guess)
+    else:
+        more = solve_projected_lm(replace(run, space=None), guess)._replace(is_left=run.space is not None)
+    return more._replace(
+        iterations=outcome.iterations + more.iterations, evaluations=outcome.evaluations + more.evaluations
+    )

@@ -1,0 +1,151 @@
+"""What a solve keeps when nothing is said: joints inside anatomical limits, and feet where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, Literal
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError
+from marey.kinematics.ik.problem import ROOTS, Root, joint_index, list_ancestors, moving_chain
+from marey.kinematics.ik.starts import PosedBody
+from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, OrientationTask, PointTask, PoseTask, Task
+from marey.kinematics.limits.anatomy.model import anatomical_limits
+from marey.kinematics.limits.contract import JointLimits
+from marey.lie import SO3
+from marey.skeleton import Pose, Skeleton, foot_points, joint_frames, role_map, t_pose
+
+Feet = Literal["auto", "free", "planted"]
+FEET: Final = ("auto", "free", "planted")
+SIDES: Final = ("left", "right")
+PART_MOBILITY: Final = {"spine1": 0.3, "spine2": 0.3, "spine3": 0.3, "neck": 0.5, "collar": 0.03}  # [-] of a limb's
+STUB_MOBILITY: Final = 0.01  # [-] of joints without a role above one that has it: hip stubs, twist bones
+STANDING_M: Final = 0.08  # [m] captured floors lie up to 6 cm off the world's; a sole above this is in the air
+LEVEL_M: Final = 0.03  # [m] a sole this much above the lowest one is in the air, too
+LOW_PERCENT: Final = 5.0  # [%] of the heights of an ankle lie below that of its stance
+ZENITH_M: Final = 1000.0  # [m] a point this far above a sole is straight above it
+ORIENTATION_WEIGHT: Final = 0.04  # [m²/rad²] a foot that turns by 0.1 rad counts like one that moves by 2 cm
+FAR_REACHES: Final = 3.0  # [-] of the body's reach: goals farther from the root are brought to this distance
+
+
+def default_limits(limits: JointLimits | Literal["auto"] | None, body: PosedBody) -> JointLimits | None:
+    """The limits that hold: those given, or for ``"auto"`` the anatomical ones of a body whose joints are known.
+
+    Raises:
+        InputError: the word is another one.
+    """
+    if not isinstance(limits, str):
+        return limits
+    if limits != "auto":
+        raise InputError(f"limits is {limits!r}", "Give JointLimits, 'auto' or None")
+    return None if body.model is not None else _find_anatomy(body.skeleton)
+
+
+@lru_cache(maxsize=64)
+def _find_anatomy(skeleton: Skeleton) -> JointLimits | None:
+    """Anatomical limits, the same object at each call; none of a body whose limbs are not known."""
+    try:
+        return anatomical_limits(skeleton, coupled=False)
+    except InputError:
+        return None
+
+
+@lru_cache(maxsize=64)
+def anatomical_mobility(skeleton: Skeleton) -> FloatArray:
+    """How readily the joints of a person move ``(J,)``: limbs first, then the trunk, then collars and joints between.
+
+    Limits alone would let a hand that reaches 10 cm shrug the shoulder by 10 cm.
+    """
+    roles = role_map(skeleton)
+    named = {joint: role.split("_")[-1] for role, joint in roles.joints.items()}
+    mobility = np.ones(skeleton.num_joints)
+    for joint in range(1, skeleton.num_joints):
+        part = named.get(joint)
+        if part is not None:
+            mobility[joint] = PART_MOBILITY.get(part, 1.0)
+        elif any(int(child) in named for child in skeleton.children(joint)):
+            mobility[joint] = STUB_MOBILITY
+    mobility.setflags(write=False)
+    return mobility
+
+
+def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root: Root, feet: Feet) -> list[GoalTask]:
+    """Pins of the feet that stand in the start pose: position and orientation of their ankles.
+
+    A foot that a goal names is free; while its goal keeps the ankle as low as it was, its sole stays level.
+    With ``root="free"`` the body may go anywhere: feet stay only if asked for.
+
+    Raises:
+        InputError: ``root`` or ``feet`` is another word, or feet are asked for that nobody knows.
+    """
+    if root not in ROOTS:
+        raise InputError(f"root is {root!r}", "Say 'auto', 'free', 'turn' or 'fixed'")
+    if feet not in FEET:
+        raise InputError(f"feet is {feet!r}", "Say 'auto', 'free' or 'planted'")
+    if feet == "free" or (feet == "auto" and (root == "free" or body.model is not None)):
+        return []
+    skeleton = body.skeleton
+    roles = role_map(skeleton)
+    ankles = {side: roles.joints[f"{side}_ankle"] for side in SIDES if f"{side}_ankle" in roles}
+    if feet == "planted" and not ankles:
+        raise InputError(f"{skeleton!r} has no feet that can be planted", "Give PointTask and OrientationTask")
+    goals = [task for task in tasks if not isinstance(task, PoseTask)]
+    if not goals or not ankles:
+        return []
+    pose = start if start is not None else body.model.mean if body.model is not None else Pose.rest(skeleton)
+    positions, frames = joint_frames(skeleton, pose.root_position[None], pose.rotations.wxyz[None])
+    standing = set(SIDES) if feet == "planted" else find_standing_feet(skeleton, positions[0], frames[0].wxyz)
+    named = {joint_index(skeleton, task.joint) for task in goals if not isinstance(task, ComTask)}
+    moved = {joint for task in goals for joint in moving_chain(skeleton, task)}
+    pins, levels = list[GoalTask](), list[GoalTask]()
+    for side, ankle in ankles.items():
+        leg = list_ancestors(skeleton, ankle)
+        is_moved = root not in ("turn", "fixed") or any(joint in moved for joint in leg[1:])
+        is_named = any(ankle in list_ancestors(skeleton, joint) for joint in named)
+        if side in standing and is_moved and not is_named:
+            pins.append(PointTask(ankle, positions[0, ankle]))
+            pins.append(OrientationTask(ankle, frames[0, ankle], weight=ORIENTATION_WEIGHT))
+        # A foot whose ankle has a goal is level while that goal is as low as it gets, or as it stands
+        moves = [task for task in goals if isinstance(task, PointTask) and joint_index(skeleton, task.joint) == ankle]
+        is_turned = any(isinstance(task, OrientationTask | LookAtTask) for task in goals if is_named)
+        if len(moves) == 1 and not is_turned and feet == "auto" and (moves[0].goal.ndim == 2 or side in standing):
+            goal = moves[0].goal
+            floor = np.nanpercentile(goal[:, 1], LOW_PERCENT) if goal.ndim == 2 else positions[0, ankle, 1]
+            is_low = np.abs(goal[..., 1:2] - floor) < LEVEL_M
+            up = t_pose(skeleton, roles).joint_rotations()[ankle].inverse() @ np.array([0.0, 1.0, 0.0])
+            levels.append(LookAtTask(ankle, np.where(is_low, goal + np.array([0.0, ZENITH_M, 0.0]), np.nan), axis=up))
+    return [*pins, *levels]
+
+
+def name_pins(skeleton: Skeleton, pins: Sequence[GoalTask]) -> tuple[str, ...]:
+    """Names of the joints that are pinned."""
+    return tuple(skeleton.names[joint_index(skeleton, pin.joint)] for pin in pins if isinstance(pin, PointTask))
+
+
+def find_standing_feet(skeleton: Skeleton, positions: FloatArray, wxyz: FloatArray) -> set[str]:
+    """Sides whose sole is on the floor, y = 0, or on the level of the lowest sole of a body placed elsewhere."""
+    points = foot_points(skeleton)
+    heights = points.positions(positions, SO3(wxyz))[:, 1]
+    lowest = {
+        side: min(float(h) for h, name in zip(heights, points.names, strict=True) if name.startswith(side))
+        for side in SIDES
+        if any(name.startswith(side) for name in points.names)
+    }
+    floor = min(lowest.values(), default=0.0)
+    return {side for side, height in lowest.items() if floor < STANDING_M and height - floor < LEVEL_M}
+
+
+def shorten_far_goals(skeleton: Skeleton, root: FloatArray, targets: FloatArray, is_place: BoolArray) -> FloatArray:
+    """Bring places ``(B, 4)`` that are far beyond reach nearer, in the same direction: a problem of the body's size."""
+    rest = skeleton.rest_positions()
+    far_m = FAR_REACHES * max(float(np.linalg.norm(rest - rest[0], axis=1).max()), 1e-3)
+    away = targets[:, :3] - root
+    distances = np.linalg.norm(away, axis=1)
+    rows = np.flatnonzero(is_place & (distances > far_m))
+    if not len(rows):
+        return targets
+    near = targets.copy()
+    near[rows, :3] = root + away[rows] * (far_m / distances[rows, None])
+    return near

@@ -1,0 +1,168 @@
+"""In-betweens: the motion through key poses, in the space of a pose model if there is one, with limits and contacts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, Result
+from marey.kinematics.limits.contract import JointLimits
+from marey.kinematics.two_bone import Limb, solve_two_bone
+from marey.lie import SO3
+from marey.lie.calculus import left_jacobian_inverse
+from marey.models import PoseModel
+from marey.motion import KeyFrames, Motion
+from marey.skeleton import role_map
+
+PLANTED_M: Final = 0.03  # [m] a foot that is this near in two keys stands between them
+ROUNDS: Final = 3  # of limits and contacts in turn: each undoes a little of the other
+FEET: Final = ("left", "right")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class InBetweens(Result):
+    """A clip through key poses, and what it keeps."""
+
+    motion: Motion
+    planted: BoolArray  # (F, 2) left and right foot stand
+    slide_m: float  # [m] how far a standing ankle is from where it stands, at most
+    violation_rad: float  # [rad] of the joint furthest outside the limits, at most; 0 without limits
+
+    def __repr__(self) -> str:
+        facts = f"feet within {1e3 * self.slide_m:.1f} mm, limits within {self.violation_rad:.3f} rad"
+        return f"InBetweens({self.motion.num_frames} frames, {facts})"
+
+
+def fill_in_betweens(
+    keys: KeyFrames,
+    rate_hz: float,
+    *,
+    model: PoseModel | None = None,
+    limits: JointLimits | None = None,
+    hold_feet: bool = True,
+) -> InBetweens:
+    r"""Interpolate key poses smoothly, keep joints inside limits and standing feet where they stand.
+
+    Rotations follow a cubic on the group, :math:`R_i \exp(\phi(u))`, whose angular velocity at a key is the harmonic
+    mean of those of the slerps on both sides (Fritsch and Carlson's rule, so no joint swings past its keys). With a
+    model its coordinates are interpolated instead, and what a key has outside the model follows as a rest; every key is
+    met exactly. A foot that is within 3 cm of the same place in two keys stands between them: the leg is bent by its
+    two bones so that the ankle stays there and the foot keeps its turn.
+
+    Args:
+        keys: one pose at least.
+        rate_hz: frames per second of the clip, from time zero to the last key.
+        model: pose space to move in; all joints on their own by default.
+        limits: of the same skeleton; joints outside are projected.
+        hold_feet: keep standing feet, where the skeleton's legs are known.
+
+    Raises:
+        InputError: no key, or a model of other joints.
+    """
+    if not keys.poses:
+        raise InputError("no key frame is set", "Set at least one")
+    if model is not None and model.skeleton.names != keys.skeleton.names:
+        raise InputError("the model has other joints than the keys", "Fit it on clips of this skeleton")
+    times = np.array(keys.times)
+    count = int(np.floor(times[-1] * rate_hz + 1e-9)) + 1
+    at = np.clip(np.arange(count) / rate_hz, times[0], times[-1])
+    rotations = SO3.stack([pose.rotations for pose in keys.poses.values()])
+    roots = np.stack([pose.root_position for pose in keys.poses.values()])
+    if model is None:
+        turned = _interpolate_rotations(times, rotations, at)
+    else:
+        x = model.encode(Motion(keys.skeleton, rate_hz, roots, rotations))
+        made, moved = model.rotations(x), model.rotations(_interpolate_values(times, x, at))
+        # The root, and what the keys have outside the model
+        turned = moved @ _interpolate_rotations(times, made.inverse() @ rotations, at)
+    clip = Motion(keys.skeleton, rate_hz, _interpolate_values(times, roots, at), turned, name="keys")
+    planted = _standing_feet(keys, times, at) if hold_feet else np.zeros((count, 2), dtype=np.bool_)
+    slide = 0.0
+    for _ in range(ROUNDS if limits is not None and planted.any() else 1):
+        if limits is not None:
+            clip = replace(clip, rotations=limits.project_rotations(clip.rotations))
+        if planted.any():
+            clip, slide = _hold_feet(clip, keys, times, at, planted)
+    violation = 0.0 if limits is None else float(limits.violations(clip.rotations).max(initial=0.0))
+    return InBetweens(clip, planted, slide, violation)
+
+
+def _interpolate_values(times: FloatArray, values: FloatArray, at: FloatArray) -> FloatArray:
+    """Values ``(F, n)`` at times ``(F,)`` through ``(K, n)``, without overshoot."""
+    if len(times) == 1:
+        return np.repeat(values, len(at), axis=0)
+    from scipy.interpolate import PchipInterpolator
+
+    return np.asarray(PchipInterpolator(times, values)(at), dtype=np.float64)
+
+
+def _interpolate_rotations(times: FloatArray, rotations: SO3, at: FloatArray) -> SO3:
+    r"""Rotations, batch ``(F, ...)``, at times ``(F,)`` through keys of batch ``(K, ...)``: a cubic on the group.
+
+    Between keys :math:`R_i \exp(\phi(u))`, :math:`\phi` the Hermite cubic from 0 to :math:`\delta_i = \log(R_i^{-1}
+    R_{i+1})` with the slopes :math:`h\,\omega_i` and :math:`h\,J_r^{-1}(\delta_i)\,\omega_{i+1}`. A slerp has the same
+    body velocity at both ends, so velocities of neighbours compare without a change of frame.
+    """
+    if len(times) == 1:
+        return SO3(np.repeat(rotations.wxyz, len(at), axis=0))
+    spans = np.diff(times).reshape(-1, *(1,) * len(rotations.shape))
+    delta = (rotations[:-1].inverse() @ rotations[1:]).log()
+    slopes = delta / spans
+    velocity = np.zeros((*rotations.shape, 3))
+    if len(slopes) > 1:
+        a, b = slopes[:-1], slopes[1:]
+        is_same = a * b > 0.0
+        velocity[1:-1] = np.where(is_same, 2.0 * a * b / np.where(is_same, a + b, 1.0), 0.0)
+    i = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
+    u = ((at - times[i]) / np.diff(times)[i]).reshape(-1, *(1,) * len(rotations.shape))
+    first = spans[i] * velocity[i]
+    last = np.einsum("...ij,...j->...i", left_jacobian_inverse(-delta), spans * velocity[1:])[i]
+    phi = (u**2 * (3.0 - 2.0 * u)) * delta[i] + (u * (1.0 - u) ** 2) * first + (u**2 * (u - 1.0)) * last
+    return rotations[i] @ SO3.exp(phi)
+
+
+def _standing_feet(keys: KeyFrames, times: FloatArray, at: FloatArray) -> BoolArray:
+    """Which feet ``(F, 2)`` stand: their ankle and toes are near the same place in the keys before and after."""
+    roles, planted = role_map(keys.skeleton), np.zeros((len(at), 2), dtype=np.bool_)
+    places = np.stack([pose.joint_positions() for pose in keys.poses.values()])
+    i = np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(len(times) - 2, 0))
+    for side, foot in enumerate(FEET):
+        joints = [roles[f"{foot}_{part}"] for part in ("ankle", "toes") if f"{foot}_{part}" in roles]
+        if len(times) > 1 and f"{foot}_ankle" in roles and f"{foot}_knee" in roles and f"{foot}_hip" in roles:
+            stays = np.linalg.norm(np.diff(places[:, joints], axis=0), axis=-1).max(axis=1) < PLANTED_M
+            planted[:, side] = stays[i]
+    return planted
+
+
+def _hold_feet(
+    clip: Motion, keys: KeyFrames, times: FloatArray, at: FloatArray, planted: BoolArray
+) -> tuple[Motion, float]:
+    """Bend the legs so that standing ankles stay; return the clip, and how far one is from its place [m]."""
+    places = np.stack([pose.joint_positions() for pose in keys.poses.values()])
+    turns = SO3.stack([pose.joint_rotations() for pose in keys.poses.values()])
+    slide = 0.0
+    for side, foot in enumerate(FEET):
+        stands = planted[:, side]
+        if not stands.any():
+            continue
+        leg = Limb.from_name(clip.skeleton, f"{foot}_leg")
+        positions, frames = clip.joint_frames()
+        held = _interpolate_values(times, places[:, leg.end], at)
+        goals = np.where(stands[:, None], held, positions[:, leg.end])
+        wxyz = np.where(
+            stands[:, None], _interpolate_rotations(times, turns[:, leg.end], at).wxyz, frames[:, leg.end].wxyz
+        )
+        # As straight as the straightest leg of the keys, and a little more
+        lengths = np.linalg.norm(places[:, [leg.middle, leg.end]] - places[:, [leg.upper, leg.middle]], axis=-1).sum(
+            axis=1
+        )
+        reach = float((np.linalg.norm(places[:, leg.end] - places[:, leg.upper], axis=1) / lengths).max())
+        stretch = min(max(reach + 5e-3, 0.97), 0.9999)
+        moved = solve_two_bone(clip, leg, goals, end_rotations=SO3(wxyz), stretch=stretch).motion
+        rotations = np.where(stands[:, None, None], moved.rotations.wxyz, clip.rotations.wxyz)
+        clip = replace(clip, rotations=SO3(rotations))
+        away = np.linalg.norm(clip.joint_positions()[:, leg.end] - held, axis=1)
+        slide = max(slide, float(away[stands].max()))
+    return clip, slide

@@ -1,0 +1,324 @@
+"""Anatomical coordinates of joints, and the compiled check of poses against ranges and coupled regions of them.
+
+A joint has three coordinates: flexion, side swing and twist, measured in axes of the body (:class:`AnatomicalTables`).
+Each lies in an interval, and two or three coordinates, of one joint or of several, lie in regions that tables of signed
+distances describe. Coordinates have an order, and a region bounds the last of its own given the others, so one sweep
+over them gives a feasible pose.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, IntArray, inline_kernel, kernel
+from marey.kinematics.limits.contract import CheckArrays
+from marey.lie.kernels import (
+    Quaternion,
+    Vector,
+    conjugate,
+    exp,
+    multiply,
+    put3,
+    quaternion_at,
+    right_jacobian_inverse_times,
+    rotate,
+    unrotate,
+    write_rotation,
+)
+
+FOLLOWS_RAD = 1e-12  # [rad] violation of a joint that is inside until the projection of another moves its bounds
+
+TIE_RAD = 1e-9  # [rad] distances are stored in steps, so rows hold exact zeros and ties, which rounding must not decide
+
+
+class AnatomicalTables(NamedTuple):
+    """What :func:`check_anatomy` takes: K limited joints, M coupled regions, T tables of signed distances.
+
+    Coordinate ``3 k + c`` is flexion (c = 0), side swing (1) or twist (2) of the limited joint k.
+    """
+
+    joints: IntArray  # (K,) joint of the skeleton
+    before: FloatArray  # (K, 4) coordinates are those of ``before R after``
+    after: FloatArray  # (K, 4)
+    low: FloatArray  # (3 K,) [rad] lowest value of each coordinate
+    high: FloatArray  # (3 K,) [rad]
+    starts: IntArray  # (3 K + 1,) first region that bounds each coordinate
+    axes: IntArray  # (M, 3) coordinate along each axis of a region; an axis of one node has any
+    signs: FloatArray  # (M, 3) -1 where a coordinate of the trunk is read in a mirror, for limbs of the right side
+    bounded: IntArray  # (M,) axis of the coordinate that the region bounds: the last of the three in the order
+    pages: IntArray  # (M,) table of each region
+    grids: IntArray  # (T, 4) place of the first value, nodes of each axis
+    origins: FloatArray  # (T, 3) [rad] first node
+    spacings: FloatArray  # (T, 3) [rad]
+    distances: NDArray[np.float32]  # (V,) [rad] signed distances at the nodes of all tables
+
+
+@inline_kernel
+def _swing_and_twist(q: Quaternion) -> Vector:
+    r"""Coordinates (s_y, s_z, t) of :math:`q = \exp(0, s_y, s_z) \exp(t, 0, 0)`."""
+    w, x, y, z = q
+    n = np.sqrt(w * w + x * x)
+    twist = 2.0 * np.arctan2(x, w)
+    # A twist beyond half a turn is one the other way
+    if twist > np.pi:
+        twist -= 2.0 * np.pi
+    elif twist < -np.pi:
+        twist += 2.0 * np.pi
+    if n < 1e-12:
+        return np.pi, 0.0, 0.0
+    # The swing is q times the conjugate of the twist (w, x, 0, 0) / n
+    c, s = w / n, x / n
+    u, v = c * y - s * z, c * z + s * y
+    size = np.sqrt(u * u + v * v)
+    scale = 2.0 * np.arctan2(size, n) / size if size > 1e-12 else 2.0 / n
+    # q and -q are one rotation: the swing has a positive real part, whatever the sign of w
+    return scale * u, scale * v, twist
+
+
+@kernel
+def _coordinate_gradient(swing_y: float, swing_z: float, twist: float, g: Vector) -> Vector:
+    r"""Body gradient of a function of the coordinates with partial derivatives ``g``.
+
+    With :math:`\omega` the body velocity carried over the twist and :math:`A = J_r^{-1}(s)`, the twist changes by
+    :math:`\dot t = (A\omega)_x / A_{xx}` and the swing by :math:`A(\omega - \dot t\,e_x)`.
+    """
+    s = (0.0, swing_y, swing_z)
+    # Columns of A; rows would need its transpose
+    a = right_jacobian_inverse_times(s, (1.0, 0.0, 0.0))
+    b = right_jacobian_inverse_times(s, (0.0, 1.0, 0.0))
+    c = right_jacobian_inverse_times(s, (0.0, 0.0, 1.0))
+    rest = (g[2] - g[0] * a[1] - g[1] * a[2]) / a[0]
+    body = (
+        g[0] * a[1] + g[1] * a[2] + rest * a[0],
+        g[0] * b[1] + g[1] * b[2] + rest * b[0],
+        g[0] * c[1] + g[1] * c[2] + rest * c[0],
+    )
+    return unrotate((np.cos(0.5 * twist), np.sin(0.5 * twist), 0.0, 0.0), body)
+
+
+class RegionRows(NamedTuple):
+    """Regions as rows of numbers, so that a look-up hands over few arrays: each costs as much as the arithmetic."""
+
+    rows: (
+        FloatArray  # (M, 17) place, nodes, origins, spacings, coordinates, signs of the axes; the axis that is bounded
+    )
+    distances: NDArray[np.float32]  # (V,)
+
+
+@inline_kernel
+def _gather_regions(tables: AnatomicalTables) -> FloatArray:
+    rows = np.empty((tables.pages.shape[0], 17))
+    for m in range(rows.shape[0]):
+        page = tables.pages[m]
+        rows[m, 0], rows[m, 16] = tables.grids[page, 0], tables.bounded[m]
+        for axis in range(3):
+            rows[m, 1 + axis] = tables.grids[page, 1 + axis]
+            rows[m, 4 + axis] = tables.origins[page, axis]
+            rows[m, 7 + axis] = tables.spacings[page, axis]
+            rows[m, 10 + axis] = tables.axes[m, axis]
+            rows[m, 13 + axis] = tables.signs[m, axis]
+    return rows
+
+
+@inline_kernel
+def _locate(row: FloatArray, axis: int, x: FloatArray) -> tuple[int, float, float]:
+    """Cell of a region along one axis, place in it, and the derivative of that place; the border goes on beyond it."""
+    last = int(row[1 + axis]) - 1
+    if last == 0:
+        return 0, 0.0, 0.0
+    sign, step = row[13 + axis], row[7 + axis]
+    u = (sign * x[int(row[10 + axis])] - row[4 + axis]) / step
+    if u <= 0.0:
+        return 0, 0.0, 0.0
+    if u >= last:
+        return last - 1, 1.0, 0.0
+    i = int(u)
+    return i, u - i, sign / step
+
+
+@inline_kernel
+def _read_distance(row: FloatArray, v: NDArray[np.float32], x: FloatArray) -> tuple[float, Vector]:
+    """Signed distance of a region, trilinear, and its derivatives along the coordinates of its axes."""
+    i, r, dr = _locate(row, 0, x)
+    j, s, ds = _locate(row, 1, x)
+    k, t, dt = _locate(row, 2, x)
+    n, o = int(row[2]), int(row[3])
+    at = int(row[0]) + (i * n + j) * o + k
+    # An axis of one node has no next one
+    up, side, on = (n * o if dr != 0.0 or r > 0.0 else 0), (o if n > 1 else 0), (1 if o > 1 else 0)
+    a, b = np.float64(v[at]), np.float64(v[at + on])
+    c, d = np.float64(v[at + side]), np.float64(v[at + side + on])
+    e, f = np.float64(v[at + up]), np.float64(v[at + up + on])
+    g, h = np.float64(v[at + up + side]), np.float64(v[at + up + side + on])
+    p, q = a + t * (b - a), c + t * (d - c)
+    w, z = e + t * (f - e), g + t * (h - g)
+    low, high = p + s * (q - p), w + s * (z - w)
+    along = (1.0 - r) * ((1.0 - s) * (b - a) + s * (d - c)) + r * ((1.0 - s) * (f - e) + s * (h - g))
+    across = (1.0 - r) * (q - p) + r * (z - w)
+    return low + r * (high - low), (dr * (high - low), ds * across, dt * along)
+
+
+@kernel
+def _find_interval(row: FloatArray, v: NDArray[np.float32], given: FloatArray, i: int) -> tuple[float, float, bool]:
+    """Interval of coordinate i in which a region's distance is not positive, given the others; False if there is none.
+
+    Of several intervals, that with the deepest node.
+    """
+    axis = int(row[16])
+    first, step, sign = row[4 + axis], row[7 + axis], row[13 + axis]
+    nodes, kept = int(row[1 + axis]), given[i]
+    best, least = 0, np.inf
+    line = np.empty(nodes)
+    for n in range(nodes):
+        given[i] = sign * (first + step * n)
+        line[n] = _read_distance(row, v, given)[0]
+        if line[n] < least - TIE_RAD:
+            best, least = n, line[n]
+    given[i] = kept
+    if least > -TIE_RAD:
+        return sign * (first + step * best), sign * (first + step * best), False
+    low = high = best
+    while high < nodes - 1 and line[high + 1] <= TIE_RAD:
+        high += 1
+    while low > 0 and line[low - 1] <= TIE_RAD:
+        low -= 1
+    # Beyond the table its border goes on
+    above, below = np.inf, -np.inf
+    if high < nodes - 1:
+        above = first + step * (high + line[high] / (line[high] - line[high + 1]))
+    if low > 0:
+        below = first + step * (low - line[low] / (line[low] - line[low - 1]))
+    return (below, above, True) if sign > 0.0 else (-above, -below, True)
+
+
+@kernel
+def _bound_coordinate(
+    tables: AnatomicalTables, regions: RegionRows, i: int, given: FloatArray
+) -> tuple[float, float, bool]:
+    """Interval of a coordinate, given the earlier ones; a point, and True, where its regions leave nothing."""
+    low, high, is_empty = tables.low[i], tables.high[i], False
+    for m in range(tables.starts[i], tables.starts[i + 1]):
+        a, b, is_found = _find_interval(regions.rows[m], regions.distances, given, i)
+        low, high = max(low, a), min(high, b)
+        is_empty |= not is_found
+    if low <= high and not is_empty:
+        return low, high, False
+    middle = min(max(0.5 * (low + high), tables.low[i]), tables.high[i])
+    return middle, middle, True
+
+
+@kernel
+def _mark_outside(
+    low: FloatArray, high: FloatArray, starts: IntArray, regions: RegionRows, x: FloatArray, outside: IntArray
+) -> int:
+    """List the coordinates that are outside their interval or a region that bounds them; return how many."""
+    count, rows, v = 0, regions.rows, regions.distances
+    for i in range(x.shape[0]):
+        is_inside = low[i] <= x[i] <= high[i]
+        for m in range(starts[i], starts[i + 1]):
+            is_inside = is_inside and _read_distance(rows[m], v, x)[0] <= 0.0
+        if not is_inside:
+            outside[count] = i
+            count += 1
+    return count
+
+
+@kernel
+def _is_inside(tables: AnatomicalTables, regions: RegionRows, i: int, x: FloatArray) -> bool:
+    """Tell if a coordinate is inside its interval and the regions that bound it."""
+    is_inside = tables.low[i] <= x[i] <= tables.high[i]
+    for m in range(tables.starts[i], tables.starts[i + 1]):
+        is_inside = is_inside and _read_distance(regions.rows[m], regions.distances, x)[0] <= 0.0
+    return is_inside
+
+
+@inline_kernel
+def _measure_coordinates(tables: AnatomicalTables, wxyz: FloatArray, x: FloatArray) -> None:
+    """Write the coordinates ``(3 K,)`` of one pose."""
+    for k in range(tables.joints.shape[0]):
+        q = quaternion_at(wxyz, tables.joints[k])
+        q = multiply(quaternion_at(tables.before, k), multiply(q, quaternion_at(tables.after, k)))
+        x[3 * k], x[3 * k + 1], x[3 * k + 2] = _swing_and_twist(q)
+
+
+@kernel
+def _measure_violations(
+    tables: AnatomicalTables,
+    regions: RegionRows,
+    x: FloatArray,
+    outside: IntArray,
+    squares: FloatArray,
+    slopes: FloatArray,
+) -> None:
+    """Write squared violations ``(3 K,)`` of the coordinates listed, and the gradient of half their sum."""
+    rows, v = regions.rows, regions.distances
+    for i in outside:
+        # The way to the interval and to all regions is at least that to the farthest of them
+        over = x[i] - min(max(x[i], tables.low[i]), tables.high[i])
+        farthest, away = -1, abs(over)
+        for m in range(tables.starts[i], tables.starts[i + 1]):
+            d = _read_distance(rows[m], v, x)[0]
+            if d > away:
+                farthest, away = m, d
+        # Where regions leave nothing between them, the point that they agree on best is inside
+        low, _, is_empty = _bound_coordinate(tables, regions, i, x)
+        if is_empty and abs(x[i] - low) < away:
+            squares[i] = (x[i] - low) ** 2
+            slopes[i] += x[i] - low
+            continue
+        squares[i] = away * away
+        if farthest < 0:
+            slopes[i] += over
+            continue
+        d, slope = _read_distance(rows[farthest], v, x)
+        for axis in range(3):
+            slopes[tables.axes[farthest, axis]] += d * slope[axis]
+
+
+@kernel
+def check_anatomy(wxyz: FloatArray, tables: AnatomicalTables) -> CheckArrays:
+    """Project rotations ``(F, J, 4)``: each coordinate into its interval, given those before it."""
+    frames, joints, limited = wxyz.shape[0], wxyz.shape[1], tables.joints.shape[0]
+    out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
+    x, squares, slopes, p = np.empty(3 * limited), np.empty(3 * limited), np.empty(3 * limited), np.empty(3 * limited)
+    regions, outside = RegionRows(_gather_regions(tables), tables.distances), np.empty(3 * limited, dtype=np.int64)
+    for f in range(frames):
+        _measure_coordinates(tables, wxyz[f], x)
+        count = _mark_outside(tables.low, tables.high, tables.starts, regions, x, outside)
+        if count == 0:
+            continue
+        squares[:], slopes[:] = 0.0, 0.0
+        _measure_violations(tables, regions, x, outside[:count], squares, slopes)
+        p[:] = x
+        for k in range(limited):
+            j, moved = tables.joints[k], False
+            for i in range(3 * k, 3 * k + 3):
+                if not _is_inside(tables, regions, i, p):
+                    low, high, _ = _bound_coordinate(tables, regions, i, p)
+                    p[i] = min(max(x[i], low), high)
+                    moved |= p[i] != x[i]
+            after = quaternion_at(tables.after, k)
+            if moved:
+                q = multiply(exp((0.0, p[3 * k], p[3 * k + 1])), exp((p[3 * k + 2], 0.0, 0.0)))
+                q = multiply(conjugate(quaternion_at(tables.before, k)), multiply(q, conjugate(after)))
+                write_rotation(out[f, j], q)
+            # A joint that only follows another is marked, so that a solver takes both
+            away = np.sqrt(squares[3 * k] + squares[3 * k + 1] + squares[3 * k + 2])
+            violation[f, j] = max(away, FOLLOWS_RAD) if moved else away
+            g = (slopes[3 * k], slopes[3 * k + 1], slopes[3 * k + 2])
+            if g[0] != 0.0 or g[1] != 0.0 or g[2] != 0.0:
+                g = _coordinate_gradient(x[3 * k], x[3 * k + 1], x[3 * k + 2], g)
+                put3(gradient[f], j, rotate(after, g))
+    return out, violation, gradient
+
+
+@kernel
+def measure_anatomy(wxyz: FloatArray, tables: AnatomicalTables) -> FloatArray:
+    """Coordinates ``(F, 3 K)`` of rotations ``(F, J, 4)``."""
+    out = np.empty((wxyz.shape[0], 3 * tables.joints.shape[0]))
+    for f in range(wxyz.shape[0]):
+        _measure_coordinates(tables, wxyz[f], out[f])
+    return out

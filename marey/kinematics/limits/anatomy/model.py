@@ -1,0 +1,325 @@
+"""Anatomical joint limits of any skeleton with a role map: published ranges of motion and captured people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Final, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, InputError
+from marey.kinematics.limits.anatomy.check import AnatomicalTables, check_anatomy, measure_anatomy
+from marey.kinematics.limits.anatomy.people import (
+    LEFT,
+    ORDER,
+    OTHER,
+    REGIONS,
+    STEP_RAD,
+    PeopleRanges,
+    load_people,
+    swap_sides,
+)
+from marey.kinematics.limits.anatomy.ranges import PARTS, STUB_RAD, TWIST_BONE_RAD, JointPart
+from marey.kinematics.limits.contract import Arrays, JointLimits, LimitCheck, contiguous_wxyz, run_check
+from marey.kinematics.limits.distance_field import find_nearest_points
+from marey.lie import SO3
+from marey.motion import Motion
+from marey.skeleton import NO_PARENT, ROLES, RoleMap, Skeleton, role_map, t_pose
+
+MIRROR: Final = SO3.exp([np.pi, 0.0, 0.0])  # conjugation with it reflects a rotation in the plane between the sides
+TRUNK: Final = ("pelvis", "spine1", "spine2", "spine3", "neck", "head")
+SWEEP: Final = TRUNK + tuple(
+    side + part
+    for part in ("hip", "knee", "ankle", "foot", "collar", "shoulder", "elbow", "wrist")
+    for side in (LEFT, OTHER)
+)  # roles in the order in which they are bounded
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _JointChart:
+    """A limited joint: its part of the body, and how its rotation turns into that part's coordinates."""
+
+    joint: int
+    role: str  # "" for joints between roles
+    part: JointPart
+    before: SO3
+    after: SO3
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AnatomicalLimits(JointLimits):
+    r"""Swing, twist and their couplings as people can make them, for any skeleton with a role map.
+
+    With :math:`W` the world rotations of the calibration pose and :math:`p` the parent, :math:`D = W_p R_j W_j^{-1}`
+    turns a joint away from that pose in axes of the body, whatever the axes and the rest pose of the file are. Its
+    coordinates are swing and twist about the bone: :math:`D = F c \exp(0, s_1, s_2) \exp(t, 0, 0) F^{-1}`.
+
+    A coordinate outside its interval is off by the difference; two or three outside their region by the signed distance
+    [Engell2012]_ §14 that its table holds. The violation of a joint joins those of its coordinates.
+    """
+
+    kind: ClassVar[str] = "anatomical"
+
+    skeleton: Skeleton
+    _tables: AnatomicalTables
+
+    def check(self, rotations: SO3) -> LimitCheck:
+        """Measure the coordinates, and clamp each to what those before it allow."""
+        return run_check(check_anatomy, rotations, self._tables)
+
+    def tables(self) -> AnatomicalTables:
+        """What ``check_anatomy`` takes."""
+        return self._tables
+
+    def coordinates(self, rotations: SO3) -> FloatArray:
+        """Flexion, side swing and twist ``(F, K, 3)`` [rad] of the limited joints of a batch ``(F, J)``."""
+        found = measure_anatomy(contiguous_wxyz(self._check_rotations(rotations)), self._tables)
+        return found.reshape(len(found), -1, 3)
+
+    def widen(self, clips: Iterable[Motion]) -> AnatomicalLimits:
+        """Return limits that hold the poses of clips too: intervals and regions grow to them and never shrink.
+
+        Raises:
+            InputError: a clip has other joints.
+        """
+        tables = self._tables
+        for clip in clips:
+            if clip.skeleton.names != self.skeleton.names:
+                what = f"clip '{clip.name}' has other joints than '{self.skeleton.name}'"
+                raise InputError(what, "Retarget it first")
+            seen = measure_anatomy(contiguous_wxyz(clip.rotations), tables)
+            distances = tables.distances.copy()
+            for page in np.unique(tables.pages).tolist():
+                rows = np.flatnonzero(tables.pages == page)
+                points = np.concatenate([tables.signs[m] * seen[:, tables.axes[m]] for m in rows])
+                _add_points(tables, page, points, distances)
+            low, high = np.minimum(tables.low, seen.min(axis=0)), np.maximum(tables.high, seen.max(axis=0))
+            tables = _freeze_tables(tables._replace(low=low, high=high, distances=distances))
+        return AnatomicalLimits(self.skeleton, tables)
+
+    def to_arrays(self) -> Arrays:
+        """Charts, intervals and regions; distances in steps, a byte each."""
+        arrays: Arrays = dict(self._tables._asdict())
+        arrays["distances"] = np.round(self._tables.distances / STEP_RAD).astype(np.int8)
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> AnatomicalLimits:
+        """Undo :meth:`to_arrays`."""
+        distances = (STEP_RAD * arrays["distances"]).astype(np.float32)
+        tables: dict[str, Any] = {**arrays, "distances": distances}
+        return cls(skeleton, _freeze_tables(AnatomicalTables(**tables)))
+
+    def __repr__(self) -> str:
+        bounded, coupled = len(self._tables.joints), len(self._tables.pages)
+        return f"AnatomicalLimits({self.skeleton!r}, {bounded} joints bounded, {coupled} regions)"
+
+
+def anatomical_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = (), coupled: bool = True) -> AnatomicalLimits:
+    """Limits of a human skeleton: published ranges of motion and captured people, widened by a person's own clips.
+
+    Args:
+        skeleton: any skeleton whose joints have roles; axes and rest pose do not matter.
+        clips: motion of the same joints that must be allowed. They widen the limits and never narrow them.
+        coupled: whether regions of several coordinates hold beside the interval of each. Without them a check is many
+            times faster: solvers use it so.
+
+    Raises:
+        InputError: the skeleton has no legs or arms with roles, or a clip has other joints.
+    """
+    shipped, own = _build_shipped_limits(skeleton, coupled), list(clips)
+    return shipped.widen(own) if own else shipped
+
+
+@lru_cache(maxsize=64)
+def _build_shipped_limits(skeleton: Skeleton, coupled: bool) -> AnatomicalLimits:
+    """Limits without clips: every solve asks for them."""
+    return build_limits(skeleton, load_people(), coupled=coupled)
+
+
+def build_limits(skeleton: Skeleton, people: PeopleRanges, *, coupled: bool = True) -> AnatomicalLimits:
+    """Limits of one skeleton from ranges of people, without couplings of roles that it lacks."""
+    charts = _find_charts(skeleton)
+    numbers = {chart.role: 3 * k for k, chart in enumerate(charts) if chart.role}
+    low, high = np.empty((len(charts), 3)), np.empty((len(charts), 3))
+    for k, chart in enumerate(charts):
+        bounds = np.deg2rad(chart.part.ranges_deg) - np.deg2rad([*chart.part.centre_deg, 0.0])[:, None]
+        low[k], high[k] = bounds.T
+        if chart.role:
+            row = ORDER.index(chart.role.replace(OTHER, LEFT))
+            low[k], high[k] = people.low[row], people.high[row]
+    # Every region once for each side; its last coordinate in the order of the joints is the one that it bounds
+    rows: list[tuple[int, list[int], list[float], int, int]] = []
+    for page, (region, _) in enumerate(REGIONS if coupled else ()):
+        is_paired = any("_" in role for role, _ in region)
+        for is_right in (False, True) if is_paired else (False,):
+            roles = [swap_sides(role) if is_right else role for role, _ in region]
+            if not all(role in numbers for role in roles):
+                continue
+            axes = [numbers[role] + c for role, (_, c) in zip(roles, region, strict=True)]
+            signs = [-1.0 if is_right and "_" not in role and c > 0 else 1.0 for role, c in region]
+            pad = 3 - len(region)
+            axes, signs = [axes[0]] * pad + axes, [1.0] * pad + signs
+            bounded = int(np.argmax(axes))
+            rows.append((axes[bounded], axes, signs, max(bounded, pad), page))
+    rows.sort(key=lambda row: row[0])
+    return AnatomicalLimits(
+        skeleton,
+        _freeze_tables(
+            AnatomicalTables(
+                np.array([chart.joint for chart in charts], dtype=np.int64),
+                np.stack([chart.before.wxyz for chart in charts]),
+                np.stack([chart.after.wxyz for chart in charts]),
+                low.ravel(),
+                high.ravel(),
+                np.searchsorted([row[0] for row in rows], np.arange(3 * len(charts) + 1)).astype(np.int64),
+                np.array([row[1] for row in rows], dtype=np.int64).reshape(-1, 3),
+                np.array([row[2] for row in rows]).reshape(-1, 3),
+                np.array([row[3] for row in rows], dtype=np.int64),
+                np.array([row[4] for row in rows], dtype=np.int64),
+                people.grids,
+                people.origins,
+                people.spacings,
+                (STEP_RAD * people.distances).astype(np.float32),
+            )
+        ),
+    )
+
+
+def _freeze_tables(tables: AnatomicalTables) -> AnatomicalTables:
+    """Contiguous read-only arrays, so that the check is compiled once."""
+    arrays: list[Any] = [np.ascontiguousarray(array) for array in tables]
+    for array in arrays:
+        array.setflags(write=False)
+    return AnatomicalTables(*arrays)
+
+
+def _add_points(tables: AnatomicalTables, page: int, points: FloatArray, distances: NDArray[np.float32]) -> None:
+    """Lower the distances of one region so that points ``(N, 3)`` are inside."""
+    place, *shape = (int(n) for n in tables.grids[page])
+    origin, spacing = tables.origins[page], tables.spacings[page]
+    last = origin + spacing * (np.array(shape) - 1)
+    is_axis = np.array(shape) > 1
+    inside = np.clip(points, origin, last)[:, is_axis]
+    # Samples a quarter of a cell apart tell as much as all
+    step: FloatArray = 0.25 * spacing[is_axis]
+    cells: FloatArray = np.round(inside / step)
+    inside = np.unique(cells, axis=0) * step
+    nodes = np.indices(tuple(shape)).reshape(3, -1).T
+    away = find_nearest_points(inside, (origin + spacing * nodes)[:, is_axis])[0]
+    # Between nodes a distance reads at most half a diagonal too much, and samples were moved by an eighth of a cell
+    radius = 0.75 * float(np.linalg.norm(spacing[is_axis]))
+    grown = np.floor((away - radius) / STEP_RAD) * STEP_RAD
+    span = slice(place, place + len(nodes))
+    distances[span] = np.minimum(distances[span], np.maximum(grown, -127 * STEP_RAD))
+
+
+@lru_cache(maxsize=64)
+def _find_charts(skeleton: Skeleton) -> tuple[_JointChart, ...]:
+    """Charts of all joints that have limits, in the order in which they are bounded.
+
+    Joints with a role have those of their part. Joints on the way from one role to the next have none of their own:
+    those of trunk and neck take that of the spine, those between pelvis and hip or between spine and collar stay where
+    they are, those inside a long bone twist.
+    """
+    roles = role_map(skeleton)
+    if "left_hip" not in roles and "left_shoulder" not in roles:
+        reason = "; ".join(roles.report) or "no joint has a role"
+        what = f"anatomical limits of '{skeleton.name}', whose joints have no human roles: {reason}"
+        raise InputError(what, "Learn limits from its clips, or give a role map")
+    rest = t_pose(skeleton, roles)
+    W = rest.joint_rotations()
+    named = {roles[role]: role for role in roles}
+    between = _find_joints_between(skeleton, roles)
+    charts: list[_JointChart] = []
+    for j in range(skeleton.num_joints):
+        parent, role = int(skeleton.parents[j]), named.get(j, "")
+        part = PARTS.get(role.removeprefix("left_").removeprefix("right_")) or between.get(j)
+        if parent == NO_PARENT or part is None:
+            continue
+        before, after = W[parent], W[j].inverse()
+        side = role or _side_of(skeleton, named, j)
+        if side.startswith("right_"):
+            before, after = MIRROR @ before, after @ MIRROR.inverse()
+        frame = part.frame()
+        before, after = part.centre().inverse() @ frame.inverse() @ before, after @ frame
+        charts.append(_JointChart(j, role, part, before, after))
+    # The trunk first, then limbs outwards; joints between roles are coupled to none
+    return tuple(sorted(charts, key=lambda chart: SWEEP.index(chart.role) if chart.role else len(SWEEP)))
+
+
+def _side_of(skeleton: Skeleton, named: Mapping[int, str], joint: int) -> str:
+    """Role of the next joint below that has one."""
+    below = [joint]
+    while below:
+        j = below.pop()
+        if j in named:
+            return named[j]
+        below += [int(k) for k in skeleton.children(j)]
+    return ""
+
+
+def _find_joints_between(skeleton: Skeleton, roles: RoleMap) -> dict[int, JointPart]:
+    """Parts of joints without a role that lie between two that have one."""
+    found: dict[int, JointPart] = {}
+    named = {roles[role]: role for role in roles}
+    for joint, role in named.items():
+        part = role.removeprefix("left_").removeprefix("right_")
+        if part == "pelvis":
+            # What lies above it carries the whole body
+            continue
+        j = int(skeleton.parents[joint])
+        while j != NO_PARENT and j not in named:
+            if part in ("hip", "collar") or (part == "shoulder" and role.replace("shoulder", "collar") in roles):
+                found[j] = _still(PARTS["hip" if part == "hip" else "collar"], STUB_RAD, STUB_RAD)
+            elif part in TRUNK:
+                found[j] = PARTS[part]
+            else:
+                found[j] = _still(PARTS[part], TWIST_BONE_RAD, 0.5 * np.pi)
+            j = int(skeleton.parents[j])
+        if j == NO_PARENT:
+            # Nothing above has a role: these joints carry the whole body
+            j = int(skeleton.parents[joint])
+            while j != NO_PARENT and j not in named:
+                found.pop(j, None)
+                j = int(skeleton.parents[j])
+    return found
+
+
+def _still(part: JointPart, swing_rad: float, twist_rad: float) -> JointPart:
+    """The axes of a part, with hardly any swing."""
+    swing, twist = (float(np.rad2deg(a)) for a in (swing_rad, twist_rad))
+    return JointPart(part.bone, part.flexion, ((-swing, swing), (-swing, swing), (-twist, twist)))
+
+
+def measure_poses(motion: Motion) -> FloatArray:
+    """Coordinates ``(F, 22, 3)`` [rad] of all roles, the right side as in a mirror; zero for a role that is missing."""
+    charts = _find_charts(motion.skeleton)
+    none, empty = np.zeros(0, dtype=np.int64), np.zeros((0, 3))
+    bounds = np.full(3 * len(charts), np.inf)
+    tables = AnatomicalTables(
+        np.array([chart.joint for chart in charts], dtype=np.int64),
+        np.stack([chart.before.wxyz for chart in charts]),
+        np.stack([chart.after.wxyz for chart in charts]),
+        -bounds,
+        bounds,
+        np.zeros(3 * len(charts) + 1, dtype=np.int64),
+        none.reshape(0, 3),
+        empty,
+        none,
+        none,
+        none.reshape(0, 4),
+        empty,
+        empty,
+        np.zeros(0, dtype=np.float32),
+    )
+    found = measure_anatomy(contiguous_wxyz(motion.rotations), _freeze_tables(tables)).reshape(len(motion), -1, 3)
+    poses = np.zeros((len(motion), len(ROLES), 3))
+    for k, chart in enumerate(charts):
+        if chart.role:
+            poses[:, ROLES.index(chart.role)] = found[:, k]
+    return poses

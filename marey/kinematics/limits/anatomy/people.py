@@ -1,0 +1,206 @@
+"""Ranges and coupled regions of joint coordinates, fitted to captured people and published ranges, and their file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marey.base import FloatArray, IntArray, TensorFormat
+from marey.kinematics.limits.anatomy.ranges import PARTS, published_poses
+from marey.skeleton import ROLES
+
+Axis = tuple[str, int]  # role, left for paired ones, and coordinate: 0 flexion, 1 side swing, 2 twist
+
+PEOPLE_FILE: Final = TensorFormat(
+    "marey-anatomy", "file of anatomical limits", 1, "Install marey again: the file ships with it."
+)
+SHIPPED: Final = Path(__file__).parent / "data" / "people.safetensors"
+
+LEFT, OTHER = "left_", "right_"
+# Coordinates of a region, and how much wider than captured it is [rad]; by cross-validation over people
+REGIONS: Final[tuple[tuple[tuple[Axis, ...], float], ...]] = (
+    # Swing and twist of one joint
+    ((("left_hip", 0), ("left_hip", 1)), 0.15),
+    ((("left_shoulder", 0), ("left_shoulder", 1)), 0.15),
+    ((("left_hip", 0), ("left_hip", 1), ("left_hip", 2)), 0.1),
+    ((("left_shoulder", 0), ("left_shoulder", 1), ("left_shoulder", 2)), 0.1),
+    ((("left_ankle", 0), ("left_ankle", 1)), 0.1),
+    # Hip and knee share the hamstrings and the rectus femoris, knee and ankle the gastrocnemius
+    ((("left_hip", 0), ("left_hip", 1), ("left_knee", 0)), 0.0),
+    ((("left_hip", 0), ("left_hip", 2), ("left_knee", 0)), 0.0),
+    ((("left_hip", 1), ("left_hip", 2), ("left_knee", 0)), 0.05),
+    ((("left_hip", 0), ("left_knee", 0), ("left_ankle", 0)), 0.15),
+    # Shoulder and elbow
+    ((("left_shoulder", 0), ("left_shoulder", 2), ("left_elbow", 0)), 0.05),
+    ((("left_shoulder", 0), ("right_shoulder", 0), ("left_elbow", 0)), 0.05),
+    # Both legs, both arms: pelvis and shoulder girdle are one piece each
+    ((("left_hip", 0), ("left_hip", 1), ("right_hip", 1)), 0.0),
+    ((("left_hip", 0), ("right_hip", 0), ("left_knee", 0)), 0.1),
+    ((("left_hip", 0), ("left_knee", 0), ("right_knee", 0)), 0.05),
+    ((("left_hip", 1), ("left_knee", 0), ("right_knee", 0)), 0.0),
+    ((("left_shoulder", 0), ("left_shoulder", 1), ("right_shoulder", 0)), 0.15),
+    ((("left_shoulder", 0), ("left_shoulder", 2), ("right_shoulder", 0)), 0.05),
+    # The trunk bends as one, and the hips and shoulders go with it
+    ((("spine1", 0), ("spine2", 0)), 0.1),
+    ((("spine1", 2), ("spine2", 2)), 0.05),
+    ((("spine1", 0), ("spine2", 0), ("left_hip", 0)), 0.05),
+    ((("spine1", 0), ("left_hip", 0), ("left_knee", 0)), 0.2),
+    ((("spine3", 0), ("left_shoulder", 0), ("right_shoulder", 0)), 0.05),
+)
+ORDER: Final = tuple(role for role in ROLES if not role.startswith(OTHER))
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleSettings:
+    """How far around captured poses limits reach."""
+
+    margin_rad: float = 0.08  # [rad] around samples of three coordinates; by cross-validation over people
+    pair_margin_rad: float = 0.02  # [rad] around samples of two, which lie denser
+    range_margin_rad: float = 0.1  # [rad] beyond the farthest captured value of a coordinate
+    outlier_share: float = (
+        3e-3  # [-] of a person's frames at each end of a coordinate that may be faults of the capture
+    )
+    witnesses: int = 3  # people who must take a coordinate so far
+    beyond_rad: float = 0.5  # [rad] captures go no further than this beyond published ranges: ankles flip in many
+    support_rad: float = 0.07  # [rad] a sample without another one this near is a fault too
+    nodes: tuple[int, int] = (22, 32)  # of each axis of regions of three and of two coordinates
+
+
+PEOPLE_SETTINGS: Final = PeopleSettings()
+STEP_RAD: Final = 0.01  # [rad] of the distances in the file, one byte each
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PeopleRanges:
+    """Intervals of every coordinate, and coupled regions as tables of signed distances."""
+
+    low: FloatArray  # (R, 3) [rad] in the order of ORDER, from the centre of each part
+    high: FloatArray  # (R, 3) [rad]
+    grids: NDArray[
+        np.int64
+    ]  # (T, 4) place of the first value of a region, nodes of each axis; a pair has one node first
+    origins: FloatArray  # (T, 3) [rad]
+    spacings: FloatArray  # (T, 3) [rad]
+    distances: NDArray[np.int8]  # (V,) in steps of STEP_RAD
+
+    def save(self, path: str | Path, made_by: str, clips: Iterable[str]) -> None:
+        """Write the file, with the command and the clips that made it."""
+        arrays = {name: getattr(self, name) for name in self.__slots__}
+        regions = [[f"{role}:{c}" for role, c in region] for region, _ in REGIONS]
+        PEOPLE_FILE.write(path, arrays, {"made_by": made_by, "clips": sorted(clips), "regions": regions})
+
+
+@cache
+def load_people(path: Path = SHIPPED) -> PeopleRanges:
+    """Read the ranges that ship."""
+    arrays, _ = PEOPLE_FILE.read(path)
+    return PeopleRanges(**arrays)
+
+
+def fit_people(poses: FloatArray, people: IntArray, settings: PeopleSettings = PEOPLE_SETTINGS) -> PeopleRanges:
+    """Fit ranges and regions to captured poses and to the movements that tables of normal ranges describe.
+
+    Args:
+        poses: coordinates ``(N, 22, 3)`` [rad] of all roles; of the right side as in a mirror.
+        people: whose pose each is ``(N,)``.
+        settings: margins.
+    """
+    published = published_poses()
+    every = np.concatenate([poses, mirror_poses(poses)])
+    who = np.concatenate([people, people])
+    # A coordinate goes as far as some people take it, without the far ends of each, which are faults of the capture
+    share, witnesses = settings.outlier_share, min(settings.witnesses, len(np.unique(people)))
+    ends = np.stack([np.quantile(every[who == one], [share, 1.0 - share], axis=0) for one in np.unique(people)])
+    least, most = np.sort(ends[:, 0], axis=0)[witnesses - 1], np.sort(ends[:, 1], axis=0)[-witnesses]
+    stands, beyond = mirror_poses(published), settings.beyond_rad
+    for r, role in enumerate(ROLES):
+        part = PARTS.get(role.removeprefix(LEFT).removeprefix(OTHER))
+        if part is not None:
+            bounds = np.deg2rad(part.ranges_deg) - np.deg2rad([*part.centre_deg, 0.0])[:, None]
+            least[r], most[r] = np.maximum(least[r], bounds[:, 0] - beyond), np.minimum(most[r], bounds[:, 1] + beyond)
+    least, most = np.minimum(least, published.min(axis=0)), np.maximum(most, published.max(axis=0))
+    least, most = np.minimum(least, stands.min(axis=0)), np.maximum(most, stands.max(axis=0))
+    margin = settings.range_margin_rad
+    is_sound = np.all((every >= least - margin) & (every <= most + margin), axis=(1, 2))
+    every = np.concatenate([every[is_sound], published, stands])
+    rows = [ROLES.index(role) for role in ORDER]
+    low, high = least[rows] - margin, most[rows] + margin
+    for r, role in enumerate(ORDER):
+        part = PARTS.get(role.removeprefix(LEFT))
+        if part is not None:
+            bounds = np.deg2rad(part.ranges_deg) - np.deg2rad([*part.centre_deg, 0.0])[:, None]
+            low[r], high[r] = np.minimum(low[r], bounds[:, 0]), np.maximum(high[r], bounds[:, 1])
+    grids: list[list[int]] = []
+    origins: list[list[float]] = []
+    spacings: list[list[float]] = []
+    distances: list[NDArray[np.int8]] = [np.zeros(0, dtype=np.int8)]
+    for region, wider in REGIONS:
+        ends = [(low[ORDER.index(_left(role)), c], high[ORDER.index(_left(role)), c]) for role, c in region]
+        points = np.stack([every[:, ROLES.index(role), c] for role, c in region], axis=1)
+        origin, spacing, values = _fit_region(points, np.array(ends), settings, wider)
+        place = sum(len(part) for part in distances)
+        pad = 3 - len(region)
+        grids.append([place, *[1] * pad, *values.shape])
+        origins.append([*[0.0] * pad, *origin])
+        spacings.append([*[1.0] * pad, *spacing])
+        distances.append(np.clip(np.round(values / STEP_RAD), -127, 127).astype(np.int8).ravel())
+    return PeopleRanges(low, high, np.array(grids), np.array(origins), np.array(spacings), np.concatenate(distances))
+
+
+def _left(role: str) -> str:
+    return role.replace(OTHER, LEFT)
+
+
+def mirror_poses(poses: FloatArray) -> FloatArray:
+    """Coordinates ``(N, 22, 3)`` of the same poses in a mirror: sides exchanged, the trunk turned the other way."""
+    swapped = [ROLES.index(swap_sides(role)) for role in ROLES]
+    signs = np.array([[1.0, 1.0, 1.0] if "_" in role else [1.0, -1.0, -1.0] for role in ROLES])
+    return (poses * signs)[:, swapped]
+
+
+def swap_sides(role: str) -> str:
+    """Role of the other side."""
+    return role.replace(LEFT, "@").replace(OTHER, LEFT).replace("@", OTHER)
+
+
+def _fit_region(
+    points: FloatArray, ends: FloatArray, settings: PeopleSettings, wider_rad: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Signed distance to the set around points ``(N, D)`` on a grid between ends ``(D, 2)``: origin, spacing, values.
+
+    Along the last axis the set has no gaps, and lines without points take those of the nearest that has some, so that
+    the last coordinate can always be chosen.
+    """
+    from scipy import ndimage
+
+    filters: Any = cast(Any, ndimage)
+    size = points.shape[1]
+    nodes = settings.nodes[0] if size == 3 else settings.nodes[1]
+    finer = 2 if size == 3 else 4
+    count = (nodes - 1) * finer + 1
+    step = (ends[:, 1] - ends[:, 0]) / (count - 1)
+    cells = tuple(np.clip(np.round((points - ends[:, 0]) / step).astype(np.int64), 0, count - 1).T)
+    counts = np.zeros((count,) * size)
+    np.add.at(counts, cells, 1.0)
+    # A sample that has no other near it is a fault of the capture
+    window = 2 * np.maximum(1, np.round(settings.support_rad / step)).astype(np.int64) + 1
+    support = filters.uniform_filter(counts, size=tuple(window), mode="constant") * np.prod(window)
+    is_seen = (counts > 0.0) & (support > 1.5)
+    margin = wider_rad + (settings.margin_rad if size == 3 else settings.pair_margin_rad)
+    allowed = np.asarray(filters.distance_transform_edt(~is_seen, sampling=step)) <= margin
+    lines = allowed.reshape(-1, count)
+    first, last = lines.argmax(axis=1), count - 1 - lines[:, ::-1].argmax(axis=1)
+    is_blank = ~lines.any(axis=1).reshape((count,) * (size - 1))
+    near = filters.distance_transform_edt(is_blank, sampling=step[:-1], return_distances=False, return_indices=True)
+    found = np.ravel_multi_index([axis.ravel() for axis in np.asarray(near)], (count,) * (size - 1))
+    along = np.arange(count)
+    allowed = (along >= first[found][:, None]) & (along <= last[found][:, None])
+    allowed = allowed.reshape((count,) * size)
+    outside, inside = (np.asarray(filters.distance_transform_edt(mask, sampling=step)) for mask in (~allowed, allowed))
+    return ends[:, 0], step * finer, (outside - inside)[(slice(None, None, finer),) * size]

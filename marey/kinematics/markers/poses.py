@@ -1,0 +1,231 @@
+"""Poses of a body under labelled markers: all frames at once, each by damped Gauss-Newton steps with robust weights.
+
+Every frame is a problem of its own, so frames are solved side by side as stacked matrices. A marker that is far from
+its site counts less (Cauchy's weight), which makes a ghost or a swapped label harmless; a pose that the markers leave
+open is settled by how people stand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.lie import SO3
+from marey.skeleton import Skeleton, joint_frames, role_map
+
+NOISE_M: Final = 0.01  # [m] what skin and cameras move a marker
+FAR_M: Final = 0.06  # [m] Cauchy's scale: a marker this far off counts half
+CHUNK: Final = 128  # frames whose Jacobians are held in memory together
+STRAIGHT_RAD: Final = np.radians(3.0)  # [rad] a knee or elbow bends so far backwards without a word
+HINGE_RAD: Final = 0.02  # [rad] and hardly any farther
+MAX_STEP_RAD: Final = 0.6  # [rad] of a joint in one step
+# Neutral pose and how far people turn from it, as rotation vectors on a T-pose: x left, y up, z forward [rad].
+# A knee and an elbow are hinges (about x, and about y of an arm held out); a spine shares its turn between joints.
+_NEUTRAL: Final = {
+    "left_shoulder": ((0.0, 0.0, -1.35), (1.2, 1.2, 1.2)),
+    "left_elbow": ((0.0, -0.4, 0.0), (0.9, 1.2, 0.15)),
+    "left_wrist": ((0.0, 0.0, 0.0), (0.3, 0.4, 0.5)),
+    "left_collar": ((0.0, 0.0, 0.0), (0.1, 0.25, 0.25)),
+    "left_hip": ((0.0, 0.0, 0.0), (1.2, 0.6, 0.5)),
+    "left_knee": ((0.25, 0.0, 0.0), (1.2, 0.15, 0.10)),
+    "left_ankle": ((0.0, 0.0, 0.0), (0.6, 0.35, 0.35)),
+    "left_foot": ((0.0, 0.0, 0.0), (0.15, 0.05, 0.05)),
+    "spine1": ((0.0, 0.0, 0.0), (0.25, 0.2, 0.2)),
+    "spine2": ((0.0, 0.0, 0.0), (0.25, 0.2, 0.2)),
+    "spine3": ((0.0, 0.0, 0.0), (0.25, 0.2, 0.2)),
+    "neck": ((0.0, 0.0, 0.0), (0.3, 0.3, 0.3)),
+    "head": ((0.0, 0.0, 0.0), (0.3, 0.4, 0.3)),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StandingPrior:
+    """Where joints are when no marker says so, and how much they mind being elsewhere."""
+
+    neutral: SO3  # batch (J,)
+    spread: FloatArray  # (J, 3) [rad] along the axes of each joint
+    flexion: FloatArray  # (J, 3) unit axes of hinges, about which they flex; zero for other joints
+
+    @classmethod
+    def standing(cls, skeleton: Skeleton) -> StandingPrior:
+        """A person who stands with the arms down, for a template whose rest is a T-pose."""
+        roles = role_map(skeleton)
+        vectors, spread = np.zeros((skeleton.num_joints, 3)), np.full((skeleton.num_joints, 3), 0.3)
+        flexion = np.zeros((skeleton.num_joints, 3))
+        for role, (turn, width) in _NEUTRAL.items():
+            # The mirror image of a rotation vector keeps its x and turns the rest round
+            for name, sign in ((role, 1.0), (role.replace("left_", "right_"), -1.0 if "left_" in role else 1.0)):
+                if name in roles:
+                    vectors[roles[name]] = np.array(turn) * [1.0, sign, sign]
+                    spread[roles[name]] = width
+        for role, axis in (("knee", (1.0, 0.0, 0.0)), ("elbow", (0.0, -1.0, 0.0))):
+            for side, sign in (("left", 1.0), ("right", -1.0)):
+                if f"{side}_{role}" in roles:
+                    flexion[roles[f"{side}_{role}"]] = np.array(axis) * [1.0, sign, sign]
+        spread[0] = 1e3  # the root turns freely
+        return cls(SO3.exp(vectors), spread, flexion)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledPoints:
+    """Markers with the joint that carries each, the site in its frame, and where they were seen."""
+
+    joints: IntArray  # (M,)
+    points: FloatArray  # (M, 3) [m]
+    places: FloatArray  # (F, M, 3) [m]
+    seen: BoolArray  # (F, M)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkerPoses:
+    """Root positions and joint rotations of frames."""
+
+    roots: FloatArray  # (F, 3) [m]
+    rotations: SO3  # batch (F, J)
+
+
+def neutral_poses(body: Skeleton, prior: StandingPrior, data: LabelledPoints) -> MarkerPoses:
+    """Neutral poses, each turned and moved rigidly onto the markers of trunk and pelvis (Kabsch's rotation)."""
+    frames, roles = len(data.places), role_map(body)
+    wxyz = np.tile(prior.neutral.wxyz, (frames, 1, 1))
+    sites = locate_sites(body, MarkerPoses(np.zeros((frames, 3)), SO3(wxyz)), data.joints, data.points)
+    core = [roles[name] for name in ("pelvis", "spine1", "spine2", "spine3") if name in roles]
+    is_core = np.isin(data.joints, core)
+    thigh = np.isin(
+        data.joints, [roles[n] for n in ("left_hip", "right_hip", "left_collar", "right_collar") if n in roles]
+    )
+    weight = np.where(is_core, 1.0, np.where(thigh, 0.1, 0.01)) * data.seen
+    total = np.maximum(weight.sum(axis=1), 1e-9)[:, None]
+    ours = (weight[..., None] * sites).sum(axis=1) / total
+    theirs = (weight[..., None] * data.places).sum(axis=1) / total
+    cross = np.einsum("fm,fmi,fmj->fij", weight, sites - ours[:, None], data.places - theirs[:, None])
+    left, _, right = np.linalg.svd(cross)
+    flip = np.linalg.det(left @ right)
+    left[:, :, 2] *= flip[:, None]
+    turn = SO3.from_matrix(np.swapaxes(left @ right, 1, 2))
+    wxyz[:, 0] = (turn @ SO3(wxyz[:, 0])).wxyz
+    return MarkerPoses(theirs - turn @ ours, SO3(wxyz))
+
+
+def locate_sites(body: Skeleton, poses: MarkerPoses, joints: IntArray, points: FloatArray) -> FloatArray:
+    """Where sites are in the world ``(F, M, 3)`` [m]."""
+    positions, frames = joint_frames(body, poses.roots, poses.rotations.wxyz, None)
+    return positions[:, joints] + SO3(frames.wxyz[:, joints]) @ points
+
+
+def solve_marker_poses(
+    body: Skeleton,
+    data: LabelledPoints,
+    start: MarkerPoses,
+    prior: StandingPrior,
+    *,
+    steps: int,
+    weights: FloatArray,
+    far_m: float = FAR_M,
+) -> MarkerPoses:
+    r"""Poses that put the sites of a body nearest to the markers.
+
+    .. math:: \min \sum_m \rho\big(\lVert y_m - x_m(q)\rVert\big) + \sum_j \lVert \log(\bar R_j^{-1} R_j) / s_j \rVert^2
+        + \sum_h \min(a_h\cdot\log R_h + \epsilon,\ 0)^2 / s^2
+
+    with Cauchy's :math:`\rho`, by Gauss-Newton steps on :math:`R_j \leftarrow R_j \exp(\delta_j)`; the derivative of a
+    place is :math:`R_j e_a \times (x - x_j)` for every joint above it. The last sum keeps knees and elbows from bending
+    backwards about their axes :math:`a_h`.
+
+    Args:
+        body: the skeleton that is posed.
+        data: labelled markers.
+        start: poses to begin with.
+        prior: settles what the markers do not show.
+        steps: Gauss-Newton steps.
+        weights: ``(M,)`` trust in each marker.
+        far_m: a marker this far off counts half [m].
+    """
+    # Joints that carry a marker or stand above one; others keep the neutral pose
+    above = ancestors(body)[data.joints]
+    used = np.flatnonzero(above.any(axis=0))
+    idle = np.setdiff1d(np.arange(body.num_joints), used)
+    spring = (prior.spread[used] ** -2).ravel()
+    flexion = prior.flexion[used]
+    is_hinge = flexion.any(axis=-1, keepdims=True)
+    roots, wxyz = start.roots.copy(), start.rotations.wxyz.copy()
+    wxyz[:, idle] = prior.neutral.wxyz[idle]
+    for first in range(0, len(roots), CHUNK):
+        rows = slice(first, first + CHUNK)
+        x, q = roots[rows].copy(), wxyz[rows].copy()
+        places, seen = data.places[rows], data.seen[rows]
+        damping, last = np.full(len(x), 1e-3), np.full(len(x), np.inf)
+        kept = x.copy(), q.copy()
+        for step in range(steps + 1):
+            positions, frames = joint_frames(body, x, q, None)
+            sites = positions[:, data.joints] + SO3(frames.wxyz[:, data.joints]) @ data.points
+            residual = np.where(seen[..., None], places - sites, 0.0)
+            square = (residual**2).sum(axis=-1) / far_m**2
+            turn = (SO3(prior.neutral.wxyz[used]).inverse() @ SO3(q[:, used])).log()
+            cost = (weights * np.log1p(square)).sum(axis=1) * (far_m / NOISE_M) ** 2
+            cost += ((turn / prior.spread[used]) ** 2).sum(axis=(1, 2))
+            bend = (SO3(q[:, used]).log() * flexion).sum(axis=-1, keepdims=True)
+            back = np.where(is_hinge, np.minimum(bend + STRAIGHT_RAD, 0.0), 0.0) * flexion / HINGE_RAD**2
+            cost += HINGE_RAD**2 * (back**2).sum(axis=(1, 2))
+            # A frame that a step made worse goes on from there with more damping; its best pose is kept for the end
+            worse = cost > last
+            if step == steps:
+                x[worse], q[worse] = kept[0][worse], kept[1][worse]
+                break
+            damping = np.where(worse, 10.0 * damping, np.maximum(0.1 * damping, 1e-6))
+            trust = seen * weights / (1.0 + square) / NOISE_M**2
+            normal, gradient = _assemble_normal_equations(
+                sites, positions[:, used], SO3(frames.wxyz[:, used]).matrix(), above[:, used], residual, trust
+            )
+            diagonal = np.arange(3, 3 + 3 * len(used))
+            normal[:, diagonal, diagonal] += spring + damping[:, None] * (normal[:, diagonal, diagonal] + 1.0)
+            normal[:, :3, :3] += 1e-6 * np.eye(3)
+            stop = ((back != 0.0) / HINGE_RAD**2).reshape(len(back), -1)
+            normal[:, diagonal, diagonal] += stop
+            gradient[:, 3:] -= spring * turn.reshape(len(turn), -1) + back.reshape(len(back), -1)
+            kept = np.where(worse[:, None], kept[0], x), np.where(worse[:, None, None], kept[1], q)
+            last = np.minimum(cost, last)
+            move = np.linalg.solve(normal, gradient[..., None])[..., 0]
+            delta = move[:, 3:].reshape(len(move), -1, 3)
+            size = np.linalg.norm(delta, axis=-1, keepdims=True)
+            delta *= np.minimum(1.0, MAX_STEP_RAD / np.maximum(size, 1e-12))
+            x = x + move[:, :3]
+            q[:, used] = (SO3(q[:, used]) @ SO3.exp(delta)).wxyz
+        roots[rows], wxyz[rows] = x, q
+    return MarkerPoses(roots, SO3(wxyz))
+
+
+def _assemble_normal_equations(
+    sites: FloatArray,
+    origins: FloatArray,
+    axes: FloatArray,
+    above: BoolArray,
+    residual: FloatArray,
+    trust: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Normal matrix ``(F, 3 + 3J, 3 + 3J)`` and right-hand side for steps of the root and of each used joint."""
+    frames, count, num_joints = sites.shape[0], sites.shape[1], origins.shape[1]
+    arms = (sites[:, :, None] - origins[:, None]) * above[None, :, :, None]
+    jacobian = np.zeros((frames, count, 3, 3 + 3 * num_joints))
+    jacobian[..., :3] = np.eye(3)
+    # R e_a x arm for the three axes of each joint: columns a of rows x, y, z
+    turned = jacobian[..., 3:].reshape(frames, count, 3, num_joints, 3)
+    for row, (i, k) in enumerate(((1, 2), (2, 0), (0, 1))):
+        turned[:, :, row] = axes[:, None, :, i, :] * arms[..., k, None] - axes[:, None, :, k, :] * arms[..., i, None]
+    jacobian[..., 3:] = turned.reshape(frames, count, 3, 3 * num_joints)
+    scale = np.sqrt(trust)[..., None]
+    weighted = (jacobian * scale[..., None]).reshape(frames, 3 * count, -1)
+    transposed = np.swapaxes(weighted, 1, 2)
+    right = (residual * scale).reshape(frames, 3 * count, 1)
+    return transposed @ weighted, (transposed @ right)[..., 0]
+
+
+def ancestors(skeleton: Skeleton) -> BoolArray:
+    """``(J, J)``: whether the second joint is the first or stands above it."""
+    found = np.eye(skeleton.num_joints, dtype=np.bool_)
+    for j in range(1, skeleton.num_joints):
+        found[j] |= found[skeleton.parents[j]]
+    return found

@@ -1,0 +1,205 @@
+"""Where markers sit on a human: a table of anatomical sites, and the site that a marker's name hints at.
+
+Places are those of the T-pose as fractions of the stature, x left, y up, z forward, seen from surface anatomy; they are
+only a first guess that the fit corrects. Joints are those that carry the bone under the marker: a marker on the outer
+knee belongs to the thigh, hence to the hip joint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from marey.skeleton import HUMAN, Skeleton, role_map
+from marey.skeleton import HUMAN_STATURE_M as STATURE_M
+
+SitePosition = tuple[str, tuple[float, float, float]]
+
+_MIDDLE: Final[Mapping[str, SitePosition]] = {
+    "S2": ("pelvis", (0.0, 0.550, -0.062)),
+    "C7": ("spine3", (0.0, 0.842, -0.045)),
+    "T10": ("spine2", (0.0, 0.720, -0.062)),
+    "CLAV": ("spine3", (0.0, 0.800, 0.035)),
+    "STRN": ("spine3", (0.0, 0.715, 0.060)),
+    "FrontHead": ("head", (0.0, 0.950, 0.055)),
+    "BackHead": ("head", (0.0, 0.950, -0.060)),
+    "TopHead": ("head", (0.0, 1.000, 0.008)),
+    "T8": ("spine3", (0.0, 0.755, -0.062)),
+    "L1": ("spine1", (0.0, 0.640, -0.058)),
+}
+_LEFT: Final[Mapping[str, SitePosition]] = {  # of the left side; the right one is its mirror image
+    "ASIS": ("pelvis", (0.070, 0.565, 0.055)),
+    "PSIS": ("pelvis", (0.027, 0.565, -0.055)),
+    "Shoulder": ("collar", (0.108, 0.850, -0.008)),
+    "Clavicle": ("spine3", (0.014, 0.810, 0.035)),
+    "Biceps": ("shoulder", (0.200, 0.818, 0.018)),
+    "Elbow": ("shoulder", (0.300, 0.818, -0.032)),
+    "Forearm": ("elbow", (0.370, 0.818, -0.015)),
+    "Wrist": ("elbow", (0.442, 0.818, -0.025)),
+    "Knee": ("hip", (0.082, 0.288, 0.004)),
+    "ShankBack": ("knee", (0.080, 0.170, -0.020)),
+    "Ankle": ("knee", (0.075, 0.040, -0.012)),
+    "Heel": ("ankle", (0.052, 0.022, -0.045)),
+    "MT5": ("ankle", (0.085, 0.015, 0.055)),
+    "Toe": ("ankle", (0.050, 0.022, 0.095)),
+    "MFC": ("hip", (0.022, 0.288, 0.004)),
+    "MMAL": ("knee", (0.030, 0.043, -0.008)),
+    "MT1": ("ankle", (0.035, 0.025, 0.065)),
+    "MT2": ("ankle", (0.052, 0.030, 0.070)),
+    "HJC": ("hip", (0.052, 0.530, 0.0)),
+    "KJC": ("knee", (0.052, 0.285, 0.004)),
+    "AJC": ("ankle", (0.052, 0.039, -0.010)),
+    "SJC": ("shoulder", (0.115, 0.818, -0.010)),
+    "EJC": ("elbow", (0.301, 0.818, -0.010)),
+    "WJC": ("wrist", (0.447, 0.818, -0.010)),
+    "FrontHead": ("head", (0.040, 0.950, 0.045)),
+    "BackHead": ("head", (0.040, 0.950, -0.050)),
+    "SideHead": ("head", (0.046, 0.930, 0.0)),
+    "IliacCrest": ("pelvis", (0.082, 0.600, 0.005)),
+    "Trochanter": ("hip", (0.098, 0.525, 0.0)),
+    "Scapula": ("spine3", (0.045, 0.780, -0.065)),
+    "FrontShoulder": ("spine3", (0.100, 0.805, 0.035)),
+    "BackShoulder": ("spine3", (0.095, 0.805, -0.055)),
+    "ElbowMedial": ("shoulder", (0.300, 0.818, 0.025)),
+    "WristRadius": ("elbow", (0.442, 0.818, 0.015)),
+    "WristUlna": ("elbow", (0.442, 0.818, -0.035)),
+    "Hand": ("wrist", (0.500, 0.826, -0.010)),
+    "Thigh": ("hip", (0.092, 0.400, 0.005)),
+    "ThighFront": ("hip", (0.060, 0.390, 0.050)),
+    "ThighBack": ("hip", (0.085, 0.360, -0.030)),
+    "Shank": ("knee", (0.080, 0.185, 0.000)),
+    "ShankFront": ("knee", (0.055, 0.180, 0.028)),
+    "Midfoot": ("ankle", (0.055, 0.045, 0.035)),
+}
+# What laboratories write for a site, without side, digits at the end and signs between letters
+_WORDS: Final[Mapping[str, str]] = {
+    "S2": "s sac sacr sacral sacrum vsac vsacral sacwand midpsis root",
+    "ASIS": "asis asi fwt iasd ias anteriorsuperioriliacspine waistfront frontwaist",
+    "PSIS": "psis psi bwt ips posteriorsuperioriliacspine waistback backwaist",
+    "IliacCrest": "ic icr iliac crest iliaccrest iliacrest iliccrest",
+    "Trochanter": "gt troc trochanter greattroch greatertrochanter gtr trc",
+    "C7": "c7 cv cerv7 c",
+    "T10": "t10 t12 tv10 tv12",
+    "T8": "t8 t4 t2 t3 t5 t6 tv2 tv8 mai",
+    "L1": "l1 l2 l3 l4 l5 lv1 lv3 lv5",
+    "CLAV": "clav ij sjn jn manubrium suprasternal incisura",
+    "STRN": "strn sternum ster stern px xiph xiphoid sxs sternalend",
+    "Clavicle": "clavicle clavic",
+    "Scapula": "scap scapula back rback bac off offset ias scapinf",
+    "TopHead": "tophead headtop top vertex thea head hd",
+    "FrontHead": "fhd frontheat fronthead headfront fhea forehead glab headfronttop",
+    "BackHead": "bhd backhead headback rearhead rearhd bhea",
+    "SideHead": "ear tet temple headside sidehead tragus hdside tmj",
+    "Shoulder": "sho shoulder acr acromion acromium ac aa shouldertop sae cac shd acrom acromial",
+    "FrontShoulder": "ash shoulderfront anteriorshoulder frontshoulder",
+    "BackShoulder": "psh shoulderback posteriorshoulder backshoulder",
+    "Biceps": "upa uparm ua uarm biceps bicep humerus upperarm arm upperarmfront deltoid hum triceps",
+    "Elbow": "elb elbow lel elbowlat elblat lelb elbl ele hle elbowlateral latelbow elbowout lelbow epl latepi",
+    "ElbowMedial": "mel elbowmed elbmed melb elbm hme elbowmedial medelbow elbowin melbow epm",
+    "Forearm": "frm fra forearm fasuperior farm lowerarm lowarm fa forearmfront",
+    "Wrist": "wri wrist wrs",
+    "WristRadius": (
+        "wra faradius wristradius rad radius wristlat wrmed rsp thumbwrist wristin wristthumb wristmed latwrist"
+    ),
+    "WristUlna": "wrb faulna wristulna uln ulna us usp wristout wristpinky medwrist",
+    "Hand": "fin hand finger mc hl hm knuckle thm thumb fing handout handin hnd pinky index",
+    "Thigh": "thi thigh th fem femur thighupper upperthigh thighlateral tht",
+    "ThighFront": "thighfront frontthigh antfem ante thighmid",
+    "ThighBack": "thighrear thighback rearthigh postfem thighlower",
+    "Knee": (
+        "kne knee lfc kneelat klat lknee knel latknee fle fle lepi kneelateral kneeout epicondlat lk latfem condyle"
+    ),
+    "MFC": "mfc kneemed kmed mknee knem medknee fme mepi kneemedial kneein epicondmed mk",
+    "Shank": (
+        "tib tb sh shank tibia shn sk shin shanklateral calf shankupper tti upperleg lowerleg leg fibula fib fax ttc"
+    ),
+    "ShankFront": "shankfront shankantsup frontshank tibfront tibialtuberosity tt tubtib",
+    "ShankBack": "shankrear shankback rearshank shanklower",
+    "Ankle": "ank ankle lmal mal anklelat alat latankle lankle anklelateral malleolus ankl fal lm latmal ankleout",
+    "MMAL": "mmal anklemed amed medankle mankle anklemedial ankm tam mm medmal anklein",
+    "Heel": "hee heel cal calc calcn calcaneus fcc heelback hl",
+    "MT5": (
+        "mt5 meta5 5meta 5mt met5 fm5 vmt toelat 5th vmh5 lateralfoot footlat 5met fmt5 midfootlat mtp5 pinkytoe toeout"
+    ),
+    "MT1": "mt1 meta1 1meta 1mt met1 fm1 imt toemed 1st fmt1 midfootmed mtp1 medialfoot footmed toein",
+    "MT2": "mt2 mt23 meta2 met2 2meta fm2 mtp2 midfootsup mt3",
+    "Toe": "toe toetip hallux hlx halx bigtoe toes tip ft foot",
+    "Midfoot": "midfoot instep footmid mid nav navicular arch",
+    "HJC": "hjc hjcreg hip hipjc hipjoint hipcentre hipcenter",
+    "KJC": "kjc kneejc kneecentre kneecenter",
+    "AJC": "ajc anklejc anklecentre anklecenter",
+    "SJC": "sjc gh shoulderjc shouldercentre gu",
+    "EJC": "ejc elbowjc elbowcentre centelbow",
+    "WJC": "wjc wristjc wristcentre",
+}
+# Sites in the middle of a segment, where laboratories put clusters: the place on the segment says little
+CLUSTER_SITES: Final = frozenset(
+    {
+        *("Thigh", "ThighFront", "ThighBack", "Shank", "ShankFront", "ShankBack", "Biceps", "Forearm"),
+        *("Scapula", "Hand", "Midfoot", "Toe", "SideHead"),
+    }
+)
+_STEMS: Final[Mapping[str, str]] = {word: site for site, words in _WORDS.items() for word in words.split()}
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerSite:
+    """Where a marker sits: a joint's name and a point in its frame [m]."""
+
+    joint: str
+    point: tuple[float, float, float]
+
+
+def known_sites() -> dict[str, SitePosition]:
+    """Every site of both sides: ``"L.ASIS"``, ``"R.ASIS"``, ``"C7"``."""
+    found: dict[str, SitePosition] = {**_MIDDLE}
+    for side, letter, sign in (("left_", "L", 1.0), ("right_", "R", -1.0)):
+        for name, (joint, (x, y, z)) in _LEFT.items():
+            carrier = joint if joint in ("pelvis", "spine3", "head") else side + joint
+            found[f"{letter}.{name}"] = (carrier, (sign * x, y, z))
+    return found
+
+
+def parse_marker_name(name: str) -> str | None:
+    """The site of :func:`known_sites` that a name hints at, or None: ``"Subject:LASI"`` is ``"L.ASIS"``.
+
+    A side is a letter or a word at either end (``r_knee``, ``L.ASIS``, ``KneeRight``, ``RKNE``); digits at the end may
+    number the markers of a cluster (``L_thigh3``, ``RTB2``).
+    """
+    text = re.split(r"[:|]", name.strip())[-1].lower()
+    text = re.sub(r"\b(left)\b|left", "l.", text, count=1) if "left" in text else text.replace("right", "r.", 1)
+    text = re.sub(r"^(.*[^.])([lr])\.$", r"\2.\1", text) if text.endswith(("l.", "r.")) else text
+    # Side and stem, by how sure the reading is: a separated letter, a letter that is glued to a word, no side
+    readings: list[tuple[str, str]] = []
+    if match := re.match(r"^([lr])[^a-z0-9]+(.+)$", text) or re.match(r"^([lr])()(.+)$", text):
+        readings.append((match[1].upper(), match[match.lastindex or 2]))
+    if match := re.match(r"^(.+?)[^a-z0-9]+([lr])$", text) or (
+        text not in _STEMS and re.match(r"^([a-z0-9]{3,})([lr])$", text)
+    ):
+        readings.append((match[2].upper(), match[1]))
+    for side, stem in [*readings, ("", text)]:
+        plain = re.sub(r"[^a-z0-9]", "", stem)
+        site = _STEMS.get(plain) or _STEMS.get(re.sub(r"\d+$", "", plain))
+        if site is None:
+            continue
+        if side and site in _LEFT:
+            return f"{side}.{site}"
+        if site in _MIDDLE:
+            return site
+    return None
+
+
+def place_site(site: str, skeleton: Skeleton) -> MarkerSite | None:
+    """A known site on a template, sizes those of the template; None where it has no such joint."""
+    joint, place = known_sites()[site]
+    roles = role_map(skeleton)
+    if joint not in roles:
+        return None
+    scale = float(np.ptp(skeleton.rest_positions()[:, 1])) / float(np.ptp(HUMAN.rest_positions()[:, 1]))
+    away = STATURE_M * np.array(place) - HUMAN.rest_positions()[HUMAN.index(joint)]
+    x, y, z = (scale * away).tolist()
+    return MarkerSite(skeleton.names[roles[joint]], (x, y, z))

@@ -1,0 +1,1 @@
+"""Put a motion on another body: posture, feet, hands, report."""

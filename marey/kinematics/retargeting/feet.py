@@ -1,0 +1,335 @@
+"""Feet of a whole clip on the ground: level while they stand, still where they touch, above the floor elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.kinematics.foot_plants import smooth_upper_envelope
+from marey.kinematics.retargeting.easing import pin_corrections, spread_cone
+from marey.kinematics.retargeting.plants import (
+    FLAT,
+    FREE,
+    HEEL,
+    TOES,
+    FootPoints,
+    PlantRun,
+    PlantSettings,
+    place_runs,
+    split_runs,
+)
+from marey.kinematics.retargeting.target import RetargetTarget
+from marey.lie import SO3
+from marey.motion import find_runs
+from marey.skeleton import t_pose
+
+UP: Final = np.array([0.0, 1.0, 0.0])
+LEFT: Final = np.array([1.0, 0.0, 0.0])
+MAX_TOE_SINE: Final = 0.9  # [-] toes stand no steeper than 64 degrees
+MIN_FLAT_FRAMES: Final = 4  # fewer say nothing about how a sole is tilted
+MAX_TILT_RAD: Final = np.radians(20.0)  # [rad] more is no error of a calibration
+SWING_EDGE: Final = 0.15  # [-] part of a swing at either end in which the foot comes off and down
+PITCH_RAD_PER_S: Final = np.radians(300.0)  # [rad/s] how fast a foot is levelled where its contact asks for it
+LIFT_S: Final = 0.06  # [s] how early a swinging foot is lifted over the ground
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootGeometry:
+    """One foot of the target: its joints, its sole, and how it stands in the calibration pose."""
+
+    ankle: int
+    toes: int | None  # joint of the toes
+    heel: FloatArray  # (3,) [m] from the ankle, in its frame
+    hinge: FloatArray  # (3,) [m] joint of the toes from the ankle, in the ankle's frame; zero if there is none
+    ball: FloatArray  # (3,) [m] from that joint, in its frame
+    toe_end: FloatArray  # (3,) [m] likewise
+    R_flat_ankle: SO3  # the ankle in the calibration pose, where the sole is level
+    R_flat_toes: SO3
+    heading_rad: float  # of heel to ball in that pose: 0 is +Z, positive towards +X
+
+    @classmethod
+    def measure(cls, target: RetargetTarget, side: str) -> FootGeometry:
+        """Measure a foot in the calibration pose."""
+        pose, sole = t_pose(target.skeleton, target.roles), target.sole
+        positions, frames = pose.joint_positions(), pose.joint_rotations()
+        at = sole.positions(positions, frames)
+        heel, ball, toe = (sole.index(f"{side}_{part}") for part in ("heel", "ball", "toe_end"))
+        ankle, toes = int(sole.joints[heel]), int(sole.joints[ball])
+        along = at[ball] - at[heel]
+        return cls(
+            ankle,
+            None if toes == ankle else toes,
+            sole.offsets[heel],
+            frames[ankle].inverse() @ (positions[toes] - positions[ankle]),
+            sole.offsets[ball],
+            sole.offsets[toe],
+            frames[ankle],
+            frames[toes],
+            float(np.arctan2(along[0], along[2])),
+        )
+
+    def points(self, R_world_ankle: SO3, R_world_toes: SO3) -> FootPoints:
+        """Heel, ball and toe end from the ankle, frame by frame."""
+        hinge = R_world_ankle @ self.hinge
+        return FootPoints(
+            R_world_ankle @ self.heel, hinge, hinge + R_world_toes @ self.ball, hinge + R_world_toes @ self.toe_end
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootPath:
+    """One foot in time."""
+
+    ankle: FloatArray  # (F, 3) [m] in world
+    R_world_ankle: SO3  # batch (F,)
+    R_world_toes: SO3  # batch (F,); the ankle's where there is no toe joint
+
+    def yaws(self, shape: FootGeometry) -> FloatArray:
+        """Heading ``(F,)`` [rad] against that of the calibration pose, without jumps."""
+        flat = np.array([np.sin(shape.heading_rad), 0.0, np.cos(shape.heading_rad)])
+        along = (self.R_world_ankle @ shape.R_flat_ankle.inverse()) @ flat
+        return np.unwrap(np.arctan2(along[:, 0], along[:, 2]) - shape.heading_rad)
+
+
+def calibrate_foot(path: FootPath, shape: FootGeometry, modes: IntArray) -> FootPath:
+    """Take out the constant tilt of a sole against the ground that it stands flat on.
+
+    The calibration pose of a skeleton says when a sole is level, the ground says it again; captures differ by up to
+    15 degrees. What is left after the median over all flat frames stays as it was.
+    """
+    is_flat = modes == FLAT
+    if is_flat.sum() < MIN_FLAT_FRAMES:
+        return path
+    R_yaw = SO3.exp(path.yaws(shape)[:, None] * UP)[is_flat]
+    ankle = (path.R_world_ankle[is_flat].inverse() @ R_yaw @ shape.R_flat_ankle).log()
+    toes = (path.R_world_toes[is_flat].inverse() @ R_yaw @ shape.R_flat_toes).log()
+    return replace(
+        path,
+        R_world_ankle=path.R_world_ankle @ SO3.exp(_limit_angle(np.median(ankle, axis=0))),
+        R_world_toes=path.R_world_toes @ SO3.exp(_limit_angle(np.median(toes, axis=0))),
+    )
+
+
+def _limit_angle(vector: FloatArray) -> FloatArray:
+    """Rotation vector of at most ``MAX_TILT_RAD``."""
+    return vector * min(1.0, MAX_TILT_RAD / max(float(np.linalg.norm(vector)), 1e-12))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlantPlan:
+    """Where a foot shall be, before it is eased into and out of its plants."""
+
+    path: FootPath  # turned as it will be
+    plants: list[list[PlantRun]]
+    goals: FloatArray  # (F, 3) [m] ankle at its plant; its natural path where it has none
+    ground: FloatArray  # (F,) [m] height of the ground under the plant
+    held: IntArray  # (F,) modes, without the moments in which a foot slides to its place or from one to the next
+    modes: IntArray  # (F,) modes, without those in which a foot that lands or leaves slides
+
+    @classmethod
+    def build(
+        cls, path: FootPath, shape: FootGeometry, modes: IntArray, rate_hz: float, settings: PlantSettings, size: float
+    ) -> PlantPlan:
+        """Cut contacts into plants, turn the foot, find the places; arguments as those of :func:`plant_foot`."""
+        yaws = path.yaws(shape)
+        natural = path.ankle + shape.points(path.R_world_ankle, path.R_world_toes).ball
+        track = np.stack([natural[:, 0], natural[:, 2], settings.yaw_m * size * yaws], axis=-1)
+        plants = split_runs(modes, track, settings.drift_m * size)
+        # A foot that goes on to another place without leaving the ground is free for a moment
+        held = modes.copy()
+        step = round(0.5 * settings.step_s * rate_hz)
+        for before, after in pairwise(plants):
+            first = after[0].start
+            if before[-1].stop == first:
+                held[max(first - step, before[0].start + 1) : min(first + step, after[-1].stop - 1)] = FREE
+        # On the flat foot its heading is constant, and goes over from one place to the next
+        flat_yaws = yaws.copy()
+        for run in (run for plant in plants for run in plant if run.mode == FLAT):
+            flat_yaws[run.start : run.stop] = np.median(yaws[run.start : run.stop])
+        goes_on, known = (held == FREE) & (modes != FREE), np.flatnonzero(held != FREE)
+        if goes_on.any() and len(known):
+            flat_yaws[goes_on] = np.interp(np.flatnonzero(goes_on), known, flat_yaws[known])
+        path = _level_foot(path, shape, modes, plants, flat_yaws, rate_hz, settings)
+        # Places of each plant, and the ankle that they ask for
+        points = shape.points(path.R_world_ankle, path.R_world_toes)
+        pin = points.at(modes)
+        goals, ground, firm = path.ankle.copy(), np.zeros(len(modes)), modes.copy()
+        for plant in plants:
+            span = slice(plant[0].start, plant[-1].stop)
+            level = float(np.quantile((path.ankle + pin)[span, 1], 0.25))
+            # A foot a little below the floor has sunk into it; one far below it stands on lower ground
+            ground[span] = 0.0 if -settings.pit_m * size < level < settings.level_m * size else level
+            places = place_runs(plant, points, path.ankle, float(ground[plant[0].start]))
+            for run, place in zip(plant, places, strict=True):
+                goals[run.start : run.stop] = place - pin[run.start : run.stop]
+            # Detectors give a fast foot the benefit of the doubt: one that lands or leaves at 3 m/s is called down
+            # while it is 7 cm away. It slides on the ground then: to pin it would fold the leg in two frames
+            away = np.linalg.norm((goals - path.ankle)[span] - np.median((goals - path.ankle)[span], axis=0), axis=-1)
+            near = np.flatnonzero(away < settings.hold_m * size)
+            most = int(settings.trim_share * (span.stop - span.start))
+            if len(near) and (span.start == 0 or modes[span.start - 1] == FREE):
+                firm[span.start : span.start + min(int(near[0]), most)] = FREE
+            if len(near) and (span.stop == len(modes) or modes[span.stop] == FREE):
+                firm[max(span.start + int(near[-1]) + 1, span.stop - most) : span.stop] = FREE
+        return cls(path, plants, goals, ground, np.where(firm == FREE, FREE, held), firm)
+
+
+def plant_foot(
+    path: FootPath, shape: FootGeometry, modes: IntArray, rate_hz: float, settings: PlantSettings, size: float
+) -> tuple[FootPath, IntArray]:
+    """Put a foot on the floor ``y = 0`` of its clip; returns its path, and the modes in which it does not slide.
+
+    Args:
+        path: the foot as the posture of the source gives it.
+        shape: of the foot.
+        modes: what it stands on, frame by frame ``(F,)``.
+        rate_hz: frames per second.
+        settings: how feet are planted.
+        size: length of the legs over that for which the settings are stated.
+    """
+    if not (modes != FREE).any():
+        clearance = settings.clearance_m * size
+        return _lift_above_floor(path, shape, (modes, modes), np.zeros(len(modes)), rate_hz, clearance), modes
+    plan = PlantPlan.build(path, shape, modes, rate_hz, settings, size)
+    path, is_held, is_down = plan.path, plan.held != FREE, modes != FREE
+    # A foot that is not at its place stays on the ground, but for one that goes on to ground of another height
+    slides = is_down & ~is_held
+    for start, stop in find_runs(slides, 0):
+        slides[start:stop] = np.ptp(plan.ground[start:stop]) == 0.0
+    asked = plan.goals - path.ankle
+    shift = pin_corrections(asked, is_held, rate_hz, settings.ease_s, strike=True)
+    shift[:, 1:2] = pin_corrections(asked[:, 1:2], is_held | slides, rate_hz, settings.ease_s, strike=True)
+    path = replace(path, ankle=path.ankle + shift)
+    ground = _fill_ground(plan.ground, is_held)
+    lifted = _lift_above_floor(path, shape, (plan.held, modes), ground, rate_hz, settings.clearance_m * size)
+    return lifted, plan.modes
+
+
+def _level_foot(
+    path: FootPath,
+    shape: FootGeometry,
+    modes: IntArray,
+    plants: list[list[PlantRun]],
+    flat_yaws: FloatArray,
+    rate_hz: float,
+    settings: PlantSettings,
+) -> FootPath:
+    """Turn a foot so that its sole is level while it stands flat, and its toes while it stands on its ball."""
+    # The sole: level where heel and ball are down
+    R_yaw = SO3.exp(flat_yaws[:, None] * UP)
+    error = (R_yaw @ shape.R_flat_ankle @ path.R_world_ankle.inverse()).log()
+    ankle = SO3.exp(pin_corrections(error, modes == FLAT, rate_hz, settings.ease_s, strike=True)) @ path.R_world_ankle
+    # No lower in front than the heel it stands on, no higher than the toes: where it would be, it is level
+    points = shape.points(ankle, ankle if shape.toes is None else R_yaw @ shape.R_flat_toes)
+    arm = (points.ball if shape.toes is None else points.hinge) - points.heel
+    pitch = _pitch_to_height(arm, arm[:, 1] - (points.ball - points.heel)[:, 1])
+    step = PITCH_RAD_PER_S / rate_hz
+    up = spread_cone(np.where(modes == HEEL, np.maximum(pitch, 0.0), 0.0), step)
+    down = spread_cone(np.where(modes == TOES, np.maximum(-pitch, 0.0), 0.0), step)
+    turn = np.where(modes == FLAT, 0.0, up - down)
+    turn = np.where(modes == HEEL, np.maximum(turn, pitch), np.where(modes == TOES, np.minimum(turn, pitch), turn))
+    ankle = _raise_front(ankle, arm, turn)
+    turned = replace(path, R_world_ankle=ankle)
+    if shape.toes is None:
+        return replace(turned, R_world_toes=ankle)
+    # The toes in contact: flat under a ball that is down, on their end under one that has risen
+    rises = _ball_rises(path, shape, plants, settings)
+    length = max(float(np.linalg.norm(shape.toe_end - shape.ball)), 1e-6)
+    tip = np.arcsin(np.clip(rises / length, 0.0, MAX_TOE_SINE))[:, None]
+    yaw = turned.yaws(shape)[:, None] * UP
+    R_foot = SO3.exp(yaw + shape.heading_rad * UP)
+    toes = R_foot @ SO3.exp(tip * LEFT) @ R_foot.inverse() @ SO3.exp(yaw) @ shape.R_flat_toes
+    error = (toes @ path.R_world_toes.inverse()).log()
+    is_known = (modes == FLAT) | (modes == TOES)
+    toes = SO3.exp(pin_corrections(error, is_known, rate_hz, settings.ease_s, strike=True)) @ path.R_world_toes
+    # Their end is never below the heel that the foot stands on
+    points = shape.points(ankle, toes)
+    arm = points.toe - points.hinge
+    pitch = _pitch_to_height(arm, (points.heel - points.hinge)[:, 1])
+    up = spread_cone(np.where(modes == HEEL, np.maximum(pitch, 0.0), 0.0), step)
+    toes = _raise_front(toes, arm, np.where(is_known, 0.0, up))
+    return replace(turned, R_world_toes=toes)
+
+
+def _pitch_to_height(arm: FloatArray, height: FloatArray) -> FloatArray:
+    """Turn upwards ``(F,)`` [rad] after which the ends of arms ``(F, 3)`` are ``height`` [m] over where they start."""
+    level = np.hypot(arm[:, 0], arm[:, 2])
+    sine = height / np.maximum(np.hypot(level, arm[:, 1]), 1e-9)
+    return np.arcsin(np.clip(sine, -1.0, 1.0)) - np.arctan2(arm[:, 1], level)
+
+
+def _raise_front(frames: SO3, arm: FloatArray, pitch: FloatArray) -> SO3:
+    """Turn frames about the level axis across their arms ``(F, 3)``, the front upwards by ``(F,)`` [rad]."""
+    across = np.cross(arm, UP)
+    across = across / np.maximum(np.linalg.norm(across, axis=-1, keepdims=True), 1e-9)
+    return SO3.exp(pitch[:, None] * across) @ frames
+
+
+def _ball_rises(
+    path: FootPath, shape: FootGeometry, plants: list[list[PlantRun]], settings: PlantSettings
+) -> FloatArray:
+    """How far the ball of a foot on its toes has risen ``(F,)`` [m] since its heel left, or from its lowest."""
+    height = (path.ankle + shape.points(path.R_world_ankle, path.R_world_toes).hinge)[:, 1]
+    rises = np.zeros(len(height))
+    for plant in plants:
+        # Where the ball is known to be down: under the flat foot, and where heel and toes take turns
+        down = [np.arange(run.start, run.stop) for run in plant if run.mode == FLAT]
+        for one, two in pairwise(plant):
+            down += [np.array([two.start])] if (one.mode, two.mode) == (HEEL, TOES) else []
+            down += [np.array([one.stop - 1])] if (one.mode, two.mode) == (TOES, HEEL) else []
+        known = np.sort(np.concatenate(down)) if down else None
+        for run in (run for run in plant if run.mode == TOES):
+            frames = np.arange(run.start, run.stop)
+            low = np.quantile(height[frames], 0.1) if known is None else np.interp(frames, known, height[known])
+            rises[frames] = np.maximum(height[frames] - low - settings.rise_m, 0.0)
+    return rises
+
+
+def _lift_above_floor(
+    path: FootPath,
+    shape: FootGeometry,
+    both: tuple[IntArray, IntArray],
+    ground: FloatArray,
+    rate_hz: float,
+    clearance_m: float,
+) -> FootPath:
+    """Lift a swinging foot over the ground where one of its points would be below it, and clear of it in mid-swing.
+
+    ``both`` holds the modes without the moments in which a foot slides on, and those with them: it slides, not swings.
+    """
+    modes, contacts = both
+    points = shape.points(path.R_world_ankle, path.R_world_toes)
+    lowest = np.min([path.ankle[:, 1] + p[:, 1] for p in (points.heel, points.ball, points.toe)], axis=0)
+    sunk = np.where(modes == FREE, np.maximum(ground - lowest, 0.0), 0.0)
+    # The clearance grows over the first and shrinks over the last part of a swing
+    clear = np.zeros(len(modes))
+    for start, stop in find_runs(contacts == FREE, 0):
+        share = (np.arange(start, stop) - start + 1) / (stop - start + 1)
+        ramp = np.minimum(np.minimum(share, 1.0 - share) / SWING_EDGE, 1.0)
+        clear[start:stop] = np.maximum(ground - lowest + clearance_m, 0.0)[start:stop] * ramp**2 * (3.0 - 2.0 * ramp)
+    clear = np.maximum(clear, sunk)
+    if not clear.any():
+        return path
+    lift = smooth_upper_envelope(clear, rate_hz, LIFT_S)
+    # What stands stays: the lift begins and ends at the contacts, where nothing is below the ground
+    for start, stop in find_runs(modes == FREE, 0):
+        inside = np.arange(start, stop)
+        edge = np.minimum(
+            inside - start + 1 if start > 0 else np.inf, stop - inside if stop < len(modes) else np.inf
+        ) / max(LIFT_S * rate_hz, 1.0)
+        lift[start:stop] = np.maximum(lift[start:stop] * np.minimum(edge, 1.0), sunk[start:stop])
+    lift = np.where(contacts == FREE, lift, sunk)
+    return replace(path, ankle=path.ankle + lift[:, None] * UP)
+
+
+def _fill_ground(ground: FloatArray, is_held: BoolArray) -> FloatArray:
+    """Height of the ground under a swing ``(F,)`` [m]: the lower of the plants before and after it."""
+    filled = ground.copy()
+    for start, stop in find_runs(~is_held, 0):
+        around = [ground[i] for i in (start - 1, stop) if 0 <= i < len(ground)]
+        filled[start:stop] = min(around, default=0.0)
+    return filled

@@ -1,0 +1,127 @@
+"""Hands where they hold: on the ground, on a prop, on the body itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.kinematics.retargeting.easing import limit_slope, pin_corrections
+from marey.kinematics.retargeting.limbs import LimbJoints, find_bend, measure_flexion, measure_length, reach, turn_limb
+from marey.kinematics.retargeting.plants import PlantSettings
+from marey.kinematics.retargeting.target import SIDES, RetargetTarget, mean_leg_length
+from marey.lie import SO3
+from marey.motion import Motion, find_runs
+from marey.numerics import smoothstep
+from marey.skeleton import RoleMap, contact_points, joint_frames
+
+HANDS: Final = ("left_hand", "right_hand")
+ARM: Final = ("shoulder", "elbow", "wrist")
+EASE_S: Final = 0.10  # [s] how gradually a hand takes hold
+ARM_STRETCH: Final = 0.998  # [-] largest extension of an arm that holds: an elbow of 7 degrees
+NEAR_FLOOR: Final = 0.12  # [-] of the leg: a palm in contact and nearer than this to the floor is on it
+_TOUCHED: Final = ("pelvis", "left_hip", "right_hip", "left_knee", "right_knee", "head", "spine3")
+TOUCH: Final = (0.24, 0.36)  # [-] of the leg: wrists nearer than the first to a part touch it, from the second on not
+
+
+def hold_hands(
+    motion: Motion,
+    roles: RoleMap,
+    body: RetargetTarget,
+    wxyz: FloatArray,
+    roots: FloatArray,
+    source: FloatArray,
+    *,
+    pin: Sequence[str],
+    hands: str,
+    use_contacts: bool,
+    settings: PlantSettings,
+) -> FloatArray:
+    """Local rotations ``(F, J, 4)`` of the target with its hands held.
+
+    Args:
+        motion: the source.
+        roles: of its joints.
+        body: the target.
+        wxyz: local rotations ``(F, J, 4)``, feet planted already.
+        roots: positions of its root ``(F, 3)`` [m].
+        source: joints of the source on a body of the target's size ``(F, J, 3)`` [m].
+        pin: hands that stay where the source has them.
+        hands: ``"directions"``, ``"positions"`` or ``"touch"``.
+        use_contacts: hold hands where the contact track says so.
+        settings: how far an elbow steps.
+    """
+    positions, world = joint_frames(body.skeleton, roots, wxyz)
+    wxyz = wxyz.copy()
+    for side in SIDES:
+        arm, wrist = LimbJoints.from_roles(body.roles, ARM, side), roles.get(f"{side}_wrist")
+        if arm is None or wrist is None:
+            continue
+        shift = np.zeros((len(wxyz), 3))
+        if hands == "positions" or f"{side}_hand" in pin:
+            shift = source[:, wrist] - positions[:, arm.end]
+        else:
+            if hands == "touch":
+                shift = shift + _touch_shift(roles, body, positions, source, side)
+            if use_contacts and motion.contacts is not None and f"{side}_hand" in motion.contacts.names:
+                down = np.array(motion.contacts.track(f"{side}_hand"))
+                shift = shift + _plant_hand(body, positions, world, side, down, motion.rate_hz)
+        if not shift.any():
+            continue
+        upper = world[:, arm.upper]
+        bent = find_bend(positions, upper, arm, np.zeros(3))
+        # No elbow steps farther than the source's does at most: a hand that is out of reach or strikes gives way
+        p, away = positions[:, arm.upper], positions[:, arm.end] + shift - positions[:, arm.upper]
+        bones = [np.linalg.norm(positions[:, b] - positions[:, a], axis=-1) for a, b in arm.bones]
+        natural = measure_flexion(np.linalg.norm(positions[:, arm.end] - p, axis=-1), *bones)
+        far = np.minimum(np.linalg.norm(away, axis=-1), ARM_STRETCH * (bones[0] + bones[1]))
+        most = settings.step_share * np.abs(np.diff(natural)).max(initial=0.0) + settings.step_rad
+        length = measure_length(limit_slope(measure_flexion(far, *bones), most), *bones)
+        goals = p + away * (length / np.maximum(np.linalg.norm(away, axis=-1), 1e-9))[:, None]
+        turns = reach(positions, arm, goals, upper @ bent, np.full(len(goals), ARM_STRETCH))
+        R_hand = world[:, arm.end]
+        R_above = turn_limb(wxyz, world, body.skeleton, arm, turns)
+        # The hand turns with the forearm, but for one that is planted or holds: that stays as it was in the world
+        is_moved = np.linalg.norm(shift, axis=-1) > 0.0
+        wxyz[is_moved, arm.end] = (R_above.inverse() @ R_hand).wxyz[is_moved]
+    return wxyz
+
+
+def _plant_hand(
+    body: RetargetTarget, positions: FloatArray, world: SO3, side: str, down: BoolArray, rate_hz: float
+) -> FloatArray:
+    """Shift ``(F, 3)`` [m] that keeps the palm still while it is in contact."""
+    points = contact_points(body.skeleton, body.roles)
+    if f"{side}_hand" not in points.names or not down.any():
+        return np.zeros((len(down), 3))
+    k = points.index(f"{side}_hand")
+    palm = positions[:, points.joints[k]] + world[:, int(points.joints[k])] @ points.offsets[k]
+    near = NEAR_FLOOR * mean_leg_length(body.skeleton, body.roles)
+    shift = np.zeros_like(palm)
+    for start, stop in find_runs(down, 0):
+        place = np.median(palm[start:stop], axis=0)
+        place[1] = 0.0 if abs(place[1]) < near else place[1]
+        shift[start:stop] = place - palm[start:stop]
+    return pin_corrections(shift, down, rate_hz, EASE_S)
+
+
+def _touch_shift(
+    roles: RoleMap, body: RetargetTarget, positions: FloatArray, source: FloatArray, side: str
+) -> FloatArray:
+    """Shift ``(F, 3)`` [m] that keeps a wrist as near to a part of the body as the source's was."""
+    other = f"{SIDES[1 - SIDES.index(side)]}_wrist"
+    parts = [part for part in (*_TOUCHED, other) if part in roles and part in body.roles]
+    wrist, own = source[:, roles[f"{side}_wrist"]], positions[:, body.roles[f"{side}_wrist"]]
+    away = np.stack([wrist - source[:, roles[part]] for part in parts])
+    far = np.linalg.norm(away, axis=-1)
+    nearest, frames = np.argmin(far, axis=0), np.arange(len(own))
+    leg = mean_leg_length(body.skeleton, body.roles)
+    share = 1.0 - smoothstep((far[nearest, frames] / leg - TOUCH[0]) / (TOUCH[1] - TOUCH[0]))
+    # A smooth choice among parts: each by how near it is
+    weight = np.exp(-far / (0.05 * leg))
+    weight = weight / weight.sum(axis=0)
+    base = np.stack([positions[:, body.roles[part]] for part in parts])
+    goal = np.einsum("pf,pfi->fi", weight, base + away)
+    return share[:, None] * (goal - own)

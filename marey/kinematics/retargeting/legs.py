@@ -1,0 +1,288 @@
+"""Legs over planted feet: the pelvis rises and sinks so that knees stay as straight as they were, then they bend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.kinematics.foot_plants import FloorPlane, smooth_upper_envelope
+from marey.kinematics.retargeting.easing import limit_slope, pin_corrections, spread_corrections
+from marey.kinematics.retargeting.feet import UP, FootGeometry, FootPath, calibrate_foot, plant_foot
+from marey.kinematics.retargeting.limbs import (
+    STRAIGHT,
+    LimbJoints,
+    find_bend,
+    measure_flexion,
+    measure_length,
+    reach,
+    turn_limb,
+)
+from marey.kinematics.retargeting.plants import FLAT, FREE, LEG_M, PlantSettings
+from marey.kinematics.retargeting.target import SIDES, RetargetTarget, mean_leg_length
+from marey.lie import SO3
+from marey.motion import find_runs
+from marey.skeleton import t_pose
+
+LEG: Final = ("hip", "knee", "ankle")
+FORWARD: Final = np.array([0.0, 0.0, 1.0])
+MAX_TILT: Final = np.tan(np.radians(2.5))  # [-] floors of captures tilt by up to two degrees; more is a slope
+FLOOR_BAND_M: Final = 0.08  # [m] contacts within this of the most common height tell the floor
+MAX_PELVIS: Final = 0.06  # [-] of the leg: the most that the pelvis is raised or lowered for the feet
+STRAIGHTNESS: Final = 0.01  # [-] slack of a leg, part of its length, up to which it counts as straight: 16 degrees
+MAX_DROP: Final = 0.15  # [-] of the leg: the most that it is lowered to bring plants within reach
+MAX_ROLL_RAD: Final = np.radians(8.0)  # [rad] legs that differ by more than 2.5 cm are no error of a capture
+MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this are one joint
+KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
+MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
+MIN_STANDING_FRAMES: Final = 8  # of each foot, to compare how high they stand
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PosedTarget:
+    """The target in the posture of a clip."""
+
+    body: RetargetTarget
+    wxyz: FloatArray  # (F, J, 4) local rotations
+    roots: FloatArray  # (F, 3) [m]
+    positions: FloatArray  # (F, J, 3) [m] of the joints
+    world: SO3  # batch (F, J)
+
+    def raise_by(self, rise: FloatArray) -> PosedTarget:
+        """Return the body higher by ``(F,)`` [m]."""
+        shift = rise[:, None] * UP
+        return replace(self, roots=self.roots + shift, positions=self.positions + shift[:, None])
+
+    def leg(self, side: str) -> LimbJoints:
+        """Return the joints of a leg."""
+        leg = LimbJoints.from_roles(self.body.roles, LEG, side)
+        assert leg is not None  # a target without legs was refused
+        return leg
+
+    def leg_lengths(self, side: str) -> tuple[FloatArray, FloatArray]:
+        """Return hip to ankle ``(F,)`` [m], and both bones together."""
+        leg = self.leg(side)
+        far, *bones = (
+            np.linalg.norm(self.positions[:, b] - self.positions[:, a], axis=-1)
+            for a, b in ((leg.upper, leg.end), (leg.upper, leg.middle), (leg.middle, leg.end))
+        )
+        return far, bones[0] + bones[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlantedFeet:
+    """The feet of a clip, its body on the floor ``y = 0``."""
+
+    stand: PosedTarget
+    shapes: Mapping[str, FootGeometry]
+    paths: Mapping[str, FootPath]  # as the posture gives them
+    modes: Mapping[str, IntArray]
+    floor: FloorPlane  # where it was
+    rate_hz: float
+    settings: PlantSettings
+
+    @classmethod
+    def measure(
+        cls, stand: PosedTarget, modes: Mapping[str, IntArray], rate_hz: float, settings: PlantSettings
+    ) -> PlantedFeet:
+        """Find the floor of a posed body and put the body on it."""
+        shapes = {side: FootGeometry.measure(stand.body, side) for side in SIDES}
+        paths = {
+            side: calibrate_foot(_trace_foot(stand, shape, rate_hz, settings), shape, modes[side])
+            for side, shape in shapes.items()
+        }
+        floor = _fit_floor(paths, shapes, modes)
+        shift = -floor.under(stand.roots)
+        paths = {side: replace(path, ankle=path.ankle + shift[:, None] * UP) for side, path in paths.items()}
+        return cls(stand.raise_by(shift), shapes, paths, modes, floor, rate_hz, settings)
+
+    @property
+    def _size(self) -> float:
+        """Length of the legs over that for which the settings are stated."""
+        return mean_leg_length(self.stand.body.skeleton, self.stand.body.roles) / LEG_M
+
+    def pelvis_roll(self) -> float:
+        """Constant roll of the pelvis [rad] after which both feet stand equally high; positive lifts the left hip."""
+        heights: list[float] = []
+        for side, path in self.paths.items():
+            shape = self.shapes[side]
+            sole = path.ankle[:, 1] + (shape.R_flat_ankle @ shape.heel)[1]
+            sole = sole[(self.modes[side] == FLAT) & (np.abs(sole) < FLOOR_BAND_M)]
+            if len(sole) < MIN_STANDING_FRAMES:
+                return 0.0
+            heights.append(float(np.median(sole)))
+        left, right = (self.stand.positions[0, self.stand.leg(side).upper] for side in SIDES)
+        width = float(np.linalg.norm(left - right))
+        if width < MIN_HIP_WIDTH * mean_leg_length(self.stand.body.skeleton, self.stand.body.roles):
+            return 0.0
+        return float(np.clip((heights[1] - heights[0]) / width, -MAX_ROLL_RAD, MAX_ROLL_RAD))
+
+    def plant(self) -> tuple[PosedTarget, dict[str, IntArray]]:
+        """Return the body with its feet on their plants, and the modes in which they do not slide."""
+        # The pelvis goes with the standing legs; feet in the air go with the pelvis
+        rise = self._pelvis_rise({side: goal for side, goal, _ in self._planted(np.zeros(len(self.stand.roots)))})
+        planted = list(self._planted(rise))
+        goals = {side: goal for side, goal, _ in planted}
+        risen = self.stand.raise_by(rise)
+        risen = risen.raise_by(-self._reach_drop(risen, goals))
+        risen, ankles = self._limit_knees(risen, goals)
+        # Legs bend, feet and toes turn
+        wxyz, skeleton = risen.wxyz.copy(), risen.body.skeleton
+        R_world_rest = t_pose(skeleton, risen.body.roles).joint_rotations()
+        for side, goal in goals.items():
+            leg, shape = risen.leg(side), self.shapes[side]
+            upper = risen.world[:, leg.upper]
+            forward = R_world_rest[leg.upper].inverse() @ FORWARD
+            pole = upper @ find_bend(risen.positions, upper, leg, forward)
+            stretch = np.where(self.modes[side] != FREE, STRAIGHT, self.settings.stretch)
+            turns = reach(risen.positions, leg, ankles[side], pole, stretch)
+            R_above = turn_limb(wxyz, risen.world, skeleton, leg, turns)
+            wxyz[:, leg.end] = (R_above.inverse() @ goal.R_world_ankle).wxyz
+            if shape.toes is not None:
+                between = risen.world[:, leg.end].inverse() @ risen.world[:, int(skeleton.parents[shape.toes])]
+                wxyz[:, shape.toes] = ((goal.R_world_ankle @ between).inverse() @ goal.R_world_toes).wxyz
+        return replace(risen, wxyz=wxyz), {side: modes for side, _, modes in planted}
+
+    def _limit_knees(
+        self, risen: PosedTarget, goals: Mapping[str, FootPath]
+    ) -> tuple[PosedTarget, dict[str, FloatArray]]:
+        """The body, a little higher or lower, and ankles ``(F, 3)`` [m], so that knees turn little faster than before.
+
+        A straight knee turns much for a little length. In contact the pelvis gives that length, in the air the foot:
+        its knee eases out of contact, and no knee steps farther than the source's does at most
+        (``PlantSettings.step_share``, ``step_rad``).
+        """
+        ankles: dict[str, FloatArray] = {}
+        for i in range(KNEE_ROUNDS):
+            asked, count = np.zeros(len(risen.roots)), np.zeros(len(risen.roots))
+            for side, goal in goals.items():
+                leg, is_held = risen.leg(side), self.modes[side] != FREE
+                hip, knee, ankle = (risen.positions[:, j] for j in (leg.upper, leg.middle, leg.end))
+                bones = (np.linalg.norm(knee - hip, axis=-1), np.linalg.norm(ankle - knee, axis=-1))
+                natural = measure_flexion(np.linalg.norm(ankle - hip, axis=-1), *bones)
+                far = np.linalg.norm(goal.ankle - hip, axis=-1)
+                flexion = measure_flexion(far, *bones)
+                change = pin_corrections(
+                    (flexion - natural)[:, None], is_held, self.rate_hz, self.settings.ease_s, strike=True
+                )[:, 0]
+                # A leg in the air is stretched no farther than the settings say, or than the source's was
+                least = measure_flexion(self.settings.stretch * (bones[0] + bones[1]), *bones)
+                eased = np.maximum(np.maximum(flexion, natural + change), np.minimum(least, natural))
+                flexion = np.where(is_held, flexion, eased)
+                most = self.settings.step_share * np.abs(np.diff(natural)).max(initial=0.0) + self.settings.step_rad
+                limited = limit_slope(flexion, most)
+                reached = np.minimum(measure_length(flexion, *bones) / np.maximum(far, 1e-9), 1.0)
+                length = measure_length(limited, *bones)
+                share = np.asarray(np.where(is_held, reached, length / np.maximum(far, 1e-9)), dtype=np.float64)
+                ankles[side] = hip + share[:, None] * (goal.ankle - hip)
+                # The rise of the hip that gives a standing leg this length
+                away = ankles[side] - hip
+                level = away[:, 0] ** 2 + away[:, 2] ** 2
+                rise = away[:, 1] + np.sqrt(np.maximum(length**2 - level, 0.0))
+                is_wrong = is_held & (np.abs(limited - flexion) > 1e-6) & (level < 0.75 * length**2)
+                weight = np.where(is_wrong, np.abs(limited - flexion), 0.0)
+                asked, count = asked + weight * np.clip(rise, -MAX_GIVE_M, MAX_GIVE_M), count + weight
+            if i == KNEE_ROUNDS - 1 or not count.any():
+                break
+            risen = risen.raise_by(asked / np.maximum(count, 1e-12))
+        return risen, ankles
+
+    def _planted(self, rise: FloatArray) -> Iterator[tuple[str, FootPath, IntArray]]:
+        """Both feet on their plants, the body higher by ``(F,)`` [m], and what they stand on."""
+        for side, path in self.paths.items():
+            higher = replace(path, ankle=path.ankle + rise[:, None] * UP)
+            yield (
+                side,
+                *plant_foot(higher, self.shapes[side], self.modes[side], self.rate_hz, self.settings, self._size),
+            )
+
+    def _pelvis_rise(self, goals: Mapping[str, FootPath]) -> FloatArray:
+        """Smooth rise of the pelvis ``(F,)`` [m] that keeps standing legs as long, and knees as bent, as they were."""
+        asked, weight = np.zeros(len(self.stand.roots)), np.zeros(len(self.stand.roots))
+        for side, goal in goals.items():
+            leg = self.stand.leg(side)
+            hip, ankle = self.stand.positions[:, leg.upper], self.stand.positions[:, leg.end]
+            long, bones = self.stand.leg_lengths(side)
+            level = np.sum((goal.ankle - hip)[:, [0, 2]] ** 2, axis=-1)
+            rise = goal.ankle[:, 1] + np.sqrt(np.maximum(long**2 - level, 0.0)) - hip[:, 1]
+            # A leg that is far from upright does not carry the pelvis; a nearly straight knee bends most for a little
+            # height, so it counts most
+            is_held = (self.modes[side] != FREE) & (hip[:, 1] - ankle[:, 1] > 0.5 * long)
+            firm = _contact_depth(is_held, self.settings.firm_s * self.rate_hz)
+            count = firm / (STRAIGHTNESS + 1.0 - long / bones)
+            asked, weight = asked + count * rise, weight + count
+        most = MAX_PELVIS * mean_leg_length(self.stand.body.skeleton, self.stand.body.roles)
+        mean = np.clip(asked / np.maximum(weight, 1e-9), -most, most)[:, None]
+        ease = self.settings.pelvis_s
+        return spread_corrections(mean, STRAIGHTNESS * weight, self.rate_hz, ease, rest=1e-3)[:, 0]
+
+    def _reach_drop(self, risen: PosedTarget, goals: Mapping[str, FootPath]) -> FloatArray:
+        """Least smooth lowering of the pelvis ``(F,)`` [m] that brings feet in contact within reach."""
+        drop = np.zeros(len(risen.roots))
+        for side, goal in goals.items():
+            hip = risen.positions[:, risen.leg(side).upper]
+            long, bones = risen.leg_lengths(side)
+            level = np.sum((goal.ankle - hip)[:, [0, 2]] ** 2, axis=-1)
+            height = np.sqrt(np.maximum(np.maximum(long, self.settings.stretch * bones) ** 2 - level, 0.0))
+            short = np.clip(hip[:, 1] - goal.ankle[:, 1] - height, 0.0, MAX_DROP * bones)
+            drop = np.maximum(drop, np.where(self.modes[side] != FREE, short, 0.0))
+        return smooth_upper_envelope(drop, self.rate_hz, self.settings.drop_s) if drop.any() else drop
+
+
+def _contact_depth(is_held: BoolArray, frames: float) -> FloatArray:
+    """Rise from 0 to 1 within so many frames after a contact began, and back before it ends ``(F,)``."""
+    depth = np.zeros(len(is_held))
+    for start, stop in find_runs(is_held, 0):
+        t = np.arange(start, stop)
+        since = t - start + 1 if start > 0 else np.inf
+        until = stop - t if stop < len(is_held) else np.inf
+        depth[start:stop] = np.minimum(np.minimum(since, until) / max(frames, 1.0), 1.0)
+    return depth
+
+
+def _trace_foot(stand: PosedTarget, shape: FootGeometry, rate_hz: float, settings: PlantSettings) -> FootPath:
+    """A foot as the posture gives it, its toes without tremble."""
+    ankle, R_ankle = stand.positions[:, shape.ankle], stand.world[:, shape.ankle]
+    if shape.toes is None:
+        return FootPath(ankle, R_ankle, R_ankle)
+    bend = (R_ankle.inverse() @ stand.world[:, shape.toes]).log()
+    smooth = spread_corrections(bend, np.ones(len(bend)), rate_hz, 1.0 / (2.0 * np.pi * settings.toe_hz), rest=0.0)
+    return FootPath(ankle, R_ankle, R_ankle @ SO3.exp(smooth))
+
+
+def _fit_floor(
+    paths: Mapping[str, FootPath], shapes: Mapping[str, FootGeometry], modes: Mapping[str, IntArray]
+) -> FloorPlane:
+    """Plane under the plants of a clip, before they are corrected; steps and boxes are not part of it."""
+    touched: list[FloatArray] = []
+    for side, path in paths.items():
+        points = shapes[side].points(path.R_world_ankle, path.R_world_toes)
+        at = (path.ankle + points.at(modes[side]))[modes[side] != FREE]
+        touched.append(at)
+    at = np.concatenate(touched)
+    if not len(at):
+        return FloorPlane(0.0, np.zeros(2))
+    # The most common height, then a plane through what is near it
+    heights = np.sort(at[:, 1])
+    counts = np.searchsorted(heights, heights + FLOOR_BAND_M) - np.arange(len(heights))
+    low = float(heights[int(np.argmax(counts))])
+    near = at[(at[:, 1] >= low) & (at[:, 1] <= low + FLOOR_BAND_M)]
+    plane = _limit_tilt(FloorPlane.fit(near), near)
+    for _ in range(2):
+        near = at[np.abs(at[:, 1] - plane.under(at)) < 0.5 * FLOOR_BAND_M]
+        if len(near) < 3:
+            break
+        plane = _limit_tilt(FloorPlane.fit(near), near)
+    return plane
+
+
+def _limit_tilt(plane: FloorPlane, points: FloatArray) -> FloorPlane:
+    """The plane, or one of the steepest tilt that a floor has through the middle of its points."""
+    tilt = float(np.linalg.norm(plane.slope))
+    if tilt <= MAX_TILT:
+        return plane
+    slope = plane.slope * (MAX_TILT / tilt)
+    return FloorPlane(float(np.median(points[:, 1] - points[:, [0, 2]] @ slope)), slope)

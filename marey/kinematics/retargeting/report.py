@@ -1,0 +1,159 @@
+"""What a retargeted motion is like, measured on the result: slip, depth and height of the feet, limbs that collide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, IntArray
+from marey.kinematics.foot_plants import FloorPlane
+from marey.kinematics.retargeting.target import SIDES, RetargetTarget
+from marey.motion import Motion
+from marey.skeleton import Capsules, Skeleton, capsules, role_map
+
+OVERLAP_M: Final = 0.01  # [m] capsules are rounder than bodies: less is skin on skin
+_INNER: Final = ("pelvis", "spine1", "spine2", "spine3", "neck", "head")
+
+
+@dataclass(frozen=True, slots=True)
+class RetargetReport:
+    """What retargeting did, and how the result stands on the floor ``y = 0``."""
+
+    source: str  # name of the source's skeleton
+    target: str
+    scale: float  # [-] ratio of the legs
+    lift_m: float  # difference of the heights of the ankles
+    floor_m: float  # height of the source's floor at the origin, on the target's scale
+    tilt_deg: float  # of that floor
+    repairs: tuple[str, ...]  # of the source: bones that were put back, joints that were turned back
+    slip_p95_mps: float  # speed over the ground of points in contact, 95th percentile
+    slip_max_mps: float
+    penetration_m: float  # deepest that a point of the soles is below the floor
+    float_m: float  # highest that a point in contact is above it
+    colliding_frames: int  # frames in which limbs are inside one another
+    num_frames: int
+
+    def to_json(self) -> dict[str, object]:
+        """Return the fields by name."""
+        return {**asdict(self), "repairs": list(self.repairs)}
+
+    def sentences(self) -> tuple[str, ...]:
+        """Notes for people."""
+        first = (
+            f"retargeted from '{self.source}' to '{self.target}': positions scaled by "
+            f"{self.scale:.4f} (leg length) and lifted by {1000.0 * self.lift_m:.1f} mm (height of the ankle)"
+        )
+        feet = (
+            f"feet slip by {1000.0 * self.slip_p95_mps:.1f} (p95), {1000.0 * self.slip_max_mps:.0f} mm/s (max); "
+            f"{1000.0 * self.penetration_m:.1f} mm below the floor, {1000.0 * self.float_m:.1f} mm above it; "
+            f"floor of the source at {1000.0 * self.floor_m:.0f} mm, tilted by {self.tilt_deg:.1f} degrees"
+        )
+        touch = f"limbs inside one another in {self.colliding_frames} of {self.num_frames} frames"
+        return (*self.repairs, feet, touch, first)
+
+
+def measure_result(
+    motion: Motion,
+    body: RetargetTarget,
+    modes: Mapping[str, IntArray],
+    *,
+    source: str,
+    scale: float,
+    lift_m: float,
+    repairs: tuple[str, ...],
+    floor: FloorPlane,
+) -> RetargetReport:
+    """Measure the feet from the positions of the soles and the contact track, and count collisions."""
+    positions, world = motion.joint_frames()
+    at = body.sole.positions(positions, world)
+    speeds = np.hypot(*np.moveaxis(np.diff(at[..., [0, 2]], axis=0), -1, 0)) * motion.rate_hz
+    slips, floats = [np.zeros(0)], [0.0]
+    if modes and motion.contacts is not None:
+        for side in SIDES:
+            for name, parts in (("heel", ("heel",)), ("toe", ("ball", "toe_end"))):
+                if f"{side}_{name}" not in motion.contacts.names:
+                    continue
+                down = motion.contacts.track(f"{side}_{name}")
+                columns = [body.sole.index(f"{side}_{part}") for part in parts]
+                slips.append(speeds[:, columns].min(axis=1)[down[1:] & down[:-1]])
+                low = at[down][:, columns, 1].min(axis=1)
+                on_floor = low[low < 0.06 * scale]  # what is higher stands on a step or a box
+                floats.append(float(on_floor.max(initial=0.0)))
+    slip = np.concatenate(slips)
+    return RetargetReport(
+        source,
+        motion.skeleton.name,
+        scale,
+        lift_m,
+        floor.height,
+        float(np.degrees(np.arctan(np.linalg.norm(floor.slope)))),
+        repairs,
+        float(np.quantile(slip, 0.95)) if len(slip) else 0.0,
+        float(slip.max(initial=0.0)),
+        float(max(0.0, -at[..., 1].min())) if modes else 0.0,
+        max(floats),
+        int((count_collisions(motion.skeleton, positions, world.matrix()) > 0).sum()),
+        motion.num_frames,
+    )
+
+
+def count_collisions(skeleton: Skeleton, positions: FloatArray, matrices: FloatArray) -> IntArray:
+    """Pairs of capsules of limbs ``(F,)`` that are inside one another by more than ``OVERLAP_M``."""
+    solid, pairs = _limb_pairs(skeleton)
+    if not len(pairs):
+        return np.zeros(len(positions), dtype=np.int64)
+    R, p = matrices[:, solid.joints], positions[:, solid.joints]
+    a = p + np.einsum("fsij,sj->fsi", R, solid.starts)
+    b = p + np.einsum("fsij,sj->fsi", R, solid.ends)
+    i, j = pairs.T
+    gap, s, t = _segment_gaps(a[:, i], b[:, i], a[:, j], b[:, j])
+    radius_i = (1.0 - s) * solid.start_radii[i] + s * solid.end_radii[i]
+    radius_j = (1.0 - t) * solid.start_radii[j] + t * solid.end_radii[j]
+    return (gap < radius_i + radius_j - OVERLAP_M).sum(axis=1)
+
+
+@lru_cache(maxsize=32)
+def _limb_pairs(skeleton: Skeleton) -> tuple[Capsules, IntArray]:
+    """The solid body, and the pairs of its capsules that may collide: of different limbs, or of a limb's end and trunk.
+
+    Upper arms and thighs overlap the trunk in every pose of a body of capsules, so they are compared with one another
+    only.
+    """
+    solid, roles = capsules(skeleton), role_map(skeleton)
+    limb: dict[int, str] = {}
+    for side in SIDES:
+        for kind, parts in (("arm", ("elbow", "wrist")), ("leg", ("knee", "ankle"))):
+            limb |= {roles[f"{side}_{part}"]: f"{side}_{kind}" for part in parts if f"{side}_{part}" in roles}
+    inner = {roles[role] for role in _INNER if role in roles}
+    owner = [limb.get(int(joint), "trunk" if int(joint) in inner else "") for joint in solid.joints]
+    pairs = [
+        (i, j)
+        for i, one in enumerate(owner)
+        for j, two in enumerate(owner)
+        if i < j
+        and one
+        and two
+        and one != two
+        and not (one.endswith("leg") and two == "trunk")
+        and not (two.endswith("leg") and one == "trunk")
+    ]
+    return solid, np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _segment_gaps(
+    a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Distances between segments ``ab`` and ``cd``, all ``(..., 3)``, and where on each they are nearest."""
+    u, v, w = b - a, d - c, a - c
+    uu, uv, vv = (np.einsum("...i,...i", x, y) for x, y in ((u, u), (u, v), (v, v)))
+    uw, vw = np.einsum("...i,...i", u, w), np.einsum("...i,...i", v, w)
+    det = np.maximum(uu * vv - uv * uv, 1e-12)
+    s = np.clip((uv * vw - vv * uw) / det, 0.0, 1.0)
+    t = np.clip((uv * s + vw) / np.maximum(vv, 1e-12), 0.0, 1.0)
+    s = np.clip((uv * t - uw) / np.maximum(uu, 1e-12), 0.0, 1.0)
+    gap = w + s[..., None] * u - t[..., None] * v
+    return np.sqrt(np.einsum("...i,...i", gap, gap)), s, t

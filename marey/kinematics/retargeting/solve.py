@@ -1,0 +1,234 @@
+"""Put a motion on another body: posture first, then feet on the ground, hands where they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
+from marey.kinematics.foot_plants import FloorPlane
+from marey.kinematics.limits.contract import JointLimits
+from marey.kinematics.retargeting.feet import UP
+from marey.kinematics.retargeting.hands import HANDS, hold_hands
+from marey.kinematics.retargeting.legs import PlantedFeet, PosedTarget
+from marey.kinematics.retargeting.plants import DEFAULT_PLANTS, FLAT, HEEL, TOES, PlantSettings, find_modes
+from marey.kinematics.retargeting.posture import measure_turns, pose_target
+from marey.kinematics.retargeting.report import RetargetReport, measure_result
+from marey.kinematics.retargeting.source import mend_ankles, restore_source
+from marey.kinematics.retargeting.target import (
+    SIDES,
+    HasSkeleton,
+    RetargetTarget,
+    foot_heading,
+    mean_leg_length,
+    require_legs,
+)
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, ensure_contacts
+from marey.skeleton import (
+    HUMAN,
+    RoleMap,
+    Skeleton,
+    contact_points,
+    foot_points,
+    joint_frames,
+    require_human,
+    restored_roles,
+    t_pose,
+)
+
+MIN_ROLL_RAD: Final = np.radians(0.3)  # [rad] less is not seen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RetargetResult:
+    """A motion on its new body, and what it took."""
+
+    motion: Motion
+    report: RetargetReport
+
+
+def retarget(
+    motion: Motion,
+    target: Skeleton | HasSkeleton | RetargetTarget = HUMAN,
+    *,
+    contacts: bool = True,
+    pin: Sequence[str] = (),
+    hands: str = "directions",
+    roles: RoleMap | None = None,
+    target_roles: RoleMap | None = None,
+) -> Motion:
+    """Put a motion on another skeleton or character; see :func:`solve_retarget` for all that it does and takes.
+
+    Returns:
+        A motion with the frames and rate of the source; ``load_report.notes`` tells what was done to it.
+
+    Raises:
+        InputError: one of the skeletons is no human, or has no known legs.
+    """
+    return solve_retarget(
+        motion, target, contacts=contacts, pin=pin, hands=hands, roles=roles, target_roles=target_roles
+    ).motion
+
+
+def solve_retarget(
+    motion: Motion,
+    target: Skeleton | HasSkeleton | RetargetTarget = HUMAN,
+    *,
+    contacts: bool = True,
+    pin: Sequence[str] = (),
+    hands: str = "directions",
+    roles: RoleMap | None = None,
+    target_roles: RoleMap | None = None,
+    limits: JointLimits | None = None,
+    settings: PlantSettings = DEFAULT_PLANTS,
+) -> RetargetResult:
+    r"""Put a motion on another body so that it stays the same person's.
+
+    Limbs point where they pointed (:func:`~marey.kinematics.retargeting.posture.measure_turns`), so angles of elbows
+    and knees and the swing of arms are the source's. The middle of the hips goes along the scaled path,
+
+    .. math:: p' = s\,p + (0,\ h' - s\,h,\ 0), \qquad s = \text{ratio of the legs},\quad h = \text{ankle over the sole}
+
+    With ``contacts``, the floor of the clip (a plane fitted to its plants) becomes ``y = 0``, and while a heel or toe
+    is in contact it stays still on it: the foot turns about heel, ball and toe end, corrections fade over the swings
+    in one banded solve for the whole clip, the pelvis rises and sinks with the standing leg so that knees stay as
+    straight as they were, and is lowered where a leg is too short for its plant. The contact track is carried over
+    whole.
+
+    Args:
+        motion: any clip of a human whose legs have known roles.
+        target: a skeleton, whatever has a ``skeleton`` (a rigged character), or a :class:`RetargetTarget`.
+        contacts: plant the feet, and hands that carry the body; contacts are detected where the clip has none. Without
+            it the result is the posture alone.
+        pin: hands (``"left_hand"``, ``"right_hand"``) that stay where the scaled source has them in all frames: a prop.
+        hands: ``"directions"``; ``"positions"`` pins both; ``"touch"`` keeps a hand that is close to hips, knees,
+            head or the other hand there.
+        roles: canonical roles of the joints of ``motion``; default :func:`marey.skeleton.role_map`.
+        target_roles: likewise for ``target``.
+        limits: of the target's joints, met before the feet are planted.
+        settings: how feet are planted.
+
+    Returns:
+        The motion, and a report of what was scaled, restored and how the feet stand.
+
+    Raises:
+        InputError: one of the skeletons is no human, or has no known legs; an option has no such value.
+    """
+    if hands not in ("directions", "positions", "touch"):
+        raise InputError(f"hands={hands!r}", "Give 'directions', 'positions' or 'touch'")
+    for name in pin:
+        if name not in HANDS:
+            raise UnknownNameError("pin", name, "retarget", HANDS)
+    if roles is None:
+        # A few frames tell the posture where the rest pose does not
+        few = slice(None, None, max(1, motion.num_frames // 8))
+        require_human(motion.skeleton, "retargeting", motion[few].joint_positions())
+    motion, restored = restore_source(motion)
+    roles = restored_roles(motion.skeleton) if roles is None else roles
+    require_legs(motion.skeleton, roles)
+    motion, mended = mend_ankles(motion, roles)
+    repairs = tuple(note for note in (restored, mended) if note)
+    body = RetargetTarget.build(target, roles=target_roles, limits=limits)
+    skeleton = body.skeleton
+    if contacts:
+        motion = ensure_contacts(motion)
+    # The target in the posture of the source, its hips where the scaled hips are
+    scale = mean_leg_length(skeleton, body.roles) / mean_leg_length(motion.skeleton, roles)
+    lift_m = _sole_depth(skeleton, body.roles) - scale * _sole_depth(motion.skeleton, roles)
+    source = scale * motion.joint_positions() + lift_m * UP
+    headings = {side: foot_heading(motion.skeleton, roles, side) for side in SIDES}
+    turns = measure_turns(motion, roles)
+    middles = source[:, [roles[f"{side}_hip"] for side in SIDES]].mean(axis=1)
+    stand = _pose_body(body, turns, headings, middles)
+    # Feet: on the floor, still while in contact, the pelvis with them
+    modes: dict[str, IntArray] = {}
+    floor = FloorPlane(0.0, np.zeros(2))
+    if contacts:
+        flicker = round(settings.flicker_s * motion.rate_hz)
+        for side in SIDES:
+            heel, toe = (_contact_flags(motion, f"{side}_{part}") for part in ("heel", "toe"))
+            modes[side] = find_modes(heel, toe, flicker)
+        feet = PlantedFeet.measure(stand, modes, motion.rate_hz, settings)
+        # Legs of unequal length tilt the source's pelvis, and would bend one knee of the target
+        roll = feet.pelvis_roll()
+        if abs(roll) > MIN_ROLL_RAD and "pelvis" in turns:
+            turns["pelvis"] = turns["pelvis"] @ SO3.exp([0.0, 0.0, roll])
+            stand = _pose_body(body, turns, headings, middles)
+            feet = PlantedFeet.measure(stand, modes, motion.rate_hz, settings)
+        floor = feet.floor
+        source = source - floor.under(source)[..., None] * UP
+        stand, modes = feet.plant()
+    wxyz, roots = stand.wxyz, stand.roots
+    # Hands: where they carry, where asked
+    if contacts or pin or hands != "directions":
+        wxyz = hold_hands(
+            motion,
+            roles,
+            body,
+            wxyz,
+            roots,
+            source,
+            pin=pin,
+            hands=hands,
+            use_contacts=contacts,
+            settings=settings,
+        )
+    moved = Motion(
+        skeleton,
+        motion.rate_hz,
+        roots,
+        SO3(wxyz),
+        contacts=_carry_contacts(motion.contacts, modes, skeleton, body.roles),
+        name=motion.name,
+    )
+    report = measure_result(
+        moved, body, modes, source=motion.skeleton.name, scale=scale, lift_m=lift_m, repairs=repairs, floor=floor
+    )
+    return RetargetResult(replace(moved, load_report=motion.load_report.adding(notes=report.sentences())), report)
+
+
+def _pose_body(
+    body: RetargetTarget, turns: Mapping[str, SO3], headings: Mapping[str, float], middles: FloatArray
+) -> PosedTarget:
+    """The target in a posture, the middle of its hips at ``(F, 3)`` [m], within its limits if it has some."""
+    wxyz = pose_target(turns, body.skeleton, body.roles, headings, len(middles))
+    if body.limits is not None:
+        wxyz = body.limits.project_rotations(SO3(wxyz)).wxyz.copy()
+    positions, world = joint_frames(body.skeleton, np.zeros((len(wxyz), 3)), wxyz)
+    roots = middles - positions[:, [body.roles[f"{side}_hip"] for side in SIDES]].mean(axis=1)
+    return PosedTarget(body, wxyz, roots, positions + roots[:, None], world)
+
+
+def _carry_contacts(
+    track: Contacts | None, modes: Mapping[str, IntArray], skeleton: Skeleton, roles: RoleMap
+) -> Contacts | None:
+    """The contact track, feet as they were planted, without points that the target lacks."""
+    if track is None:
+        return None
+    active = track.active.copy()
+    for side, mode in modes.items():
+        for point, wanted in ((f"{side}_heel", (HEEL, FLAT)), (f"{side}_toe", (TOES, FLAT))):
+            if point in track.names:
+                active[:, track.names.index(point)] = np.isin(mode, wanted)
+    known = contact_points(skeleton, roles).names
+    names = tuple(name for name in track.names if name in known)
+    return Contacts(names, active[:, [track.names.index(name) for name in names]])
+
+
+def _contact_flags(motion: Motion, point: str) -> BoolArray:
+    """Frames ``(F,)`` in which a point is in contact; none if the track does not have it."""
+    if motion.contacts is None or point not in motion.contacts.names:
+        return np.zeros(motion.num_frames, dtype=np.bool_)
+    return np.array(motion.contacts.track(point))
+
+
+def _sole_depth(skeleton: Skeleton, roles: RoleMap) -> float:
+    """Mean height of the ankles above the soles [m], standing."""
+    pose = t_pose(skeleton, roles)
+    positions, points = pose.joint_positions(), foot_points(skeleton, roles)
+    at = points.positions(positions, pose.joint_rotations())
+    return float(np.mean([positions[roles[f"{s}_ankle"], 1] - at[points.index(f"{s}_heel"), 1] for s in SIDES]))

@@ -1,0 +1,20 @@
+"""The meter: published measures and plain geometry, independent of every engine's own flags."""
+
+from marey.measure.faults import Fault
+from marey.measure.measurement import MeasuredFigure, Measurement, measure_motion
+from marey.measure.reference import compare_frames, compute_l2, compute_npss
+from marey.measure.settings import MeterSettings
+from marey.measure.typical import KINDS, read_typical
+
+__all__ = [
+    "KINDS",
+    "Fault",
+    "MeasuredFigure",
+    "Measurement",
+    "MeterSettings",
+    "compare_frames",
+    "compute_l2",
+    "compute_npss",
+    "measure_motion",
+    "read_typical",
+]

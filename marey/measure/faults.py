@@ -1,0 +1,188 @@
+"""What is wrong with a clip, in sentences with a stretch of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.measure.feet import STAIR_M, FootMeasures
+from marey.measure.limbs import LimbMeasures
+from marey.measure.obstacles import ObstacleContact, measure_rests
+from marey.measure.settings import MeterSettings
+from marey.measure.tracks import SIDES, MeasuredBody
+from marey.motion import find_runs
+from marey.world import World
+
+BRIDGE_S = 0.05  # [s] shorter pauses do not part a stretch
+STEP_S = 0.3  # [s] shorter pauses between two floating steps do not part them
+END_S = 0.15  # [s] of a clip at each end, in which a swing may have no stance on its other side
+TOLD_S = 0.1  # [s] what happens to a leg or an arm this near to a backward bend of it, and no longer, is told with it
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong, and when."""
+
+    kind: str  # "jump", "float", "slide", "backwards", "flip", "pop", "obstacle"
+    part: str  # "root", "left_knee", "left foot", ...
+    start_s: float
+    stop_s: float
+    size: float  # in the unit of the sentence's figure: [m], [m/s] or [deg]
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def find_faults(
+    tracks: MeasuredBody,
+    feet: FootMeasures,
+    limbs: tuple[LimbMeasures, ...],
+    turns: tuple[tuple[str, ...], FloatArray],
+    contacts: tuple[ObstacleContact, ...],
+    world: World | None,
+    settings: MeterSettings,
+) -> tuple[Fault, ...]:
+    """Everything that is beyond the limits of the settings, in order of time."""
+    bends = _find_backward_bends(tracks, limbs, settings)
+    faults = [
+        *_find_jumps(tracks),
+        *_find_floats(tracks, feet, world, settings),
+        *_find_slides(tracks, feet, settings),
+        *bends,
+        *_find_flips(tracks, limbs, settings),
+        *_find_pops(tracks, turns, settings),
+    ]
+    faults = [fault for fault in faults if not any(_is_told_by(bend, fault) for bend in bends)]
+    for contact in contacts:
+        for start, stop in _runs(tracks, contact.depths > settings.obstacle_m):
+            depth = float(contact.depths[start:stop].max())
+            words = "stands in" if contact.thing.startswith("river") else "is inside"
+            text = f"{contact.part} {words} {contact.thing}, {100 * depth:.0f} cm deep,"
+            faults.append(_fault(tracks, "obstacle", contact.part, start, stop, depth, text))
+    return tuple(sorted(faults, key=lambda fault: (fault.start_s, fault.kind, fault.part)))
+
+
+def _is_told_by(bend: Fault, fault: Fault) -> bool:
+    """Whether a flip, a pop or a short slide is but the consequence of a limb that bends backwards."""
+    is_same = fault.part == bend.part if fault.kind in ("flip", "pop") else fault.kind == "slide"
+    is_near = fault.start_s > bend.start_s - TOLD_S and fault.stop_s < bend.stop_s + TOLD_S
+    return is_same and is_near and fault.part.split("_")[0].split()[0] == bend.part.split("_")[0]
+
+
+def _runs(tracks: MeasuredBody, flags: BoolArray) -> list[tuple[int, int]]:
+    return find_runs(flags, int(BRIDGE_S * tracks.rate_hz))
+
+
+def _fault(tracks: MeasuredBody, kind: str, part: str, start: int, stop: int, size: float, text: str) -> Fault:
+    """Name frames ``start`` to ``stop`` (not included) by their times."""
+    first, last = start / tracks.rate_hz, (stop - 1) / tracks.rate_hz
+    when = f"at {first:.2f} s" if stop - start == 1 else f"at {first:.2f}-{last:.2f} s"
+    return Fault(kind, part, first, last, size, f"{text} {when}")
+
+
+def _find_jumps(tracks: MeasuredBody) -> list[Fault]:
+    found: list[Fault] = []
+    for frame, offset in zip(tracks.jumps.frames.tolist(), tracks.jumps.offsets, strict=True):
+        size = float(np.linalg.norm(offset))
+        text = f"root jumps {100 * size:.0f} cm within a frame"
+        found.append(_fault(tracks, "jump", "root", frame, frame + 1, size, text))
+    return found
+
+
+def _find_floats(tracks: MeasuredBody, feet: FootMeasures, world: World | None, settings: MeterSettings) -> list[Fault]:
+    """Feet that rest above or below what there is to stand on; without a world that is the floor at height zero."""
+    found: list[Fault] = []
+    apart = np.zeros((tracks.num_frames, 2))
+    whole = [step for step in feet.steps if step.is_whole]
+    gaps = measure_rests(tracks, feet, world)
+    # Single steps differ more than whole clips do
+    is_all = len(gaps) > 0 and abs(float(np.median(gaps))) > settings.most_median_float_m
+    # A body that is as high over a single raised sole as over the others stands on a thing that nobody told
+    reaches = [float(tracks.pelvis[s.slowest, 1] - tracks.soles[s.slowest, s.side, :, 1].min()) for s in whole]
+    is_carried = np.array(reaches) > settings.carried_share * np.median(reaches) if reaches else np.zeros(0, dtype=bool)
+    for step, gap, carried in zip(whole, gaps, is_carried, strict=True):
+        on_thing = carried and gap > 0.0 and not is_all and world is None
+        apart[step.start : step.stop, step.side] = 0.0 if on_thing else gap
+    most = settings.most_median_float_m if is_all else settings.most_float_m
+    for sign, words in ((1.0, "above"), (-1.0, "below")):
+        is_apart: BoolArray = sign * apart > most
+        for start, stop in find_runs(is_apart[:, 0] | is_apart[:, 1], int(STEP_S * tracks.rate_hz)):
+            size = float(np.median(apart[start:stop][is_apart[start:stop]]))
+            text = f"soles rest {100 * abs(size):.0f} cm {words} the floor"
+            found.append(_fault(tracks, "float", "feet", start, stop, size, text))
+    return found
+
+
+def _find_slides(tracks: MeasuredBody, feet: FootMeasures, settings: MeterSettings) -> list[Fault]:
+    """Stances in which no point of a foot comes to rest, and stretches in which a foot scrapes far."""
+    found: list[Fault] = []
+    for side, name in enumerate(SIDES):
+        flags = np.zeros(tracks.num_frames, dtype=bool)
+        # A step that the clip cuts has no floor of its own: a low swing at an end of the clip is not told
+        is_known = np.zeros(tracks.num_frames, dtype=bool)
+        for step in feet.steps:
+            is_known[step.start : step.stop] |= step.side == side and step.is_whole
+        ends = int(END_S * tracks.rate_hz)
+        is_known[:ends] = is_known[max(len(is_known) - ends, 0) :] = False
+        for start, stop in _runs(tracks, (feet.scraped[:, side] > 0.0) & is_known):
+            # A swing that is low for a moment passes over the floor and does not scrape it
+            is_long = stop - start > settings.least_slide_s * tracks.rate_hz
+            flags[start:stop] = is_long and feet.scraped[start:stop, side].sum() > settings.most_slide_m
+        for start, stop in find_runs(flags):
+            way = float(feet.scraped[start:stop, side].sum())
+            text = f"{name} foot scrapes {100 * way:.0f} cm over the floor"
+            found.append(_fault(tracks, "slide", f"{name} foot", start, stop, way, text))
+        for step in feet.steps:
+            middle = step.start + np.flatnonzero(feet.is_middle[step.start : step.stop, side])
+            is_brief = len(middle) < settings.brief_s * tracks.rate_hz
+            most = settings.most_brief_slip_mps if is_brief else settings.most_slip_mps
+            if step.side != side or not step.is_whole or step.speed_mps <= most or flags[middle].any():
+                continue
+            # A foot that pauses in the air, above the other one, stands nowhere
+            lowest = tracks.soles[step.slowest, :, :, 1].min(axis=1)
+            if is_brief and lowest[side] > lowest[1 - side] + STAIR_M:
+                continue
+            text = f"{name} foot slides at {step.speed_mps:.2f} m/s where it should stand"
+            start, stop = int(middle[0]), int(middle[-1]) + 1
+            found.append(_fault(tracks, "slide", f"{name} foot", start, stop, step.speed_mps, text))
+    return found
+
+
+def _find_backward_bends(tracks: MeasuredBody, limbs: tuple[LimbMeasures, ...], settings: MeterSettings) -> list[Fault]:
+    found: list[Fault] = []
+    for limb in limbs:
+        for start, stop in find_runs(limb.forward_deg < -settings.most_backwards_deg):
+            size = float(-limb.forward_deg[start:stop].min())
+            text = f"{limb.name.replace('_', ' ')} bends backwards by {size:.0f}°"
+            found.append(_fault(tracks, "backwards", limb.name, start, stop, size, text))
+    return found
+
+
+def _find_flips(tracks: MeasuredBody, limbs: tuple[LimbMeasures, ...], settings: MeterSettings) -> list[Fault]:
+    found: list[Fault] = []
+    for limb in limbs:
+        for frame in np.flatnonzero(limb.plane_turn_deg > settings.flip_deg):
+            size = float(limb.plane_turn_deg[frame])
+            text = f"bend plane of the {limb.name.replace('_', ' ')} turns by {size:.0f}° within a frame"
+            found.append(_fault(tracks, "flip", limb.name, int(frame), int(frame) + 1, size, text))
+    return found
+
+
+def _find_pops(tracks: MeasuredBody, turns: tuple[tuple[str, ...], FloatArray], settings: MeterSettings) -> list[Fault]:
+    """Turns of a joint that neither the frame before nor the one after continues."""
+    names, vectors = turns
+    found: list[Fault] = []
+    if len(vectors) < 2:
+        return found
+    change = np.degrees(np.linalg.norm(np.diff(vectors, axis=0), axis=-1))
+    for k, name in enumerate(names):
+        least = settings.ankle_pop_deg if name.endswith("ankle") else settings.pop_deg
+        least = max(least, settings.pop_deg_per_s2 / tracks.rate_hz**2)
+        for start, stop in find_runs(change[:, k] > least, 2):
+            size = float(change[start:stop, k].max())
+            text = f"{name.replace('_', ' ')} jerks by {size:.0f}° within a frame"
+            found.append(_fault(tracks, "pop", name, start + 1, stop + 1, size, text))
+    return found

@@ -1,0 +1,175 @@
+"""Feet by geometry: where each sole point has its floor, what it scrapes, how high it swings, where it rests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray
+from marey.measure.settings import MeterSettings
+from marey.measure.tracks import MeasuredBody, second_difference, smooth
+
+PEAK_HZ = 6.0  # [Hz] steps are slower; below it a swing has one peak of speed
+SWING_PART = 0.2  # [-] of the rise from a minimum of speed to the peak: there a swing begins
+STANCE_PART = 0.6  # [-] of a stance: its middle, without landing and leaving
+PEAK_PART = 0.4  # [-] of a peak's speed: a foot slows down by more between two swings
+FLOOR_S = 0.75  # [s] within it a foot of a walk or run has been on the ground
+STAIR_M = 0.05  # [m] a floor lower by more is another one
+FALL_MPS2 = 6.0  # [m/s2] a pelvis over a standing foot accelerates downwards by less, in the air by 9.8
+AIR_M = 0.02  # [m] above the floor: higher soles touch nothing
+STILL_PART = 0.05  # [-] of the rise to the peaks: a slower foot stands
+SLOW_PART, SLOW_MPS = 1.02, 1e-3  # [-], [m/s] frames this near to the slowest are as slow: of those the middlemost
+END_S = 0.05  # [s] from an end of the clip: a minimum of speed this near to it may not be one
+
+
+@dataclass(frozen=True, slots=True)
+class FootStep:
+    """One foot between two peaks of its speed: it comes to rest once, on one floor."""
+
+    side: int  # 0 left, 1 right
+    start: int
+    stop: int  # not included
+    slowest: int  # frame in which the slowest point of the sole is slowest
+    rests: tuple[float, float, float]  # [m] heights of heel, ball and toe end where each of them is slowest
+    speed_mps: float  # of the slowest point in the slowest frame
+    is_whole: bool  # the foot comes to rest inside the clip
+
+
+@dataclass(frozen=True, slots=True)
+class FootSwing:
+    """The middle of one swing."""
+
+    side: int
+    start: int
+    stop: int
+    clearance_m: float  # lowest point of the sole over the floor, which changes evenly from one stance to the next
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootMeasures:
+    """What the soles do, frame by frame and step by step."""
+
+    steps: tuple[FootStep, ...]
+    swings: tuple[FootSwing, ...]
+    floors: FloatArray  # (F, 2, 3) [m] own floor of each sole point
+    heights: FloatArray  # (F, 2, 3) [m] of sole points over it
+    slowest: FloatArray  # (F, 2) [m/s] slowest point of each sole
+    scraped: FloatArray  # (F, 2) [m] of way over the floor in each frame
+    is_middle: BoolArray  # (F, 2) in the middle of a stance
+    is_in_air: BoolArray  # (F,) no sole point is near its floor, and the pelvis falls freely
+
+
+def measure_feet(tracks: MeasuredBody, settings: MeterSettings) -> FootMeasures:
+    """Find steps by speed alone, give each sole point its own floor, and measure against it.
+
+    The speed of a foot is that of its slowest sole point. Its peaks are swings, and what lies between two peaks is a
+    step, however fast the foot still is at its slowest (a dragged foot has steps as well). The **own floor** of a
+    point at time t is the least height that this point has within 0.75 s of t; heights more than 5 cm below the
+    lowest one of its own step are left out, since they are those of another stair. So stairs, slopes, a tilted capture
+    volume and an ill-estimated sole do no harm, and no contact is assumed. A point scrapes while it is less than
+    ``near_m`` above its floor and moves faster than ``scrape_mps``; the way of a foot is that of its fastest
+    scraping point.
+    """
+    frames, rate = tracks.num_frames, tracks.rate_hz
+    falls = _find_falls(tracks, settings)
+    slowest = tracks.sole_speeds.min(axis=2)
+    floors = np.zeros((frames, 2, 3))
+    is_middle = np.zeros((frames, 2), dtype=bool)
+    steps: list[FootStep] = []
+    swings: list[FootSwing] = []
+    for side in range(2):
+        speed = smooth(slowest[:, side], rate, PEAK_HZ)
+        peaks = _find_peaks(speed, settings.swing_mps, int(settings.swing_gap_s * rate))
+        edges = [0, *peaks, frames]
+        own: list[FootStep] = []
+        for start, stop in pairwise(edges):
+            if stop <= start:
+                continue
+            # Each point rests where it is slowest; a foot that does so at an end of the clip may still be moving
+            still = start + np.argmin(tracks.sole_speeds[start:stop, side], axis=0)
+            heel, ball, toe_end = map(float, tracks.soles[still, side, np.arange(3), 1])
+            own_speed = slowest[start:stop, side]
+            slow = start + np.flatnonzero(own_speed <= SLOW_PART * own_speed.min() + SLOW_MPS)
+            least = int(slow[np.argmin(np.abs(slow - 0.5 * (frames - 1)))])
+            # ... and nobody stands while the pelvis falls freely: at the top of a jump feet are slow, too
+            inside = int(END_S * rate) <= least < frames - int(END_S * rate) and not falls[least]
+            floors[start:stop, side] = _find_floor(
+                tracks.soles[:, side, :, 1], start, stop, int(FLOOR_S * rate), STAIR_M if inside else np.inf
+            )
+            step = FootStep(
+                side, start, stop, least, (heel, ball, toe_end), float(slowest[least, side]), is_whole=inside
+            )
+            own.append(step)
+            if inside:
+                first, last = _find_stance(slowest[:, side], step)
+                is_middle[first:last, side] = True
+        for before, peak, after in zip(own[:-1], peaks, own[1:], strict=False):
+            swings += _measure_swing(tracks, before, peak, after, slowest[:, side], settings)
+        steps += own
+    heights = tracks.soles[..., 1] - floors
+    scrapes = (heights < settings.near_m) & (tracks.ground_speeds > settings.scrape_mps)
+    scraped = np.where(scrapes, tracks.ground_speeds, 0.0).max(axis=2) / rate
+    is_in_air = falls & (heights.min(axis=(1, 2)) > AIR_M)
+    return FootMeasures(tuple(steps), tuple(swings), floors, heights, slowest, scraped, is_middle, is_in_air)
+
+
+def _find_peaks(speed: FloatArray, rise: float, gap: int) -> list[int]:
+    """Peaks of speed that rise enough above the minima beside them; a swing of two humps is one."""
+    from scipy.signal import find_peaks
+
+    found, beside = find_peaks(speed, prominence=rise, distance=max(gap, 1))
+    return [int(peak) for peak in found[beside["prominences"] > PEAK_PART * speed[found]]]
+
+
+def _find_falls(tracks: MeasuredBody, settings: MeterSettings) -> BoolArray:
+    """Frames ``(F,)`` in which the pelvis accelerates downwards like a body in the air."""
+    down = -second_difference(tracks.pelvis[:, 1], tracks.rate_hz, settings.span_s)
+    if len(down) == 0:
+        return np.zeros(tracks.num_frames, dtype=bool)
+    cut = tracks.num_frames - len(down)
+    return np.pad(down, (cut // 2, cut - cut // 2), mode="edge") > FALL_MPS2
+
+
+def _find_floor(heights: FloatArray, start: int, stop: int, around: int, stair_m: float) -> FloatArray:
+    """Own floor ``(stop - start, 3)`` [m] of the points of one sole in a step, from their heights ``(F, 3)``."""
+    from scipy.ndimage import minimum_filter1d
+
+    low = max(start - around, 0)
+    lowest = heights[start:stop].min(axis=0)
+    near = heights[low : stop + around]
+    level = np.where(near < lowest - stair_m, lowest, near)
+    return minimum_filter1d(level, 2 * around + 1, axis=0, mode="nearest")[start - low : stop - low]
+
+
+def _find_stance(speed: FloatArray, step: FootStep) -> tuple[int, int]:
+    """The middle of a stance: where the foot is slow against the peaks beside it, cut at both ends."""
+    before, after = speed[step.start : step.slowest + 1], speed[step.slowest : step.stop]
+    fast = before > step.speed_mps + STILL_PART * (before.max() - step.speed_mps)
+    start = step.start + (int(np.flatnonzero(fast)[-1]) + 1 if fast.any() else 0)
+    fast = after > step.speed_mps + STILL_PART * (after.max() - step.speed_mps)
+    stop = step.slowest + (int(np.flatnonzero(fast)[0]) if fast.any() else len(after))
+    cut = 0.5 * (1.0 - STANCE_PART) * (stop - start)
+    return min(int(np.ceil(start + cut)), step.slowest), max(int(np.floor(stop - cut)), step.slowest + 1)
+
+
+def _measure_swing(
+    tracks: MeasuredBody, before: FootStep, peak: int, after: FootStep, speed: FloatArray, settings: MeterSettings
+) -> list[FootSwing]:
+    """Return the swing between two stances, if it lies inside the clip."""
+    if not (before.is_whole and after.is_whole):
+        return []
+    # A swing begins and ends where a fifth of the speed is reached
+    rises = speed[before.slowest : peak] < before.speed_mps + SWING_PART * (speed[peak] - before.speed_mps)
+    falls = speed[peak : after.slowest] < after.speed_mps + SWING_PART * (speed[peak] - after.speed_mps)
+    start = before.slowest + (int(np.flatnonzero(rises)[-1]) + 1 if rises.any() else 0)
+    stop = peak + (int(np.flatnonzero(falls)[0]) if falls.any() else len(falls))
+    cut = 0.5 * (1.0 - settings.swing_middle) * (stop - start)
+    start, stop = int(np.ceil(start + cut)), int(np.floor(stop - cut))
+    if stop <= start:
+        return []
+    low = tracks.soles[start:stop, before.side, :, 1].min(axis=1)
+    along = (np.arange(start, stop) - before.slowest) / max(after.slowest - before.slowest, 1)
+    floor = (1.0 - along) * min(before.rests) + along * min(after.rests)
+    return [FootSwing(before.side, start, stop, float((low - floor).min()))]

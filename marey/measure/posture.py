@@ -1,0 +1,132 @@
+"""Carriage and course: trunk, pelvis, arms, root; figures of a whole clip."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.measure.limbs import LimbMeasures
+from marey.measure.settings import MeterSettings
+from marey.measure.tracks import SIDES, MeasuredBody, differentiate, second_difference, smooth
+from marey.motion import headings
+
+COURSE_HZ: Final = 0.7  # [Hz] the heading of a walk without the turning of its pelvis, which is twice as fast and more
+RANGE: Final = (5.0, 95.0)  # percentiles between which a range is taken: what a single frame does tells no habit
+
+
+def measure_carriage(tracks: MeasuredBody) -> dict[str, float]:
+    """Figures of trunk, pelvis and arms [deg], [m], for the roles there are.
+
+    The trunk is the line from the middle of the hips to the middle of the shoulders. Its pitch is forward in the
+    direction the body faces, its lean to the left. The pelvis turns about the vertical against the smoothed heading,
+    and tilts where one hip is higher. An upper arm swings in the plane of facing and trunk; a swing is the range
+    between the 5th and the 95th percentile, mean of both sides.
+    """
+    figures: dict[str, float] = {}
+    yaw = headings(tracks.motion, tracks.roles)
+    course = smooth(yaw, tracks.rate_hz, COURSE_HZ) if tracks.num_frames > tracks.rate_hz else yaw
+    ahead = np.stack([np.sin(course), np.zeros_like(course), np.cos(course)], axis=1)
+    left = np.stack([np.cos(course), np.zeros_like(course), -np.sin(course)], axis=1)
+    hips = tracks.at("left_hip") - tracks.at("right_hip")
+    # Pelvis: yaw of the hip line about the course, height of the left hip over the right one
+    across = np.degrees(np.arctan2((hips * ahead).sum(axis=1), (hips * left).sum(axis=1)))
+    figures["pelvis_rotation_range_deg"] = _range(across)
+    figures["pelvis_tilt_range_deg"] = _range(np.degrees(np.arctan2(hips[:, 1], np.hypot(hips[:, 0], hips[:, 2]))))
+    if tracks.has("left_shoulder", "right_shoulder"):
+        middle = 0.5 * (tracks.at("left_hip") + tracks.at("right_hip"))
+        trunk = 0.5 * (tracks.at("left_shoulder") + tracks.at("right_shoulder")) - middle
+        pitch = np.degrees(np.arctan2((trunk * ahead).sum(axis=1), trunk[:, 1]))
+        lean = np.degrees(np.arctan2((trunk * left).sum(axis=1), trunk[:, 1]))
+        figures["trunk_pitch_mean_deg"] = float(pitch.mean())
+        figures["trunk_pitch_max_deg"] = float(pitch.max())
+        figures["trunk_pitch_range_deg"] = _range(pitch)
+        figures["trunk_lean_range_deg"] = _range(lean)
+        swings = [_range(_swing(tracks, side, trunk, left)) for side in SIDES if tracks.has(f"{side}_elbow")]
+        if swings:
+            figures["upper_arm_swing_deg"] = float(np.mean(swings))
+    feet = np.stack([tracks.at(f"{side}_ankle") - tracks.pelvis for side in SIDES])
+    figures["foot_ahead_max_m"] = float((feet * ahead).sum(axis=-1).max())
+    return figures
+
+
+def _range(values: FloatArray) -> float:
+    low, high = np.percentile(values, RANGE)
+    return float(high - low)
+
+
+def _swing(tracks: MeasuredBody, side: str, trunk: FloatArray, left: FloatArray) -> FloatArray:
+    """Angle ``(F,)`` [deg] of an upper arm to the trunk's own down, forwards, in the plane across the left."""
+    arm = tracks.at(f"{side}_elbow") - tracks.at(f"{side}_shoulder")
+    down = -trunk / np.maximum(np.linalg.norm(trunk, axis=1, keepdims=True), 1e-9)
+    front = np.cross(left, -down)
+    return np.degrees(np.arctan2((arm * front).sum(axis=1), (arm * down).sum(axis=1)))
+
+
+def measure_course(tracks: MeasuredBody, settings: MeterSettings) -> dict[str, float]:
+    """Figures of the pelvis: way, speed, turning, standing, acceleration."""
+    steps = np.linalg.norm(np.diff(tracks.pelvis[:, [0, 2]], axis=0), axis=1)
+    speeds = np.linalg.norm(differentiate(tracks.pelvis, tracks.rate_hz)[:, [0, 2]], axis=1)
+    yaw = headings(tracks.motion, tracks.roles)
+    course = smooth(yaw, tracks.rate_hz, COURSE_HZ) if tracks.num_frames > tracks.rate_hz else yaw
+    acceleration = np.linalg.norm(second_difference(tracks.pelvis, tracks.rate_hz, settings.span_s), axis=-1)
+    figures = {
+        "way_m": float(steps.sum()),
+        "root_speed_mean_mps": float(steps.sum() / tracks.motion.duration_s) if tracks.num_frames > 1 else 0.0,
+        "root_speed_median_mps": float(np.median(speeds)),
+        "heading_change_deg": float(np.degrees(np.abs(np.diff(course)).sum())),
+        "standing_share": float((speeds < settings.standing_mps).mean()),
+    }
+    if len(acceleration):
+        figures["root_acceleration_p99_mps2"] = float(np.percentile(acceleration, 99.0))
+        figures["root_acceleration_max_mps2"] = float(acceleration.max())
+    sizes = np.linalg.norm(tracks.jumps.offsets, axis=1)
+    figures["root_jump_max_m"] = float(sizes.max(initial=0.0))
+    return figures
+
+
+def measure_bending(
+    tracks: MeasuredBody, limbs: tuple[LimbMeasures, ...], turns: FloatArray, settings: MeterSettings
+) -> dict[str, float]:
+    """Figures of knees, elbows and joint turns.
+
+    Joint steps are turns in a frame, scaled to 120 frames a second. Accelerations of joints are second differences of
+    their turns over ``span_s``; the knee is also measured over ``fine_span_s`` where the clip has 100 frames a second.
+    """
+    figures: dict[str, float] = {}
+    knees = [limb for limb in limbs if limb.name.endswith("knee")]
+    elbows = [limb for limb in limbs if limb.name.endswith("elbow")]
+    for side, knee in zip(SIDES, knees, strict=False):
+        figures[f"{side}_knee_flexion_median_deg"] = float(np.median(knee.flexion_deg))
+    figures["knee_flexion_least_deg"] = float(min(np.percentile(knee.flexion_deg, 1.0) for knee in knees))
+    if elbows:
+        figures["elbow_flexion_mean_deg"] = float(np.mean([limb.flexion_deg.mean() for limb in elbows]))
+    for name, group in (("knee", knees), ("elbow", elbows)):
+        if group:
+            back = np.array([limb.forward_deg for limb in group])
+            figures[f"{name}_backwards_max_deg"] = float(np.maximum(-back, 0.0).max())
+            figures[f"inverted_{name}_frames"] = float((back < -settings.most_backwards_deg).any(axis=0).sum())
+            turned = np.array([limb.plane_turn_deg for limb in group])
+            figures[f"{name}_plane_flips"] = float((turned > settings.flip_deg).sum())
+    bends = np.stack([knee.flexion_deg for knee in knees], axis=1)
+    peak = np.abs(second_difference(bends, tracks.rate_hz, settings.span_s))
+    if len(peak):
+        figures["knee_acceleration_p99_deg_per_s2"] = float(np.percentile(peak, 99.0))
+        figures["knee_acceleration_max_deg_per_s2"] = float(peak.max())
+    if tracks.rate_hz >= 100.0:
+        fine = np.abs(second_difference(bends, tracks.rate_hz, settings.fine_span_s))
+        if len(fine):
+            figures["knee_acceleration_120hz_p99_deg_per_s2"] = float(np.percentile(fine, 99.0))
+            figures["knee_acceleration_120hz_max_deg_per_s2"] = float(fine.max())
+    if len(turns) > 1:
+        speeds = np.linalg.norm(turns, axis=-1) * tracks.rate_hz
+        figures["joint_step_max_deg"] = float(np.degrees(speeds.max()) / 120.0)
+        # Over a span of several frames the turns add up
+        change = second_difference(np.concatenate([np.zeros((1, *turns.shape[1:])), np.cumsum(turns, axis=0)]),
+                                   tracks.rate_hz, settings.span_s)  # fmt: skip
+        if len(change):
+            sizes = np.degrees(np.linalg.norm(change, axis=-1))
+            figures["joint_acceleration_p99_deg_per_s2"] = float(np.percentile(sizes, 99.0))
+            figures["joint_acceleration_max_deg_per_s2"] = float(sizes.max())
+    return figures

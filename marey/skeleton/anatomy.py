@@ -1,0 +1,171 @@
+"""Is this skeleton a human's, and which of its joints is the pelvis?
+
+Two legs that reach the ground, one trunk, two arms, one head. The answer rests on lengths, symmetry and posture, not on
+names, so it holds for files of any tool and language; see :mod:`marey.skeleton.limbs` for how the parts are found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.lie import SO3
+from marey.skeleton.limbs import WORST, BodyPlan, find_body_plan, find_posed_plan, posture_cost, remember_plan
+from marey.skeleton.tree import Skeleton
+
+HALF_COST: Final = 7.0  # cost of a body at which the score is one half: humans stay below 4, animals begin at 12
+MIRRORED_COST: Final = 1.0  # of a rest pose whose limbs are mirrored: directions of bones are meant
+UNKNOWN_POSTURE: Final = 0.5  # cost where neither rest pose nor frames show how the body stands
+MAX_REASONS: Final = 3
+MAX_SEEN: Final = 256
+
+HINGE: Final = 0.2  # [-] second extent of rotation vectors over the first, of a hinge: generated motions have 0.13
+MOVES_RAD: Final = 0.02  # a joint that turns by less shows no axis
+OTHER_AXIS: Final = 0.7  # [-] cosine between the axes of two hinges of one ball joint, at most
+MOTORS: Final = 3  # hinges in a row that make a robot's hip
+
+# Skeletons whose frames told more than their rest pose: human, or a robot; known as such from then on
+_SEEN_MOVING: Final[dict[Skeleton, Anatomy]] = {}
+
+_SENTENCES: Final = {
+    "posture": "its trunk lies along the ground or its front limbs reach as low as its feet",
+    "thigh and shank": "thigh and shank differ too much in length",
+    "foot": "its legs have more than two long bones",
+    "hip": "its hips stand too far from where the legs meet",
+    "upper arm and forearm": "upper arm and forearm differ too much in length",
+    "hand": "its hands are longer than its arms",
+    "joints": "its limbs bend in more places than two",
+    "symmetry": "its limbs are not mirrored across one plane",
+    "arms and legs": "its front limbs have not the length of arms",
+    "trunk": "its trunk has not the length of a human's",
+    "head": "it has no head, or a neck longer than its legs",
+    "tail": "it has a tail",
+    "further limbs": "it has more than four limbs",
+    "motors": "its hips are three hinges in a row, as a robot's",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Anatomy:
+    """What a skeleton is, and why."""
+
+    is_human: bool
+    score: float  # in [0, 1]; a human has at least 0.5
+    reasons: tuple[str, ...]  # sentences: what speaks against a human, or the parts that were found
+    pelvis: int | None  # the joint that carries legs and trunk; None where no such joint exists
+    plan: BodyPlan | None = None  # legs, arms, trunk and head
+
+    def __str__(self) -> str:
+        return f"{'human' if self.is_human else 'not human'} ({self.score:.2f}): {'; '.join(self.reasons)}"
+
+
+def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rotations: SO3 | None = None) -> Anatomy:
+    r"""Judge whether a skeleton is human.
+
+    Departures from human proportions ([Drillis1966]_, [Winter2009]_) and posture are added to a cost :math:`c`, and the
+    score is :math:`2^{-c/7}`. Tolerances are wide, so children, heroes of games and rigs with extra joints pass;
+    another body plan (four legs on the ground, wings, a tail, three long bones a leg) is off by several of them.
+
+    Args:
+        skeleton: any tree of joints, in any unit.
+        positions: joints of some frames ``(P, J, 3)``, for files whose rest pose says nothing (all bones along one
+            axis, offsets of zero); the rest pose alone otherwise. A skeleton whose frames were human stays so.
+        rotations: joint rotations of these frames, batch ``(P, J)``: a robot's hip moves as three hinges in a row.
+    """
+    rest = _assess_rest(skeleton)
+    if rest.is_human and rest.plan is not None and rotations is not None and has_motors(rest.plan, rotations):
+        _remember(skeleton, _judge(skeleton, rest.plan, WORST, "motors"))
+    if rest.is_human or positions is None:
+        return _SEEN_MOVING.get(skeleton, rest)
+    posed = find_posed_plan(skeleton, positions)
+    if posed is None:
+        return rest
+    # A galloping animal stretches out like a person: a rest pose with mirrored limbs counts as much as the frames
+    told = [posture_cost(posed, positions)]
+    if rest.plan is not None and dict(rest.plan.costs).get("symmetry", 0.0) < MIRRORED_COST:
+        told.append(posture_cost(rest.plan, skeleton.rest_positions()[None]))
+    postures = [cost for cost in told if cost is not None]
+    anatomy = _judge(skeleton, posed, sum(postures) / len(postures) if postures else UNKNOWN_POSTURE)
+    if anatomy.is_human and rotations is not None and has_motors(posed, rotations):
+        return _remember(skeleton, _judge(skeleton, posed, WORST, "motors"))
+    if anatomy.is_human:
+        _remember(skeleton, anatomy)
+        remember_plan(skeleton, posed)
+    return anatomy if anatomy.score > rest.score else rest
+
+
+def _remember(skeleton: Skeleton, anatomy: Anatomy) -> Anatomy:
+    if len(_SEEN_MOVING) >= MAX_SEEN:
+        _SEEN_MOVING.clear()
+    _SEEN_MOVING[skeleton] = anatomy
+    return anatomy
+
+
+def has_motors(plan: BodyPlan, rotations: SO3) -> bool:
+    r"""Tell whether both hips are chains of hinges, from joint rotations of some frames, batch ``(P, J)``.
+
+    A joint is a hinge where the vectors :math:`\log(R_0^{-1} R_t)` lie on one line. A person's hip turns about all
+    axes at once; a robot's has a motor for each, one below the other.
+    """
+    for leg in plan.legs:
+        axes: list[FloatArray] = []
+        for joint in leg.chain[: leg.chain.index(leg.middle)]:
+            vectors = (rotations[:1, joint].inverse() @ rotations[:, joint]).log()
+            if np.linalg.norm(vectors, axis=1).max(initial=0.0) < MOVES_RAD:
+                continue
+            _, extents, lines = np.linalg.svd(vectors, full_matrices=False)
+            if extents[1] > HINGE * extents[0]:
+                return False
+            if all(abs(float(lines[0] @ other)) < OTHER_AXIS for other in axes):
+                axes.append(lines[0])
+        if len(axes) < MOTORS:
+            return False
+    return True
+
+
+def require_human(skeleton: Skeleton, what: str, positions: FloatArray | None = None) -> None:
+    """Refuse a skeleton that is not human, in one sentence.
+
+    Args:
+        skeleton: any tree of joints.
+        what: the job that needs a human, as in ``retargeting``.
+        positions: joints of some frames ``(P, J, 3)``, if there are any.
+
+    Raises:
+        InputError: the skeleton is an animal, a prop, a face or a part of a body; the message has the reason.
+    """
+    anatomy = assess_anatomy(skeleton, positions)
+    if not anatomy.is_human:
+        raise InputError(
+            f"{what} needs a human and '{skeleton.name}' is none: {'; '.join(anatomy.reasons)}",
+            "It takes two legs, a trunk, two arms and a head",
+        )
+
+
+@lru_cache(maxsize=256)
+def _assess_rest(skeleton: Skeleton) -> Anatomy:
+    plan = find_body_plan(skeleton)
+    if plan is None:
+        return Anatomy(False, 0.0, ("it has no two legs and two arms: no two pairs of mirrored limbs",), None)
+    posture = posture_cost(plan, skeleton.rest_positions()[None])
+    return _judge(skeleton, plan, UNKNOWN_POSTURE if posture is None else posture)
+
+
+def _judge(skeleton: Skeleton, plan: BodyPlan, cost: float, name: str = "posture") -> Anatomy:
+    costs = sorted([(name, cost), *plan.costs], key=lambda item: -item[1])
+    score = 0.5 ** (sum(cost for _, cost in costs) / HALF_COST)
+    is_human = score >= 0.5
+    if is_human:
+        names = skeleton.names
+        legs, arms = ([names[limb.upper] for limb in limbs] for limbs in (plan.legs, plan.arms))
+        head = f"head from '{names[plan.head[0]]}'" if plan.head else "no head"
+        parts = f"legs from '{legs[0]}' and '{legs[1]}', arms from '{arms[0]}' and '{arms[1]}', {head}"
+        reasons: tuple[str, ...] = (f"pelvis '{names[plan.root]}', {parts}",)
+    else:
+        heavy = [name for name, cost in costs if cost >= 1.0 and cost >= 0.1 * costs[0][1]]
+        reasons = tuple(_SENTENCES[name] for name in heavy[:MAX_REASONS])
+    return Anatomy(is_human, score, reasons, plan.root, plan)

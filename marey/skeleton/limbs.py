@@ -1,0 +1,465 @@
+"""Find legs, arms, trunk and head in a tree of joints: from bone lengths and symmetry, whatever joints are called.
+
+A limb has a mirror image: two branches of one joint whose bones agree in length. Of all mirrored pairs, the two that
+make the most human body are taken for legs and arms, so nodes above the pelvis, twist bones, fingers, faces, props and
+skirts do not matter. Lengths are compared with one another only: the unit may be anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, permutations
+from typing import Final
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.skeleton.tree import NO_PARENT, Skeleton
+
+MIRROR_TOL: Final = 0.25  # [-] left and right bones of one body differ by less than this part of their length
+MIRROR_SLACK: Final = 0.04  # [-] the same, as a part of the whole limb: short bones are measured badly
+MAX_BRANCHES: Final = 24  # largest branches of a joint that are compared; a face may have a hundred small ones
+MAX_PAIRS: Final = 16  # longest mirrored pairs of the tree that may be legs or arms
+READ_POSES: Final = 3  # frames that are read as rest poses
+MIN_LIMB: Final = 0.2  # [-] a limb is longer than this part of the longest mirrored branch
+
+# Body proportions as parts of stature ([Drillis1966]_, [Winter2009]_ fig. 4.1)
+THIGH, SHANK, UPPER_ARM, FOREARM = 0.245, 0.246, 0.186, 0.146
+LEG_OF_STATURE: Final = THIGH + SHANK
+TRUNK_ON_LEG: Final = 0.7  # way from hip fork to shoulder over the leg: 0.5 to 0.9 in CMU, SMPL, Xsens, DeepMimic
+WORST: Final = 25.0  # [-] cost of one departure at most: none decides alone against all others
+
+# How far a part may depart from the table at no cost, and the further departure that costs 1. Wide: children, heroes of
+# games and rigs with zigzag joints are human; what is refused is another body plan, which is off by several of these.
+_FOOT: Final = (0.36, 0.12)  # [leg] ankle to the end of the toes: 0.31 in the table
+_STUB: Final = (0.28, 0.12)  # [leg] pelvis to hip: 0.1 to 0.25
+_HAND: Final = (0.75, 0.3)  # [arm] wrist to the end of the fingers: 0.33 in the table
+_HEAD: Final = (1.1, 0.3)  # [leg] neck and head; 0.35 in the table
+_TAIL: Final = (0.45, 0.2)  # [leg] what may hang on a pelvis beside legs and trunk: a coat, a holster
+_HANGS: Final = 0.8  # [-] cosine between the legs and what hangs down beside them: a coat, and no tail
+_TRAILS: Final = 1.3  # [leg] what hangs and is longer would trail on the ground
+_EXTRA: Final = (0.85, 0.1)  # [leg] a further pair of mirrored branches: skirts and long hair are shorter
+_SPREAD: Final = 0.9  # [-] distance between the ends of a pair over its length, above which it reaches out
+_STRAIGHT: Final = (0.85, 0.2)  # [-] cosine between trunk and legs, which point away from one another
+_LEVEL: Final = (0.45, 0.2)  # [leg] how far the hands are below the hips, along the legs
+_FOLDED: Final = -0.8  # [-] legs drawn along the trunk: a rest pose that is none, as in LAFAN1
+_SHORT: Final = 0.1  # [leg] a trunk shorter than this has no direction
+_LINE: Final = 0.9  # [-] cosine between a long bone and the trunk above which both lie on one line
+_ASKEW: Final = (0.15, 0.15)  # [-] 1 less the cosine between left and right of legs and of arms
+UNTOLD: Final = 4.0  # cost of a reading whose rest pose tells nothing, against one that stands
+_INNER: Final = 0.5  # cost of a joint inside a long bone: a twist bone, at most a few
+_NO_END: Final = 1.0  # cost of an arm that ends at the elbow
+
+
+@dataclass(frozen=True, slots=True)
+class LimbChain:
+    """One leg or arm: a chain of joints, and where its two long bones begin and end."""
+
+    chain: tuple[int, ...]  # joints below the fork, outwards
+    upper: int  # hip or shoulder
+    middle: int  # knee or elbow
+    end: int  # ankle or wrist; the last joint where a limb ends without one
+    stub: float  # length from the fork to the upper joint, in the skeleton's unit, as all below
+    upper_length: float
+    lower_length: float
+    rest_length: float  # beyond the end: foot or hand
+    inner_cost: float = 0.0  # of joints inside the long bones: cloth, hair and tails have many
+
+    @property
+    def length(self) -> float:
+        """Both long bones."""
+        return self.upper_length + self.lower_length
+
+
+@dataclass(frozen=True, slots=True)
+class BodyPlan:
+    """Legs, arms, trunk and head of a skeleton, and how much they differ from a human's."""
+
+    legs: tuple[LimbChain, LimbChain]  # left and right are not told apart here
+    arms: tuple[LimbChain, LimbChain]
+    hip_fork: int  # the joint where the legs meet
+    shoulder_fork: int  # the joint where the arms meet
+    root: int  # the joint that carries legs, trunk and arms: the pelvis
+    trunk: tuple[int, ...]  # joints from the hip fork to the shoulder fork, both included
+    head: tuple[int, ...]  # joints above the shoulder fork; empty where there is none
+    trunk_length: float
+    head_length: float
+    tail_length: float  # longest unpaired branch of the pelvis that is no trunk
+    costs: tuple[tuple[str, float], ...]  # departures from human proportions, by name; zero is human
+
+    @property
+    def leg_length(self) -> float:
+        """Thigh and shank, mean of both sides."""
+        return 0.5 * (self.legs[0].length + self.legs[1].length)
+
+    @property
+    def cost(self) -> float:
+        """Sum of the departures."""
+        return sum(cost for _, cost in self.costs)
+
+
+# Plans of skeletons whose rest pose says nothing, found in their frames
+_SEEN_PLANS: Final[dict[Skeleton, BodyPlan]] = {}
+MAX_SEEN: Final = 256
+STRAIGHT_LEG: Final = 0.8  # [-] distance from hip to ankle over thigh and shank, of legs that stand
+ODD_POSTURE: Final = 4.0  # [-] cost of a posture that nobody takes for a rest pose
+
+
+def find_body_plan(skeleton: Skeleton) -> BodyPlan | None:
+    """Return the most human reading of a skeleton, or ``None`` without two mirrored pairs of branches.
+
+    The rest pose is read, unless frames have told more (:func:`remember_plan`). The answer is kept.
+    """
+    seen = _SEEN_PLANS.get(skeleton)
+    return _search_plan(skeleton) if seen is None else seen
+
+
+def find_posed_plan(skeleton: Skeleton, positions: FloatArray) -> BodyPlan | None:
+    """Return the most human reading of posed joints ``(P, J, 3)``, for a skeleton whose rest pose says nothing.
+
+    A few poses are read as if they were the rest pose.
+    """
+    best: tuple[float, BodyPlan] | None = None
+    for pose in positions[np.unique(np.linspace(0, len(positions) - 1, READ_POSES).astype(np.int64))]:
+        offsets = pose.copy()
+        offsets[1:] -= pose[skeleton.parents[1:]]
+        plan = _search_plan(Skeleton(skeleton.names, skeleton.parents, offsets, skeleton.tips))
+        cost = None if plan is None else posture_cost(plan, pose[None])
+        if plan is not None and (best is None or plan.cost + (cost or 0.0) < best[0]):
+            best = (plan.cost + (cost or 0.0), plan)
+    return None if best is None else best[1]
+
+
+def remember_plan(skeleton: Skeleton, plan: BodyPlan) -> None:
+    """Know a skeleton by a plan that was found in its frames."""
+    if len(_SEEN_PLANS) >= MAX_SEEN:
+        _SEEN_PLANS.clear()
+    _SEEN_PLANS[skeleton] = plan
+
+
+def stands_at_rest(skeleton: Skeleton) -> bool:
+    """Tell whether the rest pose is one: some files draw all bones along one axis, or each along an axis of its own."""
+    plan = find_body_plan(skeleton)
+    if plan is None:
+        return True
+    p = skeleton.rest_positions()
+    cost = posture_cost(plan, p[None])
+    if cost is None or cost > ODD_POSTURE or skeleton in _SEEN_PLANS:
+        return False
+    # Legs are straight and the head is above the shoulders
+    legs = [math.dist(p[leg.upper], p[leg.end]) > STRAIGHT_LEG * leg.length for leg in plan.legs]
+    trunk = p[plan.shoulder_fork] - p[plan.hip_fork]
+    neck = p[plan.head[0]] - p[plan.shoulder_fork] if plan.head else trunk
+    is_up = float(np.linalg.norm(neck)) < _SHORT * plan.leg_length or _cosine(neck, trunk) > 0.0
+    return all(legs) and is_up
+
+
+@lru_cache(maxsize=256)
+def _search_plan(skeleton: Skeleton) -> BodyPlan | None:
+    tree = _Tree(skeleton)
+    pairs = tree.mirrored_pairs()
+    best: tuple[float, BodyPlan] | None = None
+    for legs, arms in permutations(pairs, 2):
+        plan = tree.read_as_body(legs, arms, pairs)
+        if plan is not None:
+            posture = posture_cost(plan, tree.points[None])
+            cost = plan.cost + (UNTOLD if posture is None else posture)
+            if best is None or cost < best[0] - 1e-9:
+                best = (cost, plan)
+    return None if best is None else best[1]
+
+
+def posture_cost(plan: BodyPlan, positions: FloatArray) -> float | None:
+    r"""Tell how much posed joints ``(P, J, 3)`` stand like an animal; ``None`` where no pose tells.
+
+    With the mean of the hips as origin, the legs point along :math:`\ell` and the trunk along :math:`t`. A human stands
+    with :math:`\cos(\ell, t) = -1` and hands above the knees; on four legs the cosine is near 0 and the hands are as
+    low as the feet. The fifth part of the poses that are most human decides, since people sit, crawl and bow.
+    """
+    hips, feet, shoulders, _ = (
+        positions[:, [a, b]].mean(axis=1)
+        for one, two in (plan.legs, plan.arms)
+        for a, b in ((one.upper, two.upper), (one.end, two.end))
+    )
+    # A front leg may end at its third bone or at its hoof: the last joint is what reaches the ground
+    hands = positions[:, [arm.chain[-1] for arm in plan.arms]].mean(axis=1)
+    # The trunk from fork to fork, which neither the choice of a shoulder nor its height changes
+    trunk = positions[:, plan.shoulder_fork] - positions[:, plan.hip_fork]
+    legs, back = feet - hips, np.linalg.norm(trunk, axis=1)
+    leg = np.linalg.norm(legs, axis=1)
+    trunk = np.where((back > _SHORT * leg)[:, None], trunk, shoulders - hips)
+    back = np.linalg.norm(trunk, axis=1)
+    known = (leg > 1e-9) & (back > 1e-9)
+    cosines = -(legs * trunk).sum(axis=1)[known] / (leg * back)[known]
+    levels = ((hands - hips) * legs).sum(axis=1)[known] / leg[known] ** 2
+    # A pose with all long bones along one line is a list of lengths, unless it stands with its arms down
+    bones = [(limb.upper, limb.middle) for limb in (*plan.legs, *plan.arms)]
+    bones += [(limb.middle, limb.end) for limb in (*plan.legs, *plan.arms) if limb.end != limb.middle]
+    along = np.stack([positions[known, b] - positions[known, a] for a, b in bones], axis=1)
+    norms = np.linalg.norm(along, axis=-1) * back[known, None]
+    on_line = np.abs((along * trunk[known, None]).sum(axis=-1)) > _LINE * np.maximum(norms, 1e-12)
+    told = (cosines > _FOLDED) & (~on_line.all(axis=1) | (cosines > _STRAIGHT[0]))
+    if not told.any():
+        return None
+    bent = np.maximum(0.0, _STRAIGHT[0] - cosines[told]) / _STRAIGHT[1]
+    low = np.maximum(0.0, levels[told] - _LEVEL[0]) / _LEVEL[1]
+    costs = np.sort(bent**2 + low**2)
+    return min(WORST, float(costs[len(costs) // 5]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    fork: int
+    chains: tuple[tuple[int, ...], tuple[int, ...]]
+    length: float  # without the first bone, which may be the way from a scene's root
+
+
+class _Tree:
+    """Plain lists of one skeleton, for a search that visits joints one by one."""
+
+    __slots__ = ("below", "counts", "kids", "lengths", "matches", "parents", "places", "points", "tips")
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        self.parents: list[int] = skeleton.parents.tolist()
+        count = len(self.parents)
+        self.lengths: list[float] = np.sqrt((skeleton.offsets**2).sum(axis=1)).tolist()
+        self.lengths[0] = 0.0
+        self.tips: list[float] = np.sqrt((skeleton.tips**2).sum(axis=1)).tolist()
+        self.points = skeleton.rest_positions()
+        self.places: list[list[float]] = self.points.tolist()
+        self.kids: list[list[int]] = [[] for _ in range(count)]
+        self.below = list(self.tips)  # longest way down from a joint
+        self.counts = [1] * count  # joints of the branch
+        self.matches: dict[tuple[int, int], tuple[float, tuple[int, ...], tuple[int, ...]]] = {}
+        for j in range(count - 1, 0, -1):
+            parent = self.parents[j]
+            self.kids[parent].append(j)
+            self.counts[parent] += self.counts[j]
+            self.below[parent] = max(self.below[parent], self.lengths[j] + self.below[j])
+
+    def mirrored_pairs(self) -> list[_Pair]:
+        """The longest mirrored branches of the tree, longest first."""
+        found: list[_Pair] = []
+        for fork, kids in enumerate(self.kids):
+            branches = [k for k in kids if self.counts[k] > 1 and self.below[k] > 0.0]
+            if len(branches) < 2:
+                continue
+            branches = sorted(branches, key=lambda k: -self.below[k])[:MAX_BRANCHES]
+            pairs = sorted(((*self.match(a, b), a, b) for a, b in combinations(branches, 2)), key=lambda m: -m[0])
+            taken: set[int] = set()
+            for _, first, second, a, b in pairs:
+                if len(first) > 1 and not {a, b} & taken:
+                    taken |= {a, b}
+                    length = 0.5 * sum(self.way(chain[1:]) + self.tips[chain[-1]] for chain in (first, second))
+                    found.append(_Pair(fork, (first, second), length))
+        longest = max((pair.length for pair in found), default=0.0)
+        found = [pair for pair in found if pair.length > MIN_LIMB * longest]
+        return sorted(found, key=lambda pair: -pair.length)[:MAX_PAIRS]
+
+    def match(self, a: int, b: int) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
+        """Longest chains of two branches whose bones agree in length: their likeness times length, and the chains."""
+        known = self.matches.get((a, b))
+        if known is not None:
+            return known
+        one, two = self.lengths[a], self.lengths[b]
+        gap, long = abs(one - two), max(one, two)
+        if gap > MIRROR_TOL * long + MIRROR_SLACK * max(self.below[a], self.below[b]):
+            self.matches[a, b] = (0.0, (), ())
+            return self.matches[a, b]
+        best: tuple[float, tuple[int, ...], tuple[int, ...]] = (min(self.tips[a], self.tips[b]), (), ())
+        ends = [sorted(self.kids[j], key=lambda k: -self.below[k])[:MAX_BRANCHES] for j in (a, b)]
+        for x in ends[0]:
+            for y in ends[1]:
+                deeper = self.match(x, y)
+                if deeper[1] and deeper[0] >= best[0]:
+                    best = deeper
+        # Bones that differ count less, so that a leg pairs with the other leg and not with the spine
+        value = long - 2.0 * gap + best[0]
+        self.matches[a, b] = (value, (a, *best[1]), (b, *best[2]))
+        return self.matches[a, b]
+
+    def way(self, joints: tuple[int, ...]) -> float:
+        return sum(self.lengths[j] for j in joints)
+
+    def ancestors(self, joint: int) -> Iterator[int]:
+        """The joint and all above it."""
+        while joint != NO_PARENT:
+            yield joint
+            joint = self.parents[joint]
+
+    def read_as_body(self, legs: _Pair, arms: _Pair, pairs: list[_Pair]) -> BodyPlan | None:
+        """Legs, trunk, arms and head that two pairs make, with what is not human about them."""
+        above_hips, above_shoulders = list(self.ancestors(legs.fork)), list(self.ancestors(arms.fork))
+        tops = {chain[0] for pair in (legs, arms) for chain in pair.chains}
+        if tops & {*above_hips, *above_shoulders} or len(tops) < 4:
+            return None
+        root = next(j for j in above_hips if j in above_shoulders)
+        down, up = above_hips[: above_hips.index(root)], above_shoulders[: above_shoulders.index(root)]
+        trunk = (*down, root, *reversed(up))
+        found = [self.split_leg(chain) for chain in legs.chains]
+        a, b = found
+        if a is None or b is None:
+            return None
+        leg = 0.5 * (a.length + b.length)
+        found = [self.split_arm(chain, leg) for chain in arms.chains]
+        c, d = found
+        if c is None or d is None:
+            return None
+        arm = 0.5 * (c.length + d.length)
+        # The head: the longest branch of the shoulder fork that is neither arm nor trunk; the tail likewise
+        up_axis = 0.5 * (self.points[c.upper] + self.points[d.upper] - self.points[a.upper] - self.points[b.upper])
+        head = self.longest_branch(arms.fork, {*tops, *trunk}, up_axis)
+        head_length = self.way(head) + self.tips[head[-1]] if head else self.tips[arms.fork]
+        hips, ankles = (0.5 * (self.points[x] + self.points[y]) for x, y in ((a.upper, b.upper), (a.end, b.end)))
+        cloth = {chain[0] for pair in pairs if pair.fork == legs.fork for chain in pair.chains}
+        tail = self.longest_branch(legs.fork, {*tops, *trunk, *cloth}) if legs.fork != arms.fork else ()
+        hangs = bool(tail) and _cosine(self.points[tail[-1]] - self.points[legs.fork], ankles - hips) > _HANGS
+        tail_length = self.way(tail) + self.tips[tail[-1]] if len(tail) > 2 else 0.0
+        if hangs and tail_length < _TRAILS * leg:
+            tail_length = 0.0
+        # Further pairs on the trunk that reach out, as wings and legs do; skirts and capes hang down together
+        others: list[float] = []
+        for pair in pairs:
+            left, right = (self.places[chain[-1]] for chain in pair.chains)
+            is_spread = pair.fork in trunk and math.dist(left, right) > _SPREAD * pair.length
+            others += [pair.length] if is_spread and pair not in (legs, arms) else []
+        trunk_length = self.way((*down, *up)) + 0.5 * (c.stub + d.stub)
+        has_forearms = c.lower_length > 0.0 and d.lower_length > 0.0
+        whole_arm = arm if has_forearms else arm * (1.0 + FOREARM / UPPER_ARM)
+        # Left and right of legs and of arms point the same way: a spine and a tail make no arms
+        hip_axis, shoulder_axis = (
+            self.points[a.upper] - self.points[b.upper],
+            self.points[c.upper] - self.points[d.upper],
+        )
+        is_narrow = min(float(np.linalg.norm(hip_axis)), float(np.linalg.norm(shoulder_axis))) < 0.02 * a.length
+        costs = (
+            ("thigh and shank", _log_cost(a.upper_length + b.upper_length, a.lower_length + b.lower_length, 1.0, 0.25)),
+            ("foot", _excess_cost(0.5 * (a.rest_length + b.rest_length) / leg, _FOOT)),
+            ("hip", _excess_cost(0.5 * (a.stub + b.stub) / leg, _STUB)),
+            (
+                "upper arm and forearm",
+                _log_cost(c.upper_length + d.upper_length, c.lower_length + d.lower_length, UPPER_ARM / FOREARM, 0.35)
+                if has_forearms
+                else _NO_END,
+            ),
+            ("hand", _excess_cost(0.5 * (c.rest_length + d.rest_length) / whole_arm, _HAND)),
+            ("arms and legs", _log_cost(whole_arm, leg, (UPPER_ARM + FOREARM) / LEG_OF_STATURE, 0.3)),
+            ("trunk", _log_cost(trunk_length, leg, TRUNK_ON_LEG, 0.4)),
+            ("head", 1.0 if head_length <= 0.0 else _excess_cost(head_length / leg, _HEAD)),
+            ("tail", _excess_cost(tail_length / leg, _TAIL)),
+            ("joints", 0.25 * (a.inner_cost + b.inner_cost + c.inner_cost + d.inner_cost)),
+            ("symmetry", 0.0 if is_narrow else _excess_cost(1.0 - abs(_cosine(hip_axis, shoulder_axis)), _ASKEW)),
+            ("further limbs", _excess_cost(max(others, default=0.0) / leg, _EXTRA)),
+        )
+        return BodyPlan(
+            (a, b), (c, d), legs.fork, arms.fork, root, trunk, head, trunk_length, head_length, tail_length, costs
+        )
+
+    def longest_branch(self, fork: int, without: set[int], axis: FloatArray | None = None) -> tuple[int, ...]:
+        """Follow the longest branch of a joint to its end, or the one that goes farthest along an axis."""
+        chain: list[int] = []
+        kids = [k for k in self.kids[fork] if k not in without]
+        reach = {k: self.lengths[k] + self.below[k] for k in kids}
+        if axis is not None and len(kids) > 1 and axis.any():
+            # A cape is longer than a head and hangs down
+            for k in kids:
+                way = self.points[k] - self.points[fork]
+                below = self.kids[k]
+                way = way + (self.points[below].mean(axis=0) - self.points[k] if below else 0.0)
+                reach[k] *= 0.02 + max(0.0, _cosine(way, axis))
+        while kids:
+            chain.append(max(kids, key=lambda k: reach[k]))
+            kids = self.kids[chain[-1]]
+            reach = {k: self.lengths[k] + self.below[k] for k in kids}
+        return tuple(chain)
+
+    def split_leg(self, chain: tuple[int, ...]) -> LimbChain | None:
+        """Find thigh and shank: two straight bones, equally long, of few joints, most of the limb."""
+        nodes, total = self.milestones(chain)
+        best: tuple[float, LimbChain] | None = None
+        for i, j, k in combinations(range(len(nodes)), 3):
+            (hip, start), (knee, middle), (ankle, stop) = nodes[i], nodes[j], nodes[k]
+            upper, lower = middle - start, stop - middle
+            # A leg of hip and knee alone ends where its last bone ends
+            if min(upper, lower) <= 0.05 * total or (ankle == NO_PARENT and len(chain) != 2):
+                continue
+            cost = (math.log(upper / lower * SHANK / THIGH) / 0.3) ** 2 + 4.0 * (1.0 - (upper + lower) / total)
+            if best is not None and cost >= best[0]:
+                continue
+            inner = self.joint_cost(chain[i : k + 1], j - i, k - i)
+            cost += inner
+            if best is None or cost < best[0] - 1e-12:
+                end = knee if ankle == NO_PARENT else ankle
+                best = (cost, LimbChain(chain, hip, knee, end, start, upper, lower, total - stop, inner))
+        return None if best is None else best[1]
+
+    def split_arm(self, chain: tuple[int, ...], leg: float) -> LimbChain | None:
+        """Find upper arm and forearm, whose length follows from the leg's: a collar or fingers may be as straight."""
+        nodes, total = self.milestones(chain)
+        wanted = leg * (UPPER_ARM + FOREARM) / LEG_OF_STATURE
+        best: tuple[float, LimbChain] | None = None
+        for i, j in combinations(range(len(nodes)), 2):
+            (shoulder, start), (elbow, middle) = nodes[i], nodes[j]
+            upper = middle - start
+            if upper <= 0.05 * total or elbow == NO_PARENT:
+                continue
+            for k in range(j + 1, len(nodes)):
+                wrist, stop = nodes[k]
+                lower = stop - middle
+                if lower <= 0.05 * total:
+                    continue
+                cost = (math.log(upper / lower * FOREARM / UPPER_ARM) / 0.4) ** 2
+                cost += (math.log((upper + lower) / wanted) / 0.4) ** 2
+                if best is not None and cost >= best[0]:
+                    continue
+                inner = self.joint_cost(chain[i : k + 1], j - i, k - i)
+                cost += inner
+                if best is None or cost < best[0] - 1e-12:
+                    end = chain[-1] if wrist == NO_PARENT else wrist
+                    best = (cost, LimbChain(chain, shoulder, elbow, end, start, upper, lower, total - stop, inner))
+            # An arm may end at the elbow: a forearm without a wrist has no length
+            cost = (math.log(upper / wanted * (UPPER_ARM + FOREARM) / UPPER_ARM) / 0.3) ** 2
+            cost += self.joint_cost(chain[i : j + 1], j - i, j - i + 1) + 2.0 * _NO_END
+            if elbow == chain[-1] and (best is None or cost < best[0] - 1e-12):
+                best = (cost, LimbChain(chain, shoulder, elbow, elbow, start, upper, 0.0, total - middle))
+        return None if best is None else best[1]
+
+    def milestones(self, chain: tuple[int, ...]) -> tuple[list[tuple[int, float]], float]:
+        """Each joint of a chain with the way to it from the fork, the end of the last bone, and the whole way."""
+        nodes: list[tuple[int, float]] = []
+        way = 0.0
+        for joint in chain:
+            way += self.lengths[joint]
+            nodes.append((joint, way))
+        if self.tips[chain[-1]] > 0.0:
+            way += self.tips[chain[-1]]
+            nodes.append((NO_PARENT, way))
+        return nodes, way
+
+    def joint_cost(self, joints: tuple[int, ...], middle: int, count: int) -> float:
+        """Cost of joints inside the long bones, and of bones that are not straight at rest."""
+        way = self.way(joints[1:])
+        if len(joints) < 2 or not way > 0.0:
+            return _INNER * (count - 2)
+        first, knee, last = (self.places[j] for j in (joints[0], joints[min(middle, len(joints) - 1)], joints[-1]))
+        chords = math.dist(first, knee) + math.dist(knee, last)
+        return _INNER * (count - 2) + 12.0 * (1.0 - chords / way)
+
+
+def _cosine(a: FloatArray, b: FloatArray) -> float:
+    norm = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / norm if norm > 0.0 else 0.0
+
+
+def _log_cost(value: float, other: float, expected: float, tolerance: float) -> float:
+    if not (value > 0.0 and other > 0.0):
+        return WORST
+    return min(WORST, (math.log(value / other / expected) / tolerance) ** 2)
+
+
+def _excess_cost(value: float, allowed: tuple[float, float]) -> float:
+    free, tolerance = allowed
+    return min(WORST, (max(0.0, value - free) / tolerance) ** 2)
