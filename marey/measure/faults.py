@@ -26,7 +26,7 @@ TOLD_S = 0.1  # [s] what happens to a leg or an arm this near to a backward bend
 class Fault:
     """One thing that is wrong, and when."""
 
-    kind: str  # "jump", "float", "slide", "backwards", "flip", "pop", "gravity", "obstacle"
+    kind: str  # "jump", "float", "slide", "drag", "backwards", "flip", "pop", "gravity", "obstacle"
     part: str  # "root", "left_knee", "left foot", ...
     start_s: float
     stop_s: float
@@ -70,7 +70,7 @@ def find_faults(
 
 def _is_told_by(bend: Fault, fault: Fault) -> bool:
     """Whether a flip, a pop or a short slide is but the consequence of a limb that bends backwards."""
-    is_same = fault.part == bend.part if fault.kind in ("flip", "pop") else fault.kind == "slide"
+    is_same = fault.part == bend.part if fault.kind in ("flip", "pop") else fault.kind in ("slide", "drag")
     is_near = fault.start_s > bend.start_s - TOLD_S and fault.stop_s < bend.stop_s + TOLD_S
     return is_same and is_near and fault.part.split("_")[0].split()[0] == bend.part.split("_")[0]
 
@@ -137,7 +137,9 @@ def _find_slides(tracks: MeasuredBody, feet: FootMeasures, settings: MeterSettin
         for start, stop in find_runs(flags):
             way = float(feet.scraped[start:stop, side].sum())
             text = f"{name} foot scrapes {100 * way:.0f} cm over the floor"
-            found.append(_fault(tracks, "slide", f"{name} foot", start, stop, way, text))
+            # In a stance it slides; in a swing alone it is dragged along
+            kind = "slide" if feet.is_middle[start:stop, side].any() else "drag"
+            found.append(_fault(tracks, kind, f"{name} foot", start, stop, way, text))
         for step in feet.steps:
             middle = step.start + np.flatnonzero(feet.is_middle[step.start : step.stop, side])
             is_brief = len(middle) < settings.brief_s * tracks.rate_hz

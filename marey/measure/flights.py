@@ -94,7 +94,7 @@ def find_flight_arcs(tracks: MeasuredBody, feet: FootMeasures, settings: MeterSe
 def _fit_fall(heights: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatArray]:
     """Acceleration downwards ``(B,)`` [g] of parabolas through heights ``(B, N)`` [m], and its standard error."""
     count = heights.shape[1]
-    times = (np.arange(count) - 0.5 * (count - 1)) / rate_hz
+    times: FloatArray = (np.arange(count, dtype=np.float64) - 0.5 * (count - 1)) / rate_hz
     basis = np.stack([np.ones(count), times, times**2], axis=1)
     solution = np.linalg.lstsq(basis, heights.T, rcond=None)[0]
     scatter = np.maximum((heights.T - basis @ solution).std(axis=0), NOISE_M)

@@ -324,7 +324,8 @@ def check_validity(
         causes[:, column[name]] = ratios[:, k] > 1.0
     # What geometry alone objects to, in its own frames
     faults = _find_geometric_faults(motion, floor, gravity)
-    remarks = [f for f in faults if abs(f.size) < LEAST_SIZE.get(f.kind, 0.0) or f.part.endswith("ankle")]
+    remarks = [f for f in faults if abs(f.size) < LEAST_SIZE.get(f.kind, 0.0) or f.kind not in FAULT_CAUSES]
+    remarks += [f for f in faults if f.kind == "pop" and f.part.endswith("ankle")]
     for fault in faults:
         if fault in remarks:
             continue
@@ -348,7 +349,7 @@ def check_validity(
             f"the legs of the body are {ours:.2f} m long, those of the clip {theirs:.2f} m: "
             "contacts are those of the clip, forces those of the body"
         )
-    notes += [f"{fault}: too little to make a frame red" for fault in remarks[:1]]
+    notes += [f"the meter: {fault}; this makes no frame red" for fault in remarks[:2]]
     if not supports.points.shape[1]:
         notes.append("this body has no feet or hands that could touch: every frame is taken as flight")
     elif abs(supports.lifted_m) > FOOT_SLACK_M:
@@ -383,14 +384,14 @@ def check_validity(
 
 
 def _find_geometric_faults(motion: Motion, floor: Floor, gravity: float) -> list[Fault]:
-    """Faults of the meter that make a frame red; none for a body without two legs, which the meter refuses."""
+    """Faults of the meter that matter here; none for a body without two legs, which the meter refuses."""
     try:
         faults = measure_motion(motion).faults
     except InputError:
         return []
     # Soles that rest beside the floor are no fault where there are steps, and without gravity nothing stands or falls
     left_out = {"gravity", "float"} if gravity != GRAVITY else {"float"} if floor != "flat" else set[str]()
-    return [f for f in faults if f.kind in FAULT_CAUSES and f.kind not in left_out]
+    return [f for f in faults if f.kind not in left_out]
 
 
 @lru_cache(maxsize=64)  # a skeleton cannot be changed, and clips share theirs

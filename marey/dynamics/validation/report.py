@@ -224,6 +224,7 @@ class ValidityReport(Result):
             "max_penetration_mm": float(self.penetration_mm.max()),
             "max_limit_rad": float(self.limit_rad.max()),
             "warnings": list(self.warnings),
+            "worst": None if self.worst_span is None else self.worst_span.to_json(),
             "spans": [span.to_json() for span in self.spans],
         }
         if not frames:
