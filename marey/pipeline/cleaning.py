@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import Result, UnknownNameError
-from marey.kinematics.foot_plants import FloorPlane
+from marey.contacts import detect_contacts
+from marey.contacts.floor import FloorPlane
 from marey.kinematics.hinges import HINGE_SETTINGS, HingeSettings, straighten_hinges
 from marey.lie import SO3, geodesic_distance
 from marey.measure import measure_motion
-from marey.motion import Motion, align_to_ground, check_time_base, contact_positions, detect_contacts
+from marey.motion import Motion, align_to_ground, check_time_base, contact_positions
 from marey.motion.cleaning.gaps import GAP_SETTINGS, GapSettings, drop_repeated_frames, fill_gaps
 from marey.motion.cleaning.interpolation import Correction
 from marey.motion.cleaning.jumps import (

@@ -55,7 +55,7 @@ def contacts(
     pictures = {} if out is None else plan_outputs(files, out, ".png")
 
     def list_phases(clip: str) -> Outcome:
-        from marey.motion import contact_phases, ensure_contacts, slide_mm
+        from marey.contacts import contact_phases, ensure_contacts, slide_mm
 
         motion = ensure_contacts(load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take), method=method)
         rate, track = motion.rate_hz, motion.contacts

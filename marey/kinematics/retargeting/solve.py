@@ -9,25 +9,23 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
-from marey.kinematics.foot_plants import FloorPlane
+from marey.contacts import ensure_contacts
+from marey.contacts.body import SIDES, UP, PosedBody, mean_leg_length, require_legs
+from marey.contacts.floor import FloorPlane
+from marey.contacts.legs import PlantedFeet
+from marey.contacts.plants import DEFAULT_HOLD, FLAT, HEEL, TOES, HoldSettings, find_modes
 from marey.kinematics.limits.contract import JointLimits
-from marey.kinematics.retargeting.feet import UP
 from marey.kinematics.retargeting.hands import HANDS, hold_hands
-from marey.kinematics.retargeting.legs import PlantedFeet, PosedTarget
-from marey.kinematics.retargeting.plants import DEFAULT_PLANTS, FLAT, HEEL, TOES, PlantSettings, find_modes
 from marey.kinematics.retargeting.posture import measure_turns, pose_target
 from marey.kinematics.retargeting.report import RetargetReport, measure_result
 from marey.kinematics.retargeting.source import mend_ankles, restore_source
 from marey.kinematics.retargeting.target import (
-    SIDES,
     HasSkeleton,
     RetargetTarget,
     foot_heading,
-    mean_leg_length,
-    require_legs,
 )
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, ensure_contacts
+from marey.motion import Contacts, Motion
 from marey.skeleton import (
     HUMAN,
     RoleMap,
@@ -84,7 +82,7 @@ def solve_retarget(
     roles: RoleMap | None = None,
     target_roles: RoleMap | None = None,
     limits: JointLimits | None = None,
-    settings: PlantSettings = DEFAULT_PLANTS,
+    settings: HoldSettings = DEFAULT_HOLD,
 ) -> RetargetResult:
     r"""Put a motion on another body so that it stays the same person's.
 
@@ -159,7 +157,7 @@ def solve_retarget(
             turns["pelvis"] = turns["pelvis"] @ SO3.exp([0.0, 0.0, roll])
             stand = _pose_body(body, turns, headings, middles)
             feet = PlantedFeet.measure(stand, modes, motion.rate_hz, settings)
-        floor = feet.floor
+        floor = feet.captured_floor
         source = source - floor.under(source)[..., None] * UP
         stand, modes = feet.plant()
     wxyz, roots = stand.wxyz, stand.roots
@@ -193,14 +191,14 @@ def solve_retarget(
 
 def _pose_body(
     body: RetargetTarget, turns: Mapping[str, SO3], headings: Mapping[str, float], middles: FloatArray
-) -> PosedTarget:
+) -> PosedBody:
     """The target in a posture, the middle of its hips at ``(F, 3)`` [m], within its limits if it has some."""
     wxyz = pose_target(turns, body.skeleton, body.roles, headings, len(middles))
     if body.limits is not None:
         wxyz = body.limits.project_rotations(SO3(wxyz)).wxyz.copy()
     positions, world = joint_frames(body.skeleton, np.zeros((len(wxyz), 3)), wxyz)
     roots = middles - positions[:, [body.roles[f"{side}_hip"] for side in SIDES]].mean(axis=1)
-    return PosedTarget(body, wxyz, roots, positions + roots[:, None], world)
+    return PosedBody(body.skeleton, body.roles, body.sole, wxyz, roots, positions + roots[:, None], world)
 
 
 def _carry_contacts(

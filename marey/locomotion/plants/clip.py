@@ -14,8 +14,9 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.contacts import detect_contacts, ensure_contacts
+from marey.contacts.floor import FloorPlane
 from marey.kinematics import Limb, solve_two_bone
-from marey.kinematics.foot_plants import FloorPlane
 from marey.lie import SO3
 from marey.locomotion.plants.baselines import plant_step_priority
 from marey.locomotion.plants.state import (
@@ -31,7 +32,7 @@ from marey.locomotion.plants.state import (
     make_leg_arrays,
 )
 from marey.locomotion.plants.step import plant_clip
-from marey.motion import Contacts, Motion, contact_positions, detect_contacts, ensure_contacts, find_runs
+from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.numerics import smoothstep
 from marey.skeleton import Pose, contact_points
 

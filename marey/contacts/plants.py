@@ -20,7 +20,7 @@ FREE, HEEL, FLAT, TOES = range(4)  # what a foot stands on
 
 
 @dataclass(frozen=True, slots=True)
-class PlantSettings:
+class HoldSettings:
     """How feet are planted; lengths are for legs of 0.86 m (a person of 1.75 m) and scale with the body."""
 
     rise_m: float = 0.003  # a ball that rises less than this is still down: the noise of a capture
@@ -44,7 +44,7 @@ class PlantSettings:
 
 
 LEG_M: Final = 0.86  # [m] thigh and shank of the body for which the settings are stated
-DEFAULT_PLANTS: Final = PlantSettings()
+DEFAULT_HOLD: Final = HoldSettings()
 
 
 def find_modes(heel_down: BoolArray, toe_down: BoolArray, flicker: int) -> IntArray:

@@ -35,6 +35,9 @@ class FloorPlane:
         return self.height + points[..., [0, 2]] @ self.slope
 
 
+LEVEL_FLOOR: Final = FloorPlane(0.0, np.zeros(2))
+
+
 def smooth_upper_envelope(needed: FloatArray, rate_hz: float, seconds: float = 0.10) -> FloatArray:
     """Smallest smooth curve we can make that is nowhere below ``needed`` ``(F,)``: sliding maximum, then mean."""
     half = max(1, round(seconds * rate_hz))

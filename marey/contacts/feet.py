@@ -9,25 +9,24 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.kinematics.foot_plants import smooth_upper_envelope
-from marey.kinematics.retargeting.easing import pin_corrections, spread_cone
-from marey.kinematics.retargeting.plants import (
+from marey.contacts.body import UP, PosedBody
+from marey.contacts.easing import pin_corrections, spread_cone
+from marey.contacts.floor import FloorPlane, smooth_upper_envelope
+from marey.contacts.plants import (
     FLAT,
     FREE,
     HEEL,
     TOES,
     FootPoints,
+    HoldSettings,
     PlantRun,
-    PlantSettings,
     place_runs,
     split_runs,
 )
-from marey.kinematics.retargeting.target import RetargetTarget
 from marey.lie import SO3
 from marey.motion import find_runs
 from marey.skeleton import t_pose
 
-UP: Final = np.array([0.0, 1.0, 0.0])
 LEFT: Final = np.array([1.0, 0.0, 0.0])
 MAX_TOE_SINE: Final = 0.9  # [-] toes stand no steeper than 64 degrees
 MIN_FLAT_FRAMES: Final = 4  # fewer say nothing about how a sole is tilted
@@ -52,7 +51,7 @@ class FootGeometry:
     heading_rad: float  # of heel to ball in that pose: 0 is +Z, positive towards +X
 
     @classmethod
-    def measure(cls, target: RetargetTarget, side: str) -> FootGeometry:
+    def measure(cls, target: PosedBody, side: str) -> FootGeometry:
         """Measure a foot in the calibration pose."""
         pose, sole = t_pose(target.skeleton, target.roles), target.sole
         positions, frames = pose.joint_positions(), pose.joint_rotations()
@@ -132,7 +131,14 @@ class PlantPlan:
 
     @classmethod
     def build(
-        cls, path: FootPath, shape: FootGeometry, modes: IntArray, rate_hz: float, settings: PlantSettings, size: float
+        cls,
+        path: FootPath,
+        shape: FootGeometry,
+        modes: IntArray,
+        floor: FloorPlane,
+        rate_hz: float,
+        settings: HoldSettings,
+        size: float,
     ) -> PlantPlan:
         """Cut contacts into plants, turn the foot, find the places; arguments as those of :func:`plant_foot`."""
         yaws = path.yaws(shape)
@@ -157,12 +163,13 @@ class PlantPlan:
         # Places of each plant, and the ankle that they ask for
         points = shape.points(path.R_world_ankle, path.R_world_toes)
         pin = points.at(modes)
-        goals, ground, firm = path.ankle.copy(), np.zeros(len(modes)), modes.copy()
+        goals, ground, firm = path.ankle.copy(), floor.under(path.ankle), modes.copy()
         for plant in plants:
             span = slice(plant[0].start, plant[-1].stop)
+            under = float(floor.under(np.median((path.ankle + pin)[span], axis=0)))
             level = float(np.quantile((path.ankle + pin)[span, 1], 0.25))
             # A foot a little below the floor has sunk into it; one far below it stands on lower ground
-            ground[span] = 0.0 if -settings.pit_m * size < level < settings.level_m * size else level
+            ground[span] = under if -settings.pit_m * size < level - under < settings.level_m * size else level
             places = place_runs(plant, points, path.ankle, float(ground[plant[0].start]))
             for run, place in zip(plant, places, strict=True):
                 goals[run.start : run.stop] = place - pin[run.start : run.stop]
@@ -179,22 +186,29 @@ class PlantPlan:
 
 
 def plant_foot(
-    path: FootPath, shape: FootGeometry, modes: IntArray, rate_hz: float, settings: PlantSettings, size: float
+    path: FootPath,
+    shape: FootGeometry,
+    modes: IntArray,
+    floor: FloorPlane,
+    rate_hz: float,
+    settings: HoldSettings,
+    size: float,
 ) -> tuple[FootPath, IntArray]:
-    """Put a foot on the floor ``y = 0`` of its clip; returns its path, and the modes in which it does not slide.
+    """Put a foot on the floor of its clip; returns its path, and the modes in which it does not slide.
 
     Args:
         path: the foot as the posture of the source gives it.
         shape: of the foot.
         modes: what it stands on, frame by frame ``(F,)``.
+        floor: under all plants but those on steps.
         rate_hz: frames per second.
         settings: how feet are planted.
         size: length of the legs over that for which the settings are stated.
     """
     if not (modes != FREE).any():
         clearance = settings.clearance_m * size
-        return _lift_above_floor(path, shape, (modes, modes), np.zeros(len(modes)), rate_hz, clearance), modes
-    plan = PlantPlan.build(path, shape, modes, rate_hz, settings, size)
+        return _lift_above_floor(path, shape, (modes, modes), floor.under(path.ankle), rate_hz, clearance), modes
+    plan = PlantPlan.build(path, shape, modes, floor, rate_hz, settings, size)
     path, is_held, is_down = plan.path, plan.held != FREE, modes != FREE
     # A foot that is not at its place stays on the ground, but for one that goes on to ground of another height
     slides = is_down & ~is_held
@@ -216,7 +230,7 @@ def _level_foot(
     plants: list[list[PlantRun]],
     flat_yaws: FloatArray,
     rate_hz: float,
-    settings: PlantSettings,
+    settings: HoldSettings,
 ) -> FootPath:
     """Turn a foot so that its sole is level while it stands flat, and its toes while it stands on its ball."""
     # The sole: level where heel and ball are down
@@ -270,7 +284,7 @@ def _raise_front(frames: SO3, arm: FloatArray, pitch: FloatArray) -> SO3:
 
 
 def _ball_rises(
-    path: FootPath, shape: FootGeometry, plants: list[list[PlantRun]], settings: PlantSettings
+    path: FootPath, shape: FootGeometry, plants: list[list[PlantRun]], settings: HoldSettings
 ) -> FloatArray:
     """How far the ball of a foot on its toes has risen ``(F,)`` [m] since its heel left, or from its lowest."""
     height = (path.ankle + shape.points(path.R_world_ankle, path.R_world_toes).hinge)[:, 1]

@@ -9,25 +9,23 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.kinematics.foot_plants import FloorPlane, smooth_upper_envelope
-from marey.kinematics.retargeting.easing import limit_slope, pin_corrections, spread_corrections
-from marey.kinematics.retargeting.feet import UP, FootGeometry, FootPath, calibrate_foot, plant_foot
-from marey.kinematics.retargeting.limbs import (
+from marey.contacts.body import SIDES, PosedBody, mean_leg_length
+from marey.contacts.easing import limit_slope, pin_corrections, spread_corrections
+from marey.contacts.feet import UP, FootGeometry, FootPath, calibrate_foot, plant_foot
+from marey.contacts.floor import LEVEL_FLOOR, FloorPlane, smooth_upper_envelope
+from marey.contacts.limbs import (
     STRAIGHT,
-    LimbJoints,
     find_bend,
     measure_flexion,
     measure_length,
     reach,
     turn_limb,
 )
-from marey.kinematics.retargeting.plants import FLAT, FREE, LEG_M, PlantSettings
-from marey.kinematics.retargeting.target import SIDES, RetargetTarget, mean_leg_length
+from marey.contacts.plants import FLAT, FREE, LEG_M, HoldSettings
 from marey.lie import SO3
 from marey.motion import find_runs
 from marey.skeleton import t_pose
 
-LEG: Final = ("hip", "knee", "ankle")
 FORWARD: Final = np.array([0.0, 0.0, 1.0])
 MAX_TILT: Final = np.tan(np.radians(2.5))  # [-] floors of captures tilt by up to two degrees; more is a slope
 FLOOR_BAND_M: Final = 0.08  # [m] contacts within this of the most common height tell the floor
@@ -42,67 +40,45 @@ MIN_STANDING_FRAMES: Final = 8  # of each foot, to compare how high they stand
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PosedTarget:
-    """The target in the posture of a clip."""
-
-    body: RetargetTarget
-    wxyz: FloatArray  # (F, J, 4) local rotations
-    roots: FloatArray  # (F, 3) [m]
-    positions: FloatArray  # (F, J, 3) [m] of the joints
-    world: SO3  # batch (F, J)
-
-    def raise_by(self, rise: FloatArray) -> PosedTarget:
-        """Return the body higher by ``(F,)`` [m]."""
-        shift = rise[:, None] * UP
-        return replace(self, roots=self.roots + shift, positions=self.positions + shift[:, None])
-
-    def leg(self, side: str) -> LimbJoints:
-        """Return the joints of a leg."""
-        leg = LimbJoints.from_roles(self.body.roles, LEG, side)
-        assert leg is not None  # a target without legs was refused
-        return leg
-
-    def leg_lengths(self, side: str) -> tuple[FloatArray, FloatArray]:
-        """Return hip to ankle ``(F,)`` [m], and both bones together."""
-        leg = self.leg(side)
-        far, *bones = (
-            np.linalg.norm(self.positions[:, b] - self.positions[:, a], axis=-1)
-            for a, b in ((leg.upper, leg.end), (leg.upper, leg.middle), (leg.middle, leg.end))
-        )
-        return far, bones[0] + bones[1]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class PlantedFeet:
-    """The feet of a clip, its body on the floor ``y = 0``."""
+    """The feet of a clip and the floor under them."""
 
-    stand: PosedTarget
+    stand: PosedBody
     shapes: Mapping[str, FootGeometry]
     paths: Mapping[str, FootPath]  # as the posture gives them
     modes: Mapping[str, IntArray]
-    floor: FloorPlane  # where it was
+    captured_floor: FloorPlane  # where it was
+    floor: FloorPlane  # where it is now
     rate_hz: float
-    settings: PlantSettings
+    settings: HoldSettings
 
     @classmethod
     def measure(
-        cls, stand: PosedTarget, modes: Mapping[str, IntArray], rate_hz: float, settings: PlantSettings
+        cls,
+        stand: PosedBody,
+        modes: Mapping[str, IntArray],
+        rate_hz: float,
+        settings: HoldSettings,
+        *,
+        level: bool = True,
     ) -> PlantedFeet:
-        """Find the floor of a posed body and put the body on it."""
-        shapes = {side: FootGeometry.measure(stand.body, side) for side in SIDES}
+        """Find the floor of a posed body, and with ``level`` put the body on a level one at ``y = 0``."""
+        shapes = {side: FootGeometry.measure(stand, side) for side in SIDES}
         paths = {
             side: calibrate_foot(_trace_foot(stand, shape, rate_hz, settings), shape, modes[side])
             for side, shape in shapes.items()
         }
         floor = _fit_floor(paths, shapes, modes)
+        if not level:
+            return cls(stand, shapes, paths, modes, floor, floor, rate_hz, settings)
         shift = -floor.under(stand.roots)
         paths = {side: replace(path, ankle=path.ankle + shift[:, None] * UP) for side, path in paths.items()}
-        return cls(stand.raise_by(shift), shapes, paths, modes, floor, rate_hz, settings)
+        return cls(stand.raise_by(shift), shapes, paths, modes, floor, LEVEL_FLOOR, rate_hz, settings)
 
     @property
     def _size(self) -> float:
         """Length of the legs over that for which the settings are stated."""
-        return mean_leg_length(self.stand.body.skeleton, self.stand.body.roles) / LEG_M
+        return mean_leg_length(self.stand.skeleton, self.stand.roles) / LEG_M
 
     def pelvis_roll(self) -> float:
         """Constant roll of the pelvis [rad] after which both feet stand equally high; positive lifts the left hip."""
@@ -116,11 +92,11 @@ class PlantedFeet:
             heights.append(float(np.median(sole)))
         left, right = (self.stand.positions[0, self.stand.leg(side).upper] for side in SIDES)
         width = float(np.linalg.norm(left - right))
-        if width < MIN_HIP_WIDTH * mean_leg_length(self.stand.body.skeleton, self.stand.body.roles):
+        if width < MIN_HIP_WIDTH * mean_leg_length(self.stand.skeleton, self.stand.roles):
             return 0.0
         return float(np.clip((heights[1] - heights[0]) / width, -MAX_ROLL_RAD, MAX_ROLL_RAD))
 
-    def plant(self) -> tuple[PosedTarget, dict[str, IntArray]]:
+    def plant(self) -> tuple[PosedBody, dict[str, IntArray]]:
         """Return the body with its feet on their plants, and the modes in which they do not slide."""
         # The pelvis goes with the standing legs; feet in the air go with the pelvis
         rise = self._pelvis_rise({side: goal for side, goal, _ in self._planted(np.zeros(len(self.stand.roots)))})
@@ -130,8 +106,8 @@ class PlantedFeet:
         risen = risen.raise_by(-self._reach_drop(risen, goals))
         risen, ankles = self._limit_knees(risen, goals)
         # Legs bend, feet and toes turn
-        wxyz, skeleton = risen.wxyz.copy(), risen.body.skeleton
-        R_world_rest = t_pose(skeleton, risen.body.roles).joint_rotations()
+        wxyz, skeleton = risen.wxyz.copy(), risen.skeleton
+        R_world_rest = t_pose(skeleton, risen.roles).joint_rotations()
         for side, goal in goals.items():
             leg, shape = risen.leg(side), self.shapes[side]
             upper = risen.world[:, leg.upper]
@@ -146,14 +122,12 @@ class PlantedFeet:
                 wxyz[:, shape.toes] = ((goal.R_world_ankle @ between).inverse() @ goal.R_world_toes).wxyz
         return replace(risen, wxyz=wxyz), {side: modes for side, _, modes in planted}
 
-    def _limit_knees(
-        self, risen: PosedTarget, goals: Mapping[str, FootPath]
-    ) -> tuple[PosedTarget, dict[str, FloatArray]]:
+    def _limit_knees(self, risen: PosedBody, goals: Mapping[str, FootPath]) -> tuple[PosedBody, dict[str, FloatArray]]:
         """The body, a little higher or lower, and ankles ``(F, 3)`` [m], so that knees turn little faster than before.
 
         A straight knee turns much for a little length. In contact the pelvis gives that length, in the air the foot:
         its knee eases out of contact, and no knee steps farther than the source's does at most
-        (``PlantSettings.step_share``, ``step_rad``).
+        (``HoldSettings.step_share``, ``step_rad``).
         """
         ankles: dict[str, FloatArray] = {}
         for i in range(KNEE_ROUNDS):
@@ -196,7 +170,9 @@ class PlantedFeet:
             higher = replace(path, ankle=path.ankle + rise[:, None] * UP)
             yield (
                 side,
-                *plant_foot(higher, self.shapes[side], self.modes[side], self.rate_hz, self.settings, self._size),
+                *plant_foot(
+                    higher, self.shapes[side], self.modes[side], self.floor, self.rate_hz, self.settings, self._size
+                ),
             )
 
     def _pelvis_rise(self, goals: Mapping[str, FootPath]) -> FloatArray:
@@ -214,12 +190,12 @@ class PlantedFeet:
             firm = _contact_depth(is_held, self.settings.firm_s * self.rate_hz)
             count = firm / (STRAIGHTNESS + 1.0 - long / bones)
             asked, weight = asked + count * rise, weight + count
-        most = MAX_PELVIS * mean_leg_length(self.stand.body.skeleton, self.stand.body.roles)
+        most = MAX_PELVIS * mean_leg_length(self.stand.skeleton, self.stand.roles)
         mean = np.clip(asked / np.maximum(weight, 1e-9), -most, most)[:, None]
         ease = self.settings.pelvis_s
         return spread_corrections(mean, STRAIGHTNESS * weight, self.rate_hz, ease, rest=1e-3)[:, 0]
 
-    def _reach_drop(self, risen: PosedTarget, goals: Mapping[str, FootPath]) -> FloatArray:
+    def _reach_drop(self, risen: PosedBody, goals: Mapping[str, FootPath]) -> FloatArray:
         """Least smooth lowering of the pelvis ``(F,)`` [m] that brings feet in contact within reach."""
         drop = np.zeros(len(risen.roots))
         for side, goal in goals.items():
@@ -243,7 +219,7 @@ def _contact_depth(is_held: BoolArray, frames: float) -> FloatArray:
     return depth
 
 
-def _trace_foot(stand: PosedTarget, shape: FootGeometry, rate_hz: float, settings: PlantSettings) -> FootPath:
+def _trace_foot(stand: PosedBody, shape: FootGeometry, rate_hz: float, settings: HoldSettings) -> FootPath:
     """A foot as the posture gives it, its toes without tremble."""
     ankle, R_ankle = stand.positions[:, shape.ankle], stand.world[:, shape.ankle]
     if shape.toes is None:

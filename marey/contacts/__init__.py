@@ -1,0 +1,30 @@
+"""Feet and hands on the ground: detection, schedules of plants, and clips whose feet stay where they stand."""
+
+from marey.contacts.detection.methods import (
+    ContactPhase,
+    StancePlant,
+    contact_phases,
+    detect_contacts,
+    ensure_contacts,
+    feet_down,
+    slide_mm,
+)
+from marey.contacts.detection.points import ContactSettings
+from marey.contacts.floor import FloorPlane
+from marey.contacts.hold import HoldResult, hold_feet
+from marey.contacts.plants import HoldSettings
+
+__all__ = [
+    "ContactPhase",
+    "ContactSettings",
+    "FloorPlane",
+    "HoldResult",
+    "HoldSettings",
+    "StancePlant",
+    "contact_phases",
+    "detect_contacts",
+    "ensure_contacts",
+    "feet_down",
+    "hold_feet",
+    "slide_mm",
+]
