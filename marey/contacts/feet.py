@@ -25,6 +25,7 @@ from marey.contacts.plants import (
 )
 from marey.lie import SO3
 from marey.motion import find_runs
+from marey.numerics import smoothstep
 from marey.skeleton import t_pose
 
 LEFT: Final = np.array([1.0, 0.0, 0.0])
@@ -206,8 +207,7 @@ def plant_foot(
         size: length of the legs over that for which the settings are stated.
     """
     if not (modes != FREE).any():
-        clearance = settings.clearance_m * size
-        return _lift_above_floor(path, shape, (modes, modes), floor.under(path.ankle), rate_hz, clearance), modes
+        return _lift_above_floor(path, shape, (modes, modes), floor.under(path.ankle), rate_hz, settings, size), modes
     plan = PlantPlan.build(path, shape, modes, floor, rate_hz, settings, size)
     path, is_held, is_down = plan.path, plan.held != FREE, modes != FREE
     # A foot that is not at its place stays on the ground, but for one that goes on to ground of another height
@@ -216,11 +216,32 @@ def plant_foot(
         slides[start:stop] = np.ptp(plan.ground[start:stop]) == 0.0
     asked = plan.goals - path.ankle
     shift = pin_corrections(asked, is_held, rate_hz, settings.ease_s, strike=True)
-    shift[:, 1:2] = pin_corrections(asked[:, 1:2], is_held | slides, rate_hz, settings.ease_s, strike=True)
+    # A swing keeps its height over the ground: the ground of the clip rises and sinks slowly between two plants, and
+    # what else a plant asks for is met within a few frames
+    is_low = is_held | slides
+    rests = _find_rests(asked[:, 1], is_low, round(settings.rest_s * rate_hz))
+    shift[:, 1] = (
+        rests + pin_corrections((asked[:, 1] - rests)[:, None], is_low, rate_hz, settings.drop_s, strike=True)[:, 0]
+    )
     path = replace(path, ankle=path.ankle + shift)
     ground = _fill_ground(plan.ground, is_held)
-    lifted = _lift_above_floor(path, shape, (plan.held, modes), ground, rate_hz, settings.clearance_m * size)
+    lifted = _lift_above_floor(path, shape, (plan.held, modes), ground, rate_hz, settings, size)
     return lifted, plan.modes
+
+
+def _find_rests(asked: FloatArray, is_low: BoolArray, frames: int) -> FloatArray:
+    """Rise ``(F,)`` [m] that brings a foot to the ground, as it rests before and after each swing, smooth in between.
+
+    A foot rests at the lowest that it is within so many frames of its contact, where it is raised most or lowered least.
+    """
+    rests = asked.copy()
+    for start, stop in find_runs(~is_low, 0):
+        before = asked[max(start - frames, 0) : start][is_low[max(start - frames, 0) : start]]
+        after = asked[stop : stop + frames][is_low[stop : stop + frames]]
+        ends = [float(side.max()) for side in (before, after) if len(side)]
+        share = smoothstep((np.arange(start, stop) - start + 1) / (stop - start + 1))
+        rests[start:stop] = ends[0] + share * (ends[-1] - ends[0]) if ends else 0.0
+    return rests
 
 
 def _level_foot(
@@ -309,32 +330,35 @@ def _lift_above_floor(
     both: tuple[IntArray, IntArray],
     ground: FloatArray,
     rate_hz: float,
-    clearance_m: float,
+    settings: HoldSettings,
+    size: float,
 ) -> FootPath:
-    """Lift a swinging foot over the ground where one of its points would be below it, and clear of it in mid-swing.
+    """Lift a swinging foot where one of its points would be below the ground, or move fast too close to it.
 
     ``both`` holds the modes without the moments in which a foot slides on, and those with them: it slides, not swings.
     """
     modes, contacts = both
     points = shape.points(path.R_world_ankle, path.R_world_toes)
-    lowest = np.min([path.ankle[:, 1] + p[:, 1] for p in (points.heel, points.ball, points.toe)], axis=0)
-    sunk = np.where(modes == FREE, np.maximum(ground - lowest, 0.0), 0.0)
-    # The clearance grows over the first and shrinks over the last part of a swing
-    clear = np.zeros(len(modes))
-    for start, stop in find_runs(contacts == FREE, 0):
-        share = (np.arange(start, stop) - start + 1) / (stop - start + 1)
-        ramp = np.minimum(np.minimum(share, 1.0 - share) / SWING_EDGE, 1.0)
-        clear[start:stop] = np.maximum(ground - lowest + clearance_m, 0.0)[start:stop] * ramp**2 * (3.0 - 2.0 * ramp)
-    clear = np.maximum(clear, sunk)
-    if not clear.any():
+    need = np.full(len(modes), -np.inf)
+    for point in (points.heel, points.ball, points.toe):
+        at = path.ankle + point
+        speed = np.linalg.norm(np.gradient(at[:, [0, 2]], axis=0), axis=-1) * rate_hz if len(at) > 1 else np.zeros(1)
+        share = smoothstep(np.clip((speed - settings.slow_mps) / (settings.fast_mps - settings.slow_mps), 0.0, 1.0))
+        wanted = np.where(contacts == FREE, settings.clearance_m * size * share, 0.0)
+        need = np.maximum(need, ground + wanted - at[:, 1])
+        sunk_at = ground - at[:, 1]
+        sunk = sunk_at if point is points.heel else np.maximum(sunk, sunk_at)
+    sunk = np.where(modes == FREE, np.maximum(sunk, 0.0), 0.0)
+    need = np.where(modes == FREE, np.maximum(need, 0.0), 0.0)
+    if not need.any():
         return path
-    lift = smooth_upper_envelope(clear, rate_hz, LIFT_S)
+    lift = smooth_upper_envelope(need, rate_hz, LIFT_S)
     # What stands stays: the lift begins and ends at the contacts, where nothing is below the ground
     for start, stop in find_runs(modes == FREE, 0):
         inside = np.arange(start, stop)
         edge = np.minimum(
             inside - start + 1 if start > 0 else np.inf, stop - inside if stop < len(modes) else np.inf
-        ) / max(LIFT_S * rate_hz, 1.0)
+        ) / max(settings.strike_s * rate_hz, 1.0)
         lift[start:stop] = np.maximum(lift[start:stop] * np.minimum(edge, 1.0), sunk[start:stop])
     lift = np.where(contacts == FREE, lift, sunk)
     return replace(path, ankle=path.ankle + lift[:, None] * UP)

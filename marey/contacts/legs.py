@@ -10,8 +10,8 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.contacts.body import SIDES, PosedBody, mean_leg_length
-from marey.contacts.easing import limit_slope, pin_corrections, spread_corrections
-from marey.contacts.feet import UP, FootGeometry, FootPath, calibrate_foot, plant_foot
+from marey.contacts.easing import limit_slope, pin_corrections, spread_cone, spread_corrections
+from marey.contacts.feet import PITCH_RAD_PER_S, UP, FootGeometry, FootPath, calibrate_foot, plant_foot
 from marey.contacts.floor import LEVEL_FLOOR, FloorPlane, smooth_upper_envelope
 from marey.contacts.limbs import (
     STRAIGHT,
@@ -21,7 +21,7 @@ from marey.contacts.limbs import (
     reach,
     turn_limb,
 )
-from marey.contacts.plants import FLAT, FREE, LEG_M, HoldSettings
+from marey.contacts.plants import FLAT, FREE, HEEL, LEG_M, TOES, HoldSettings
 from marey.lie import SO3
 from marey.motion import find_runs
 from marey.skeleton import t_pose
@@ -36,6 +36,11 @@ MAX_ROLL_RAD: Final = np.radians(8.0)  # [rad] legs that differ by more than 2.5
 MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this are one joint
 KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
 MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
+MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
+HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
+HEEL_ROUNDS: Final = 4  # of Newton's method, which converges to a tenth of a millimetre
+TOES_SHARE: Final = 0.1  # [-] of what a flat foot says about the height of the pelvis
+OWN_QUANTILE: Final = 0.98  # [-] a leg is this part of the clip at most as long as the person makes it
 MIN_STANDING_FRAMES: Final = 8  # of each foot, to compare how high they stand
 
 
@@ -103,6 +108,7 @@ class PlantedFeet:
         planted = list(self._planted(rise))
         goals = {side: goal for side, goal, _ in planted}
         risen = self.stand.raise_by(rise)
+        goals = {side: self._raise_heel(risen, side, goal) for side, goal in goals.items()}
         risen = risen.raise_by(-self._reach_drop(risen, goals))
         risen, ankles = self._limit_knees(risen, goals)
         # Legs bend, feet and toes turn
@@ -121,6 +127,47 @@ class PlantedFeet:
                 between = risen.world[:, leg.end].inverse() @ risen.world[:, int(skeleton.parents[shape.toes])]
                 wxyz[:, shape.toes] = ((goal.R_world_ankle @ between).inverse() @ goal.R_world_toes).wxyz
         return replace(risen, wxyz=wxyz), {side: modes for side, _, modes in planted}
+
+    def _raise_heel(self, risen: PosedBody, side: str, goal: FootPath) -> FootPath:
+        """Turn a foot on its toes about their joint, heel upwards, where its leg would have to be longer than it was.
+
+        A trailing leg that is straight cannot follow its foot back to its place; a person raises the heel for that, and
+        does not crouch.
+        """
+        shape, modes = self.shapes[side], self.modes[side]
+        hip = risen.positions[:, risen.leg(side).upper]
+        long, bones = self.stand.leg_lengths(side)
+        most = np.maximum(long, self._stretch(side) * bones)
+        points = shape.points(goal.R_world_ankle, goal.R_world_toes)
+        joint = points.toe if shape.toes is None else points.hinge
+        pivot, arm = goal.ankle + joint, -joint
+        across = np.cross(UP, points.heel - joint)
+        across = across / np.maximum(np.linalg.norm(across, axis=-1, keepdims=True), 1e-9)
+        # Newton's steps for the turn after which the ankle is as far from the hip as the leg was long
+        turn = np.zeros(len(modes))
+        for _ in range(HEEL_ROUNDS):
+            at = SO3.exp(turn[:, None] * across) @ arm
+            away = pivot + at - hip
+            far = np.linalg.norm(away, axis=-1)
+            slope = np.sum(np.cross(across, at) * away, axis=-1) / np.maximum(far, 1e-9)
+            step = np.where(slope < -HEEL_GAIN, (most - far) / np.minimum(slope, -HEEL_GAIN), 0.0)
+            turn = np.clip(turn + step, 0.0, MAX_HEEL_RAD)
+        turn = np.where(modes == TOES, turn, 0.0)
+        if not turn.any():
+            return goal
+        # No faster than a foot turns, and not at all while it is flat or on its heel
+        slope_limit = PITCH_RAD_PER_S / self.rate_hz
+        room = np.where((modes == FLAT) | (modes == HEEL), 0.0, MAX_HEEL_RAD)
+        room = -spread_cone(-room, slope_limit)
+        turn = np.minimum(spread_cone(turn, slope_limit), room)
+        R = SO3.exp(turn[:, None] * across)
+        ankle = R @ goal.R_world_ankle
+        return FootPath(pivot + R @ arm, ankle, ankle if shape.toes is None else goal.R_world_toes)
+
+    def _stretch(self, side: str) -> float:
+        """Largest extension of a leg, part of both bones: that of the settings, or the person's own."""
+        long, bones = self.stand.leg_lengths(side)
+        return max(self.settings.stretch, min(float(np.quantile(long / bones, OWN_QUANTILE)), STRAIGHT))
 
     def _limit_knees(self, risen: PosedBody, goals: Mapping[str, FootPath]) -> tuple[PosedBody, dict[str, FloatArray]]:
         """The body, a little higher or lower, and ankles ``(F, 3)`` [m], so that knees turn little faster than before.
@@ -188,6 +235,8 @@ class PlantedFeet:
             # height, so it counts most
             is_held = (self.modes[side] != FREE) & (hip[:, 1] - ankle[:, 1] > 0.5 * long)
             firm = _contact_depth(is_held, self.settings.firm_s * self.rate_hz)
+            # A foot on its toes raises its heel where its leg is short, so it says little about the pelvis
+            firm = np.where(self.modes[side] == TOES, TOES_SHARE, 1.0) * firm
             count = firm / (STRAIGHTNESS + 1.0 - long / bones)
             asked, weight = asked + count * rise, weight + count
         most = MAX_PELVIS * mean_leg_length(self.stand.skeleton, self.stand.roles)
@@ -202,7 +251,7 @@ class PlantedFeet:
             hip = risen.positions[:, risen.leg(side).upper]
             long, bones = risen.leg_lengths(side)
             level = np.sum((goal.ankle - hip)[:, [0, 2]] ** 2, axis=-1)
-            height = np.sqrt(np.maximum(np.maximum(long, self.settings.stretch * bones) ** 2 - level, 0.0))
+            height = np.sqrt(np.maximum(np.maximum(long, self._stretch(side) * bones) ** 2 - level, 0.0))
             short = np.clip(hip[:, 1] - goal.ankle[:, 1] - height, 0.0, MAX_DROP * bones)
             drop = np.maximum(drop, np.where(self.modes[side] != FREE, short, 0.0))
         return smooth_upper_envelope(drop, self.rate_hz, self.settings.drop_s) if drop.any() else drop

@@ -37,6 +37,11 @@ class HoldSettings:
     pelvis_s: float = 0.06  # smoothness of the pelvis' own correction
     firm_s: float = 0.06  # a contact carries the pelvis fully this long after it began, and before it ends
     drop_s: float = 0.05  # smoothness with which it is lowered where a leg is too short
+    touch_m: float = 0.006  # a point in contact is down while it is this near to where it rests: noise of a capture
+    rest_s: float = 0.10  # of a contact at either end: there a foot comes to its lowest
+    strike_s: float = 0.025  # in which a foot in the air comes down to the ground: a heel strikes at 0.5 m/s
+    slow_mps: float = 0.15  # a point of a sole that moves slower may touch the ground,
+    fast_mps: float = 0.5  # one that is faster clears it
     stretch: float = 0.996  # [-] largest extension of a leg: a knee of 10 degrees, unless the source's was straighter
     step_share: float = 1.3  # [-] of the largest turn of a knee or elbow from frame to frame in the source,
     step_rad: float = 0.035  # [rad] and this much more: 2 degrees, at most that a joint turns from frame to frame
