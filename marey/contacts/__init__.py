@@ -11,13 +11,17 @@ from marey.contacts.detection.methods import (
 )
 from marey.contacts.detection.points import ContactSettings
 from marey.contacts.floor import FloorPlane
-from marey.contacts.hold import HoldResult, hold_feet
+from marey.contacts.hold import BrokenPlant, HoldResult, hold_feet, pigeon_toe
 from marey.contacts.plants import HoldSettings
+from marey.contacts.schedule import ContactSchedule, FootPlant
 
 __all__ = [
+    "BrokenPlant",
     "ContactPhase",
+    "ContactSchedule",
     "ContactSettings",
     "FloorPlane",
+    "FootPlant",
     "HoldResult",
     "HoldSettings",
     "StancePlant",
@@ -26,5 +30,6 @@ __all__ = [
     "ensure_contacts",
     "feet_down",
     "hold_feet",
+    "pigeon_toe",
     "slide_mm",
 ]

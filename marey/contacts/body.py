@@ -10,7 +10,8 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.contacts.limbs import LimbJoints
 from marey.lie import SO3
-from marey.skeleton import ContactPoints, RoleMap, Skeleton, t_pose
+from marey.motion import Motion
+from marey.skeleton import ContactPoints, RoleMap, Skeleton, foot_points, restored_roles, t_pose
 
 SIDES: Final = ("left", "right")
 UP: Final = np.array([0.0, 1.0, 0.0])
@@ -30,6 +31,13 @@ class PosedBody:
     roots: FloatArray  # (F, 3) [m]
     positions: FloatArray  # (F, J, 3) [m] of the joints
     world: SO3  # batch (F, J)
+
+    @classmethod
+    def from_motion(cls, motion: Motion) -> PosedBody:
+        """Take the posture of a clip."""
+        roles = restored_roles(motion.skeleton)
+        sole, frames = foot_points(motion.skeleton, roles), motion.joint_frames()
+        return cls(motion.skeleton, roles, sole, motion.rotations.wxyz, motion.root_positions, *frames)
 
     def raise_by(self, rise: FloatArray) -> PosedBody:
         """Return the body higher by ``(F,)`` [m]."""

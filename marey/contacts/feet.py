@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
+from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.contacts.body import UP, PosedBody
 from marey.contacts.easing import pin_corrections, spread_cone
 from marey.contacts.floor import FloorPlane, smooth_upper_envelope
@@ -95,6 +96,32 @@ class FootPath:
         return np.unwrap(np.arctan2(along[:, 0], along[:, 2]) - shape.heading_rad)
 
 
+PlantEdit = Callable[[str, FloatArray, float], tuple[FloatArray, float]]
+"""``edit(foot, ankle, heading_rad)``: ``"left"`` or ``"right"``, where its ankle stands ``(3,)`` [m] and where the foot
+points (0 is +Z, positive towards +X) in one contact; returns both as they are wanted."""
+
+
+def edit_path(
+    path: FootPath, shape: FootGeometry, modes: IntArray, foot: str, edit: PlantEdit, rate_hz: float, ease_s: float
+) -> FootPath:
+    """Move and turn a foot as an edit of its contacts asks, eased over the swings ([Glardon2005]_ §III.2.5).
+
+    Raises:
+        InputError: the edit gave no point or no angle.
+    """
+    is_down, wanted = modes != FREE, np.zeros((len(modes), 4))
+    yaws = path.yaws(shape) + shape.heading_rad
+    for start, stop in find_runs(is_down, 0):
+        ankle, heading = np.median(path.ankle[start:stop], axis=0), float(np.median(yaws[start:stop]))
+        place, turned = edit(foot, ankle.copy(), heading)
+        wanted[start:stop] = np.append(np.asarray(place, dtype=np.float64) - ankle, float(turned) - heading)
+    if not np.isfinite(wanted).all():
+        raise InputError("an edit of a foot plant gave no point", "Return three finite numbers in metres, and an angle")
+    change = pin_corrections(wanted, is_down, rate_hz, ease_s)
+    R_turn = SO3.exp(change[:, 3:] * UP)
+    return FootPath(path.ankle + change[:, :3], R_turn @ path.R_world_ankle, R_turn @ path.R_world_toes)
+
+
 def calibrate_foot(path: FootPath, shape: FootGeometry, modes: IntArray) -> FootPath:
     """Take out the constant tilt of a sole against the ground that it stands flat on.
 
@@ -125,10 +152,16 @@ class PlantPlan:
 
     path: FootPath  # turned as it will be
     plants: list[list[PlantRun]]
+    places: list[list[FloatArray]]  # (3,) [m] of each of their runs
     goals: FloatArray  # (F, 3) [m] ankle at its plant; its natural path where it has none
     ground: FloatArray  # (F,) [m] height of the ground under the plant
     held: IntArray  # (F,) modes, without the moments in which a foot slides to its place or from one to the next
     modes: IntArray  # (F,) modes, without those in which a foot that lands or leaves slides
+
+    def find_stays(self, run: PlantRun) -> list[tuple[int, int]]:
+        """Return the frames of a run, first and last (not included), in which its point stays."""
+        stays = self.held[run.start : run.stop] != FREE
+        return [(run.start + start, run.start + stop) for start, stop in find_runs(stays, 0)]
 
     @classmethod
     def build(
@@ -165,6 +198,7 @@ class PlantPlan:
         points = shape.points(path.R_world_ankle, path.R_world_toes)
         pin = points.at(modes)
         goals, ground, firm = path.ankle.copy(), floor.under(path.ankle), modes.copy()
+        placed: list[list[FloatArray]] = []
         for plant in plants:
             span = slice(plant[0].start, plant[-1].stop)
             under = float(floor.under(np.median((path.ankle + pin)[span], axis=0)))
@@ -172,6 +206,7 @@ class PlantPlan:
             # A foot a little below the floor has sunk into it; one far below it stands on lower ground
             ground[span] = under if -settings.pit_m * size < level - under < settings.level_m * size else level
             places = place_runs(plant, points, path.ankle, float(ground[plant[0].start]))
+            placed.append(places)
             for run, place in zip(plant, places, strict=True):
                 goals[run.start : run.stop] = place - pin[run.start : run.stop]
             # Detectors give a fast foot the benefit of the doubt: one that lands or leaves at 3 m/s is called down
@@ -183,7 +218,7 @@ class PlantPlan:
                 firm[span.start : span.start + min(int(near[0]), most)] = FREE
             if len(near) and (span.stop == len(modes) or modes[span.stop] == FREE):
                 firm[max(span.start + int(near[-1]) + 1, span.stop - most) : span.stop] = FREE
-        return cls(path, plants, goals, ground, np.where(firm == FREE, FREE, held), firm)
+        return cls(path, plants, placed, goals, ground, np.where(firm == FREE, FREE, held), firm)
 
 
 def plant_foot(
@@ -194,8 +229,8 @@ def plant_foot(
     rate_hz: float,
     settings: HoldSettings,
     size: float,
-) -> tuple[FootPath, IntArray]:
-    """Put a foot on the floor of its clip; returns its path, and the modes in which it does not slide.
+) -> tuple[FootPath, PlantPlan]:
+    """Put a foot on the floor of its clip; returns its path, and where it stands.
 
     Args:
         path: the foot as the posture of the source gives it.
@@ -207,7 +242,9 @@ def plant_foot(
         size: length of the legs over that for which the settings are stated.
     """
     if not (modes != FREE).any():
-        return _lift_above_floor(path, shape, (modes, modes), floor.under(path.ankle), rate_hz, settings, size), modes
+        ground = floor.under(path.ankle)
+        lifted = _lift_above_floor(path, shape, (modes, modes), ground, rate_hz, settings, size)
+        return lifted, PlantPlan(path, [], [], path.ankle, ground, modes, modes)
     plan = PlantPlan.build(path, shape, modes, floor, rate_hz, settings, size)
     path, is_held, is_down = plan.path, plan.held != FREE, modes != FREE
     # A foot that is not at its place stays on the ground, but for one that goes on to ground of another height
@@ -226,13 +263,13 @@ def plant_foot(
     path = replace(path, ankle=path.ankle + shift)
     ground = _fill_ground(plan.ground, is_held)
     lifted = _lift_above_floor(path, shape, (plan.held, modes), ground, rate_hz, settings, size)
-    return lifted, plan.modes
+    return lifted, plan
 
 
 def _find_rests(asked: FloatArray, is_low: BoolArray, frames: int) -> FloatArray:
     """Rise ``(F,)`` [m] that brings a foot to the ground, as it rests before and after each swing, smooth in between.
 
-    A foot rests at the lowest that it is within so many frames of its contact, where it is raised most or lowered least.
+    A foot rests where it is lowest within so many frames of its contact: there it is raised most, or lowered least.
     """
     rests = asked.copy()
     for start, stop in find_runs(~is_low, 0):
@@ -339,17 +376,15 @@ def _lift_above_floor(
     """
     modes, contacts = both
     points = shape.points(path.R_world_ankle, path.R_world_toes)
-    need = np.full(len(modes), -np.inf)
+    need, sunk = np.zeros(len(modes)), np.zeros(len(modes))
     for point in (points.heel, points.ball, points.toe):
         at = path.ankle + point
         speed = np.linalg.norm(np.gradient(at[:, [0, 2]], axis=0), axis=-1) * rate_hz if len(at) > 1 else np.zeros(1)
         share = smoothstep(np.clip((speed - settings.slow_mps) / (settings.fast_mps - settings.slow_mps), 0.0, 1.0))
         wanted = np.where(contacts == FREE, settings.clearance_m * size * share, 0.0)
         need = np.maximum(need, ground + wanted - at[:, 1])
-        sunk_at = ground - at[:, 1]
-        sunk = sunk_at if point is points.heel else np.maximum(sunk, sunk_at)
-    sunk = np.where(modes == FREE, np.maximum(sunk, 0.0), 0.0)
-    need = np.where(modes == FREE, np.maximum(need, 0.0), 0.0)
+        sunk = np.maximum(sunk, ground - at[:, 1])
+    need, sunk = (np.where(modes == FREE, rise, 0.0) for rise in (need, sunk))
     if not need.any():
         return path
     lift = smooth_upper_envelope(need, rate_hz, LIFT_S)

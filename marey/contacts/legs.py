@@ -11,7 +11,17 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.contacts.body import SIDES, PosedBody, mean_leg_length
 from marey.contacts.easing import limit_slope, pin_corrections, spread_cone, spread_corrections
-from marey.contacts.feet import PITCH_RAD_PER_S, UP, FootGeometry, FootPath, calibrate_foot, plant_foot
+from marey.contacts.feet import (
+    PITCH_RAD_PER_S,
+    UP,
+    FootGeometry,
+    FootPath,
+    PlantEdit,
+    PlantPlan,
+    calibrate_foot,
+    edit_path,
+    plant_foot,
+)
 from marey.contacts.floor import LEVEL_FLOOR, FloorPlane, smooth_upper_envelope
 from marey.contacts.limbs import (
     STRAIGHT,
@@ -52,8 +62,7 @@ class PlantedFeet:
     shapes: Mapping[str, FootGeometry]
     paths: Mapping[str, FootPath]  # as the posture gives them
     modes: Mapping[str, IntArray]
-    captured_floor: FloorPlane  # where it was
-    floor: FloorPlane  # where it is now
+    floor: FloorPlane
     rate_hz: float
     settings: HoldSettings
 
@@ -65,20 +74,37 @@ class PlantedFeet:
         rate_hz: float,
         settings: HoldSettings,
         *,
-        level: bool = True,
+        floor: FloorPlane | None = None,
+        edit: PlantEdit | None = None,
     ) -> PlantedFeet:
-        """Find the floor of a posed body, and with ``level`` put the body on a level one at ``y = 0``."""
+        """Find feet and floor of a posed body.
+
+        Args:
+            stand: the body.
+            modes: what its feet stand on.
+            rate_hz: frames per second.
+            settings: how feet are held.
+            floor: under them; fitted to their contacts if not given.
+            edit: changes where they stand.
+        """
         shapes = {side: FootGeometry.measure(stand, side) for side in SIDES}
         paths = {
             side: calibrate_foot(_trace_foot(stand, shape, rate_hz, settings), shape, modes[side])
             for side, shape in shapes.items()
         }
-        floor = _fit_floor(paths, shapes, modes)
-        if not level:
-            return cls(stand, shapes, paths, modes, floor, floor, rate_hz, settings)
-        shift = -floor.under(stand.roots)
-        paths = {side: replace(path, ankle=path.ankle + shift[:, None] * UP) for side, path in paths.items()}
-        return cls(stand.raise_by(shift), shapes, paths, modes, floor, LEVEL_FLOOR, rate_hz, settings)
+        floor = _fit_floor(paths, shapes, modes) if floor is None else floor
+        if edit is not None:
+            paths = {
+                side: edit_path(path, shapes[side], modes[side], side, edit, rate_hz, settings.ease_s)
+                for side, path in paths.items()
+            }
+        return cls(stand, shapes, paths, modes, floor, rate_hz, settings)
+
+    def level_floor(self) -> PlantedFeet:
+        """Return the body on a level floor at ``y = 0``, lowered by the height of the floor under its root."""
+        shift = -self.floor.under(self.stand.roots)
+        paths = {side: replace(path, ankle=path.ankle + shift[:, None] * UP) for side, path in self.paths.items()}
+        return replace(self, stand=self.stand.raise_by(shift), paths=paths, floor=LEVEL_FLOOR)
 
     @property
     def _size(self) -> float:
@@ -101,8 +127,8 @@ class PlantedFeet:
             return 0.0
         return float(np.clip((heights[1] - heights[0]) / width, -MAX_ROLL_RAD, MAX_ROLL_RAD))
 
-    def plant(self) -> tuple[PosedBody, dict[str, IntArray]]:
-        """Return the body with its feet on their plants, and the modes in which they do not slide."""
+    def plant(self) -> tuple[PosedBody, dict[str, PlantPlan]]:
+        """Return the body with its feet on their plants, and where these are."""
         # The pelvis goes with the standing legs; feet in the air go with the pelvis
         rise = self._pelvis_rise({side: goal for side, goal, _ in self._planted(np.zeros(len(self.stand.roots)))})
         planted = list(self._planted(rise))
@@ -126,7 +152,7 @@ class PlantedFeet:
             if shape.toes is not None:
                 between = risen.world[:, leg.end].inverse() @ risen.world[:, int(skeleton.parents[shape.toes])]
                 wxyz[:, shape.toes] = ((goal.R_world_ankle @ between).inverse() @ goal.R_world_toes).wxyz
-        return replace(risen, wxyz=wxyz), {side: modes for side, _, modes in planted}
+        return replace(risen, wxyz=wxyz), {side: plan for side, _, plan in planted}
 
     def _raise_heel(self, risen: PosedBody, side: str, goal: FootPath) -> FootPath:
         """Turn a foot on its toes about their joint, heel upwards, where its leg would have to be longer than it was.
@@ -211,8 +237,8 @@ class PlantedFeet:
             risen = risen.raise_by(asked / np.maximum(count, 1e-12))
         return risen, ankles
 
-    def _planted(self, rise: FloatArray) -> Iterator[tuple[str, FootPath, IntArray]]:
-        """Both feet on their plants, the body higher by ``(F,)`` [m], and what they stand on."""
+    def _planted(self, rise: FloatArray) -> Iterator[tuple[str, FootPath, PlantPlan]]:
+        """Both feet on their plants, the body higher by ``(F,)`` [m], and where these are."""
         for side, path in self.paths.items():
             higher = replace(path, ankle=path.ankle + rise[:, None] * UP)
             yield (

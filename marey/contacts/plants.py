@@ -14,9 +14,11 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.motion import find_runs
+from marey.contacts.body import SIDES
+from marey.motion import Contacts, find_runs
 
 FREE, HEEL, FLAT, TOES = range(4)  # what a foot stands on
+POINTS: Final = {HEEL: "heel", FLAT: "ball", TOES: "toe"}  # the point that stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class HoldSettings:
     strike_s: float = 0.025  # in which a foot in the air comes down to the ground: a heel strikes at 0.5 m/s
     slow_mps: float = 0.15  # a point of a sole that moves slower may touch the ground,
     fast_mps: float = 0.5  # one that is faster clears it
+    broken_m: float = 0.005  # a planted point farther than this from its place is a broken plant
     stretch: float = 0.996  # [-] largest extension of a leg: a knee of 10 degrees, unless the source's was straighter
     step_share: float = 1.3  # [-] of the largest turn of a knee or elbow from frame to frame in the source,
     step_rad: float = 0.035  # [rad] and this much more: 2 degrees, at most that a joint turns from frame to frame
@@ -50,6 +53,15 @@ class HoldSettings:
 
 LEG_M: Final = 0.86  # [m] thigh and shank of the body for which the settings are stated
 DEFAULT_HOLD: Final = HoldSettings()
+
+
+def find_foot_modes(track: Contacts, flicker: int) -> dict[str, IntArray]:
+    """What each foot stands on ``(F,)``; see :func:`find_modes`. A point that the track does not have is never down."""
+    never = np.zeros(len(track), dtype=np.bool_)
+    tracks = {name: track.track(name) for name in track.names}
+    return {
+        side: find_modes(tracks.get(f"{side}_heel", never), tracks.get(f"{side}_toe", never), flicker) for side in SIDES
+    }
 
 
 def find_modes(heel_down: BoolArray, toe_down: BoolArray, flicker: int) -> IntArray:

@@ -8,12 +8,12 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError
 from marey.contacts import ensure_contacts
 from marey.contacts.body import SIDES, UP, PosedBody, mean_leg_length, require_legs
 from marey.contacts.floor import FloorPlane
 from marey.contacts.legs import PlantedFeet
-from marey.contacts.plants import DEFAULT_HOLD, FLAT, HEEL, TOES, HoldSettings, find_modes
+from marey.contacts.plants import DEFAULT_HOLD, FLAT, HEEL, TOES, HoldSettings, find_foot_modes
 from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.retargeting.hands import HANDS, hold_hands
 from marey.kinematics.retargeting.posture import measure_turns, pose_target
@@ -146,20 +146,21 @@ def solve_retarget(
     modes: dict[str, IntArray] = {}
     floor = FloorPlane(0.0, np.zeros(2))
     if contacts:
-        flicker = round(settings.flicker_s * motion.rate_hz)
-        for side in SIDES:
-            heel, toe = (_contact_flags(motion, f"{side}_{part}") for part in ("heel", "toe"))
-            modes[side] = find_modes(heel, toe, flicker)
+        assert motion.contacts is not None
+        modes = find_foot_modes(motion.contacts, round(settings.flicker_s * motion.rate_hz))
         feet = PlantedFeet.measure(stand, modes, motion.rate_hz, settings)
+        level = feet.level_floor()
         # Legs of unequal length tilt the source's pelvis, and would bend one knee of the target
-        roll = feet.pelvis_roll()
+        roll = level.pelvis_roll()
         if abs(roll) > MIN_ROLL_RAD and "pelvis" in turns:
             turns["pelvis"] = turns["pelvis"] @ SO3.exp([0.0, 0.0, roll])
             stand = _pose_body(body, turns, headings, middles)
             feet = PlantedFeet.measure(stand, modes, motion.rate_hz, settings)
-        floor = feet.captured_floor
+            level = feet.level_floor()
+        floor = feet.floor
         source = source - floor.under(source)[..., None] * UP
-        stand, modes = feet.plant()
+        stand, plans = level.plant()
+        modes = {side: plan.modes for side, plan in plans.items()}
     wxyz, roots = stand.wxyz, stand.roots
     # Hands: where they carry, where asked
     if contacts or pin or hands != "directions":
@@ -215,13 +216,6 @@ def _carry_contacts(
     known = contact_points(skeleton, roles).names
     names = tuple(name for name in track.names if name in known)
     return Contacts(names, active[:, [track.names.index(name) for name in names]])
-
-
-def _contact_flags(motion: Motion, point: str) -> BoolArray:
-    """Frames ``(F,)`` in which a point is in contact; none if the track does not have it."""
-    if motion.contacts is None or point not in motion.contacts.names:
-        return np.zeros(motion.num_frames, dtype=np.bool_)
-    return np.array(motion.contacts.track(point))
 
 
 def _sole_depth(skeleton: Skeleton, roles: RoleMap) -> float:

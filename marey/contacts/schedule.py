@@ -1,0 +1,83 @@
+"""Which point of which foot stands where and when: the one schedule of plants, and contacts trimmed to what rests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from marey.base import FloatArray
+from marey.contacts.body import SIDES, PosedBody
+from marey.motion import Contacts, Motion, find_runs
+
+REST_QUANTILE = 0.1  # [-] of the heights in a contact lie below the one at which its point rests
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FootPlant:
+    """One point of one foot that stays at one place."""
+
+    foot: str  # "left" or "right"
+    point: str  # "heel", "ball" (the sole is flat on the ground) or "toe" (its end; flat toes keep the ball too)
+    start: int  # first frame
+    stop: int  # first frame after it
+    place: FloatArray  # (3,) [m] where the point stays
+    floor_m: float  # height of the ground under it
+
+    def distances(self, motion: Motion, body: PosedBody) -> FloatArray:
+        """Distance ``(stop - start,)`` [m] of the point from its place in a motion."""
+        name = f"{self.foot}_{'toe_end' if self.point == 'toe' else self.point}"
+        positions, world = motion[self.start : self.stop].joint_frames()
+        at = body.sole.positions(positions, world)[:, body.sole.index(name)]
+        return np.linalg.norm(at - self.place, axis=-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContactSchedule:
+    """The plants of a clip in the order of time."""
+
+    plants: tuple[FootPlant, ...]
+    num_frames: int
+    rate_hz: float
+
+    def __len__(self) -> int:
+        return len(self.plants)
+
+    def __iter__(self) -> Iterator[FootPlant]:
+        return iter(self.plants)
+
+    def to_contacts(self, hands: Contacts | None = None) -> Contacts:
+        """Track of both heels and toes; what stands flat stands on both. Other points are those of ``hands``."""
+        names = [f"{side}_{part}" for side in SIDES for part in ("heel", "toe")]
+        flags = np.zeros((self.num_frames, len(names)), dtype=np.bool_)
+        for plant in self.plants:
+            parts = ("heel", "toe") if plant.point == "ball" else (plant.point,)
+            for part in parts:
+                flags[plant.start : plant.stop, names.index(f"{plant.foot}_{part}")] = True
+        others = [] if hands is None else [name for name in hands.names if name not in names]
+        tracks = [] if hands is None else [hands.track(name)[:, None] for name in others]
+        return Contacts((*names, *others), np.concatenate([flags, *tracks], axis=1))
+
+
+def trim_contacts(track: Contacts, body: PosedBody, touch_m: float) -> Contacts:
+    """Contacts of heels and toes from the first to the last frame in which their point rests.
+
+    Detectors give the benefit of the doubt: a heel is called down up to two centimetres before it lands, a toe until it
+    has risen by as much. A point rests within ``touch_m`` of the height that is exceeded in nine tenths of its contact;
+    of a toe the ball and the end count. Contacts that begin or end with the clip do so still.
+    """
+    heights = body.sole.positions(body.positions, body.world)[..., 1]
+    active = track.active.copy()
+    for side in SIDES:
+        for part, names in (("heel", ("heel",)), ("toe", ("ball", "toe_end"))):
+            if f"{side}_{part}" not in track.names:
+                continue
+            column = track.names.index(f"{side}_{part}")
+            for start, stop in find_runs(active[:, column], 0):
+                at = heights[start:stop, [body.sole.index(f"{side}_{name}") for name in names]]
+                high = (at - np.quantile(at, REST_QUANTILE, axis=0)).min(axis=1)
+                rests = start + np.flatnonzero(high <= touch_m)
+                active[start : int(rests[0]) if start > 0 else start, column] = False
+                active[int(rests[-1]) + 1 if stop < len(active) else stop : stop, column] = False
+    return Contacts(track.names, active)
