@@ -44,6 +44,12 @@ class PosedBody:
         shift = rise[:, None] * UP
         return replace(self, roots=self.roots + shift, positions=self.positions + shift[:, None])
 
+    def sole_length(self, side: str) -> float:
+        """Return the length of a foot from heel to ball [m]."""
+        pose = t_pose(self.skeleton, self.roles)
+        at = self.sole.positions(pose.joint_positions(), pose.joint_rotations())
+        return float(np.linalg.norm(at[self.sole.index(f"{side}_ball")] - at[self.sole.index(f"{side}_heel")]))
+
     def leg(self, side: str) -> LimbJoints:
         """Return the joints of a leg."""
         leg = LimbJoints.from_roles(self.roles, _LEG, side)

@@ -35,6 +35,7 @@ MIN_FLAT_FRAMES: Final = 4  # fewer say nothing about how a sole is tilted
 MAX_TILT_RAD: Final = np.radians(20.0)  # [rad] more is no error of a calibration
 SWING_EDGE: Final = 0.15  # [-] part of a swing at either end in which the foot comes off and down
 PITCH_RAD_PER_S: Final = np.radians(300.0)  # [rad/s] how fast a foot is levelled where its contact asks for it
+LEAST_LEVEL: Final = 0.5  # [-] level part of a foot: steeper than 60 degrees it has no heading
 LIFT_S: Final = 0.06  # [s] how early a swinging foot is lifted over the ground
 
 
@@ -93,7 +94,10 @@ class FootPath:
         """Heading ``(F,)`` [rad] against that of the calibration pose, without jumps."""
         flat = np.array([np.sin(shape.heading_rad), 0.0, np.cos(shape.heading_rad)])
         along = (self.R_world_ankle @ shape.R_flat_ankle.inverse()) @ flat
-        return np.unwrap(np.arctan2(along[:, 0], along[:, 2]) - shape.heading_rad)
+        yaws = np.unwrap(np.arctan2(along[:, 0], along[:, 2]) - shape.heading_rad)
+        # A foot that points up or down has no heading of its own
+        known = np.flatnonzero(np.hypot(along[:, 0], along[:, 2]) > LEAST_LEVEL)
+        return np.interp(np.arange(len(yaws)), known, yaws[known]) if len(known) else yaws
 
 
 PlantEdit = Callable[[str, FloatArray, float], tuple[FloatArray, float]]
@@ -194,6 +198,7 @@ class PlantPlan:
         if goes_on.any() and len(known):
             flat_yaws[goes_on] = np.interp(np.flatnonzero(goes_on), known, flat_yaws[known])
         path = _level_foot(path, shape, modes, plants, flat_yaws, rate_hz, settings)
+        path = _clear_heel(path, shape, modes, rate_hz, settings, size)
         # Places of each plant, and the ankle that they ask for
         points = shape.points(path.R_world_ankle, path.R_world_toes)
         pin = points.at(modes)
@@ -246,7 +251,7 @@ def plant_foot(
         lifted = _lift_above_floor(path, shape, (modes, modes), ground, rate_hz, settings, size)
         return lifted, PlantPlan(path, [], [], path.ankle, ground, modes, modes)
     plan = PlantPlan.build(path, shape, modes, floor, rate_hz, settings, size)
-    path, is_held, is_down = plan.path, plan.held != FREE, modes != FREE
+    path, is_held, is_down = plan.path, plan.held != FREE, plan.modes != FREE
     # A foot that is not at its place stays on the ground, but for one that goes on to ground of another height
     slides = is_down & ~is_held
     for start, stop in find_runs(slides, 0):
@@ -261,8 +266,8 @@ def plant_foot(
         rests + pin_corrections((asked[:, 1] - rests)[:, None], is_low, rate_hz, settings.drop_s, strike=True)[:, 0]
     )
     path = replace(path, ankle=path.ankle + shift)
-    ground = _fill_ground(plan.ground, is_held)
-    lifted = _lift_above_floor(path, shape, (plan.held, modes), ground, rate_hz, settings, size)
+    ground = _fill_ground(plan.ground, is_held, settings.level_m * size)
+    lifted = _lift_above_floor(path, shape, (plan.held, plan.held), ground, rate_hz, settings, size)
     return lifted, plan
 
 
@@ -327,6 +332,31 @@ def _level_foot(
     return replace(turned, R_world_toes=toes)
 
 
+def _clear_heel(
+    path: FootPath, shape: FootGeometry, modes: IntArray, rate_hz: float, settings: HoldSettings, size: float
+) -> FootPath:
+    """Raise the heel of a foot that turns on its toes, where it would scrape the ground."""
+    points = shape.points(path.R_world_ankle, path.R_world_toes)
+    joint = points.ball if shape.toes is None else points.hinge
+    wanted = settings.clearance_m * size * _speed_share(path.ankle + points.heel, rate_hz, settings)
+    arm = joint - points.heel
+    # Height of the heel over the ground that the toes are on
+    lack = wanted - (points.heel - points.toe)[:, 1]
+    turn = np.where((modes == TOES) & (lack > 0.0), lack / np.maximum(np.linalg.norm(arm, axis=-1), 1e-6), 0.0)
+    if not turn.any():
+        return path
+    step = PITCH_RAD_PER_S / rate_hz
+    room = -spread_cone(np.where((modes == FLAT) | (modes == HEEL), 0.0, -np.pi), step)
+    ankle = _raise_front(path.R_world_ankle, arm, -np.minimum(spread_cone(turn, step), room))
+    return replace(path, R_world_ankle=ankle, R_world_toes=ankle if shape.toes is None else path.R_world_toes)
+
+
+def _speed_share(at: FloatArray, rate_hz: float, settings: HoldSettings) -> FloatArray:
+    """From 0 for a point ``(F, 3)`` [m] that may touch the ground to 1 for one that is too fast for it ``(F,)``."""
+    speed = np.linalg.norm(np.gradient(at[:, [0, 2]], axis=0), axis=-1) * rate_hz if len(at) > 1 else np.zeros(1)
+    return smoothstep((speed - settings.slow_mps) / (settings.fast_mps - settings.slow_mps))
+
+
 def _pitch_to_height(arm: FloatArray, height: FloatArray) -> FloatArray:
     """Turn upwards ``(F,)`` [rad] after which the ends of arms ``(F, 3)`` are ``height`` [m] over where they start."""
     level = np.hypot(arm[:, 0], arm[:, 2])
@@ -379,8 +409,7 @@ def _lift_above_floor(
     need, sunk = np.zeros(len(modes)), np.zeros(len(modes))
     for point in (points.heel, points.ball, points.toe):
         at = path.ankle + point
-        speed = np.linalg.norm(np.gradient(at[:, [0, 2]], axis=0), axis=-1) * rate_hz if len(at) > 1 else np.zeros(1)
-        share = smoothstep(np.clip((speed - settings.slow_mps) / (settings.fast_mps - settings.slow_mps), 0.0, 1.0))
+        share = _speed_share(at, rate_hz, settings)
         wanted = np.where(contacts == FREE, settings.clearance_m * size * share, 0.0)
         need = np.maximum(need, ground + wanted - at[:, 1])
         sunk = np.maximum(sunk, ground - at[:, 1])
@@ -399,10 +428,13 @@ def _lift_above_floor(
     return replace(path, ankle=path.ankle + lift[:, None] * UP)
 
 
-def _fill_ground(ground: FloatArray, is_held: BoolArray) -> FloatArray:
-    """Height of the ground under a swing ``(F,)`` [m]: the lower of the plants before and after it."""
+def _fill_ground(ground: FloatArray, is_held: BoolArray, step_m: float) -> FloatArray:
+    """Height of the ground under a swing ``(F,)`` [m]: even between its plants, the lower of them beside a step."""
     filled = ground.copy()
     for start, stop in find_runs(~is_held, 0):
-        around = [ground[i] for i in (start - 1, stop) if 0 <= i < len(ground)]
-        filled[start:stop] = min(around, default=0.0)
+        ends = [float(ground[i]) for i in (start - 1, stop) if 0 <= i < len(ground)]
+        if ends:
+            share = smoothstep(np.arange(1, stop - start + 1) / (stop - start + 1))
+            even = ends[0] + share * (ends[-1] - ends[0])
+            filled[start:stop] = even if abs(ends[-1] - ends[0]) < step_m else min(ends)
     return filled

@@ -48,7 +48,7 @@ class HoldSettings:
     stretch: float = 0.996  # [-] largest extension of a leg: a knee of 10 degrees, unless the source's was straighter
     step_share: float = 1.3  # [-] of the largest turn of a knee or elbow from frame to frame in the source,
     step_rad: float = 0.035  # [rad] and this much more: 2 degrees, at most that a joint turns from frame to frame
-    clearance_m: float = 0.01  # least height of a sole in the middle of a swing: most captures clear the floor by more
+    clearance_m: float = 0.012  # least height of a sole in the middle of a swing: most captures clear the floor by more
 
 
 LEG_M: Final = 0.86  # [m] thigh and shank of the body for which the settings are stated

@@ -11,6 +11,7 @@ from marey.base import FloatArray
 from marey.contacts.body import SIDES, PosedBody
 from marey.motion import Contacts, Motion, find_runs
 
+TILT = 0.08  # [-] of the foot: a heel that is so much higher than the ball does not stand alone, 5 degrees
 REST_QUANTILE = 0.1  # [-] of the heights in a contact lie below the one at which its point rests
 
 
@@ -68,8 +69,10 @@ def trim_contacts(track: Contacts, body: PosedBody, touch_m: float) -> Contacts:
     of a toe the ball and the end count. Contacts that begin or end with the clip do so still.
     """
     heights = body.sole.positions(body.positions, body.world)[..., 1]
+    track = _exchange_points(track, body, heights)
     active = track.active.copy()
     for side in SIDES:
+        columns = [track.names.index(name) for name in (f"{side}_heel", f"{side}_toe") if name in track.names]
         for part, names in (("heel", ("heel",)), ("toe", ("ball", "toe_end"))):
             if f"{side}_{part}" not in track.names:
                 continue
@@ -80,4 +83,26 @@ def trim_contacts(track: Contacts, body: PosedBody, touch_m: float) -> Contacts:
                 rests = start + np.flatnonzero(high <= touch_m)
                 active[start : int(rests[0]) if start > 0 else start, column] = False
                 active[int(rests[-1]) + 1 if stop < len(active) else stop : stop, column] = False
+        # A foot that rolls from one point to the other does not leave the ground in between
+        for start, stop in find_runs(track.active[:, columns].any(axis=1), 0):
+            down = start + np.flatnonzero(active[start:stop, columns].any(axis=1))
+            for first, last in find_runs(~active[start:stop, columns].any(axis=1), 0):
+                if len(down) and down[0] < start + first and start + last <= down[-1]:
+                    span = slice(start + first, start + last)
+                    active[span, columns] = track.active[span, columns]
+    return Contacts(track.names, active)
+
+
+def _exchange_points(track: Contacts, body: PosedBody, heights: FloatArray) -> Contacts:
+    """Contacts in which no foot stands on its heel alone while the ball is far below it, nor the other way round."""
+    active = track.active.copy()
+    for side in SIDES:
+        if not {f"{side}_heel", f"{side}_toe"} <= set(track.names):
+            continue
+        heel, toe = (track.names.index(f"{side}_{part}") for part in ("heel", "toe"))
+        tilt = heights[:, body.sole.index(f"{side}_heel")] - heights[:, body.sole.index(f"{side}_ball")]
+        low = TILT * body.sole_length(side)
+        for one, other, is_above in ((heel, toe, tilt > low), (toe, heel, tilt < -low)):
+            wrong = track.active[:, one] & ~track.active[:, other] & is_above
+            active[wrong, one], active[wrong, other] = False, True
     return Contacts(track.names, active)
