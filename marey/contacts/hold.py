@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from marey.base import FloatArray, InputError, Result
+from marey.contacts.ankles import mend_ankles
 from marey.contacts.body import PosedBody, mean_leg_length, require_legs
 from marey.contacts.detection.methods import detect_contacts
 from marey.contacts.feet import PlantEdit
@@ -17,7 +18,7 @@ from marey.contacts.plants import DEFAULT_HOLD, LEG_M, POINTS, HoldSettings, fin
 from marey.contacts.schedule import ContactSchedule, FootPlant, trim_contacts
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, find_runs
-from marey.skeleton import require_human
+from marey.skeleton import require_human, restored_roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class HoldResult(Result):
     schedule: ContactSchedule
     broken: tuple[BrokenPlant, ...]
     floor: FloorPlane
+    repairs: tuple[str, ...] = ()  # what was wrong with the clip before
 
     @property
     def sentence(self) -> str:
@@ -109,8 +111,10 @@ def hold_feet(
         raise InputError(f"floor_m is {floor_m}", "Give a height in metres")
     few = slice(None, None, max(1, motion.num_frames // 8))
     require_human(motion.skeleton, "holding feet", motion[few].joint_positions())
+    require_legs(motion.skeleton, restored_roles(motion.skeleton))
+    before = motion
+    motion, mended = mend_ankles(motion, restored_roles(motion.skeleton))
     body = PosedBody.from_motion(motion)
-    require_legs(motion.skeleton, body.roles)
     # What is down: as told or as seen, from where each point has come to rest to where it leaves
     track = motion.contacts if contacts is None else contacts
     track = detect_contacts(motion) if track is None else track
@@ -120,6 +124,7 @@ def hold_feet(
     modes = find_foot_modes(track, round(settings.flicker_s * motion.rate_hz))
     floor = None if floor_m is None else FloorPlane(float(floor_m), np.zeros(2))
     feet = PlantedFeet.measure(body, modes, motion.rate_hz, settings, floor=floor, edit=edit)
+    feet = feet.keep_soles() if floor is None else feet
     held, plans = feet.plant()
     plants = [
         FootPlant(side, POINTS[run.mode], start, stop, place, float(plan.ground[start]))
@@ -135,9 +140,10 @@ def hold_feet(
         root_positions=held.roots,
         rotations=SO3(held.wxyz),
         contacts=schedule.to_contacts(track),
-        source=motion.edited_source(),
+        source=before.edited_source(),
     )
-    return HoldResult(motion, moved, schedule, find_broken_plants(moved, schedule, body, settings), feet.floor)
+    broken = find_broken_plants(moved, schedule, body, settings)
+    return HoldResult(before, moved, schedule, broken, feet.floor, (mended,) if mended else ())
 
 
 def find_broken_plants(

@@ -51,6 +51,7 @@ HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by 
 HEEL_ROUNDS: Final = 4  # of Newton's method, which converges to a tenth of a millimetre
 TOES_SHARE: Final = 0.1  # [-] of what a flat foot says about the height of the pelvis
 OWN_QUANTILE: Final = 0.98  # [-] a leg is this part of the clip at most as long as the person makes it
+MAX_SOLE_M: Final = 0.04  # [m] soles of a capture stand this far beside one floor; farther is a step
 MIN_STANDING_FRAMES: Final = 8  # of each foot, to compare how high they stand
 
 
@@ -62,7 +63,8 @@ class PlantedFeet:
     shapes: Mapping[str, FootGeometry]
     paths: Mapping[str, FootPath]  # as the posture gives them
     modes: Mapping[str, IntArray]
-    floor: FloorPlane
+    floor: FloorPlane  # under both
+    soles: Mapping[str, float]  # [m] height of each sole over it as it stands: thickness that a skeleton does not tell
     rate_hz: float
     settings: HoldSettings
 
@@ -98,7 +100,7 @@ class PlantedFeet:
                 side: edit_path(path, shapes[side], modes[side], side, edit, rate_hz, settings.ease_s)
                 for side, path in paths.items()
             }
-        return cls(stand, shapes, paths, modes, floor, rate_hz, settings)
+        return cls(stand, shapes, paths, modes, floor, dict.fromkeys(SIDES, 0.0), rate_hz, settings)
 
     def level_floor(self) -> PlantedFeet:
         """Return the body on a level floor at ``y = 0``, lowered by the height of the floor under its root."""
@@ -110,6 +112,21 @@ class PlantedFeet:
     def _size(self) -> float:
         """Length of the legs over that for which the settings are stated."""
         return mean_leg_length(self.stand.skeleton, self.stand.roles) / LEG_M
+
+    def keep_soles(self) -> PlantedFeet:
+        """Return the feet, each on a floor of its own: the height over the common one at which it mostly stands.
+
+        The sole of a skeleton is an estimate, and both feet of a capture may differ by centimetres. To put them on one
+        height would bend a knee: 20 degrees for two centimetres.
+        """
+        soles: dict[str, float] = {}
+        most = MAX_SOLE_M * self._size
+        for side, path in self.paths.items():
+            stood = path.ankle + self.shapes[side].points(path.R_world_ankle, path.R_world_toes).at(self.modes[side])
+            over = (stood[:, 1] - self.floor.under(stood))[self.modes[side] == FLAT]
+            over = over[np.abs(over) < most]
+            soles[side] = float(np.median(over)) if len(over) >= MIN_STANDING_FRAMES else 0.0
+        return replace(self, soles=soles)
 
     def pelvis_roll(self) -> float:
         """Constant roll of the pelvis [rad] after which both feet stand equally high; positive lifts the left hip."""
@@ -241,12 +258,8 @@ class PlantedFeet:
         """Both feet on their plants, the body higher by ``(F,)`` [m], and where these are."""
         for side, path in self.paths.items():
             higher = replace(path, ankle=path.ankle + rise[:, None] * UP)
-            yield (
-                side,
-                *plant_foot(
-                    higher, self.shapes[side], self.modes[side], self.floor, self.rate_hz, self.settings, self._size
-                ),
-            )
+            shape, modes, floor = self.shapes[side], self.modes[side], self.floor.raise_by(self.soles[side])
+            yield side, *plant_foot(higher, shape, modes, floor, self.rate_hz, self.settings, self._size)
 
     def _pelvis_rise(self, goals: Mapping[str, FootPath]) -> FloatArray:
         """Smooth rise of the pelvis ``(F,)`` [m] that keeps standing legs as long, and knees as bent, as they were."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError
 from marey.contacts import ensure_contacts
+from marey.contacts.ankles import mend_ankles
 from marey.contacts.body import SIDES, UP, PosedBody, mean_leg_length, require_legs
 from marey.contacts.floor import FloorPlane
 from marey.contacts.legs import PlantedFeet
@@ -18,7 +19,7 @@ from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.retargeting.hands import HANDS, hold_hands
 from marey.kinematics.retargeting.posture import measure_turns, pose_target
 from marey.kinematics.retargeting.report import RetargetReport, measure_result
-from marey.kinematics.retargeting.source import mend_ankles, restore_source
+from marey.kinematics.retargeting.source import restore_source
 from marey.kinematics.retargeting.target import (
     HasSkeleton,
     RetargetTarget,
