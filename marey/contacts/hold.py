@@ -124,7 +124,7 @@ def hold_feet(
     modes = find_foot_modes(track, round(settings.flicker_s * motion.rate_hz))
     floor = None if floor_m is None else FloorPlane(float(floor_m), np.zeros(2))
     feet = PlantedFeet.measure(body, modes, motion.rate_hz, settings, floor=floor, edit=edit)
-    feet = feet.keep_soles() if floor is None else feet
+    feet = (feet.keep_soles() if floor is None else feet).release_heels()
     held, plans = feet.plant()
     plants = [
         FootPlant(side, POINTS[run.mode], start, stop, place, float(plan.ground[start]))

@@ -49,9 +49,10 @@ MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
 MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
 HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
 HEEL_ROUNDS: Final = 4  # of Newton's method, which converges to a tenth of a millimetre
-TOES_SHARE: Final = 0.1  # [-] of what a flat foot says about the height of the pelvis
+TOES_SHARE: Final = 0.5  # [-] of what a flat foot says about the height of the pelvis
 OWN_QUANTILE: Final = 0.98  # [-] a leg is this part of the clip at most as long as the person makes it
 MAX_SOLE_M: Final = 0.04  # [m] soles of a capture stand this far beside one floor; farther is a step
+RELEASE_M: Final = 0.004  # [m] a heel rises where its leg is too short by more than this
 MIN_STANDING_FRAMES: Final = 8  # of each foot, to compare how high they stand
 
 
@@ -127,6 +128,28 @@ class PlantedFeet:
             over = over[np.abs(over) < most]
             soles[side] = float(np.median(over)) if len(over) >= MIN_STANDING_FRAMES else 0.0
         return replace(self, soles=soles)
+
+    def release_heels(self) -> PlantedFeet:
+        """Return the feet, those of trailing legs on their toes as soon as the leg is too short for the flat foot.
+
+        A detector calls a heel down until it has risen by a centimetre or two. Where the leg is straight already, the
+        flat foot would pull the pelvis down by as much.
+        """
+        modes: dict[str, IntArray] = {}
+        for side, path in self.paths.items():
+            modes[side] = self.modes[side].copy()
+            hip = self.stand.positions[:, self.stand.leg(side).upper]
+            long, bones = self.stand.leg_lengths(side)
+            most = np.maximum(long, self._stretch(side) * bones) + RELEASE_M * self._size
+            for start, stop in find_runs(self.modes[side] == FLAT, 0):
+                if stop == len(hip) or self.modes[side][stop] == HEEL:
+                    continue
+                # A flat foot does not move: its ankle is where it mostly is
+                far = np.linalg.norm(np.median(path.ankle[start:stop], axis=0) - hip[start:stop], axis=-1)
+                enough = np.flatnonzero(far <= most[start:stop])
+                first = max(int(enough[-1]) + 1 if len(enough) else 0, (stop - start) // 2)
+                modes[side][start + first : stop] = TOES
+        return replace(self, modes=modes)
 
     def pelvis_roll(self) -> float:
         """Constant roll of the pelvis [rad] after which both feet stand equally high; positive lifts the left hip."""
@@ -274,8 +297,10 @@ class PlantedFeet:
             # height, so it counts most
             is_held = (self.modes[side] != FREE) & (hip[:, 1] - ankle[:, 1] > 0.5 * long)
             firm = _contact_depth(is_held, self.settings.firm_s * self.rate_hz)
-            # A foot on its toes raises its heel where its leg is short, so it says little about the pelvis
-            firm = np.where(self.modes[side] == TOES, TOES_SHARE, 1.0) * firm
+            # A foot on its toes raises its heel where its leg is short, so it does not pull the pelvis down
+            is_toes = self.modes[side] == TOES
+            firm = np.where(is_toes, TOES_SHARE, 1.0) * firm
+            rise = np.where(is_toes, np.maximum(rise, 0.0), rise)
             count = firm / (STRAIGHTNESS + 1.0 - long / bones)
             asked, weight = asked + count * rise, weight + count
         most = MAX_PELVIS * mean_leg_length(self.stand.skeleton, self.stand.roles)

@@ -11,7 +11,7 @@ from marey.base import FloatArray
 from marey.contacts.body import SIDES, PosedBody
 from marey.motion import Contacts, Motion, find_runs
 
-TILT = 0.08  # [-] of the foot: a heel that is so much higher than the ball does not stand alone, 5 degrees
+TILT = 0.12  # [-] of the foot: a heel that is so much higher than the ball does not stand, 7 degrees
 REST_QUANTILE = 0.1  # [-] of the heights in a contact lie below the one at which its point rests
 
 
@@ -94,15 +94,20 @@ def trim_contacts(track: Contacts, body: PosedBody, touch_m: float) -> Contacts:
 
 
 def _exchange_points(track: Contacts, body: PosedBody, heights: FloatArray) -> Contacts:
-    """Contacts in which no foot stands on its heel alone while the ball is far below it, nor the other way round."""
+    """Contacts in which no heel stands while the ball is far below it, nor the other way round.
+
+    Both are compared with how the foot stands on both: the sole of a skeleton is an estimate.
+    """
     active = track.active.copy()
     for side in SIDES:
         if not {f"{side}_heel", f"{side}_toe"} <= set(track.names):
             continue
         heel, toe = (track.names.index(f"{side}_{part}") for part in ("heel", "toe"))
         tilt = heights[:, body.sole.index(f"{side}_heel")] - heights[:, body.sole.index(f"{side}_ball")]
+        is_flat = track.active[:, heel] & track.active[:, toe]
+        tilt = tilt - (np.median(tilt[is_flat]) if is_flat.any() else 0.0)
         low = TILT * body.sole_length(side)
         for one, other, is_above in ((heel, toe, tilt > low), (toe, heel, tilt < -low)):
-            wrong = track.active[:, one] & ~track.active[:, other] & is_above
+            wrong = track.active[:, one] & is_above
             active[wrong, one], active[wrong, other] = False, True
     return Contacts(track.names, active)
