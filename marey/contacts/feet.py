@@ -180,9 +180,12 @@ class PlantPlan:
     ) -> PlantPlan:
         """Cut contacts into plants, turn the foot, find the places; arguments as those of :func:`plant_foot`."""
         yaws = path.yaws(shape)
-        natural = path.ankle + shape.points(path.R_world_ankle, path.R_world_toes).ball
-        track = np.stack([natural[:, 0], natural[:, 2], settings.yaw_m * size * yaws], axis=-1)
-        plants = split_runs(modes, track, settings.drift_m * size)
+        natural = shape.points(path.R_world_ankle, path.R_world_toes)
+        tracks = np.stack([path.ankle + natural.stands_on(mode) for mode in (FREE, HEEL, FLAT, TOES)])
+        # A flat foot may not turn far; on heel or toes it turns about them. Heights are those of the ground
+        tracks[..., 1] = 0.0
+        tracks[FLAT, :, 1] = settings.yaw_m * size * yaws
+        plants = split_runs(modes, tracks, settings.drift_m * size)
         # A foot that goes on to another place without leaving the ground is free for a moment
         held = modes.copy()
         step = round(0.5 * settings.step_s * rate_hz)

@@ -45,11 +45,15 @@ MAX_DROP: Final = 0.15  # [-] of the leg: the most that it is lowered to bring p
 MAX_ROLL_RAD: Final = np.radians(8.0)  # [rad] legs that differ by more than 2.5 cm are no error of a capture
 MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this are one joint
 KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
+KEEP_RAD: Final = 0.02  # [rad] error of a knee against which a standing leg holds half as much
 MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
 MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
 HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
 HEEL_ROUNDS: Final = 4  # of Newton's method, which converges to a tenth of a millimetre
 TOES_SHARE: Final = 0.5  # [-] of what a flat foot says about the height of the pelvis
+MAX_TOES_RAD: Final = np.radians(60.0)  # [rad] toes bend no further than this from where they were
+TOES_STEP: Final = 0.4  # [-] of the largest turn of toes from frame to frame in the source,
+TOES_STEP_RAD: Final = 0.04  # [rad] and this much more: the most that is added to them
 OWN_QUANTILE: Final = 0.98  # [-] a leg is this part of the clip at most as long as the person makes it
 MAX_SOLE_M: Final = 0.04  # [m] soles of a capture stand this far beside one floor; farther is a step
 RELEASE_M: Final = 0.004  # [m] a heel rises where its leg is too short by more than this
@@ -191,7 +195,8 @@ class PlantedFeet:
             wxyz[:, leg.end] = (R_above.inverse() @ goal.R_world_ankle).wxyz
             if shape.toes is not None:
                 between = risen.world[:, leg.end].inverse() @ risen.world[:, int(skeleton.parents[shape.toes])]
-                wxyz[:, shape.toes] = ((goal.R_world_ankle @ between).inverse() @ goal.R_world_toes).wxyz
+                toes = (goal.R_world_ankle @ between).inverse() @ goal.R_world_toes
+                wxyz[:, shape.toes] = self._limit_turn(self.stand.wxyz[:, shape.toes], toes)
         return replace(risen, wxyz=wxyz), {side: plan for side, _, plan in planted}
 
     def _raise_heel(self, risen: PosedBody, side: str, goal: FootPath) -> FootPath:
@@ -235,6 +240,18 @@ class PlantedFeet:
         long, bones = self.stand.leg_lengths(side)
         return max(self.settings.stretch, min(float(np.quantile(long / bones, OWN_QUANTILE)), STRAIGHT))
 
+    def _limit_turn(self, wxyz: FloatArray, turned: SO3) -> FloatArray:
+        """Turned joint ``(F, 4)`` whose change against the source's turns little faster than the source does."""
+        source = SO3(wxyz)
+        change = (source.inverse() @ turned).log()
+        change = change * np.minimum(
+            1.0, MAX_TOES_RAD / np.maximum(np.linalg.norm(change, axis=-1, keepdims=True), 1e-9)
+        )
+        steps = (source[:-1].inverse() @ source[1:]).angle()
+        most = TOES_STEP * float(steps.max(initial=0.0)) + TOES_STEP_RAD
+        limited = np.stack([limit_slope(change[:, k], most) for k in range(3)], axis=-1)
+        return (source @ SO3.exp(limited)).wxyz
+
     def _limit_knees(self, risen: PosedBody, goals: Mapping[str, FootPath]) -> tuple[PosedBody, dict[str, FloatArray]]:
         """The body, a little higher or lower, and ankles ``(F, 3)`` [m], so that knees turn little faster than before.
 
@@ -261,17 +278,22 @@ class PlantedFeet:
                 flexion = np.where(is_held, flexion, eased)
                 most = self.settings.step_share * np.abs(np.diff(natural)).max(initial=0.0) + self.settings.step_rad
                 limited = limit_slope(flexion, most)
-                reached = np.minimum(measure_length(flexion, *bones) / np.maximum(far, 1e-9), 1.0)
                 length = measure_length(limited, *bones)
-                share = np.asarray(np.where(is_held, reached, length / np.maximum(far, 1e-9)), dtype=np.float64)
+                # What pelvis and swing do not give, the plant does: the leg is shorter, and the plant is told as broken
+                firm = measure_length(spread_cone(flexion, most), *bones)
+                share = np.where(is_held, np.minimum(firm / np.maximum(far, 1e-9), 1.0), length / np.maximum(far, 1e-9))
                 ankles[side] = hip + share[:, None] * (goal.ankle - hip)
                 # The rise of the hip that gives a standing leg this length
-                away = ankles[side] - hip
+                away = goal.ankle - hip
                 level = away[:, 0] ** 2 + away[:, 2] ** 2
                 rise = away[:, 1] + np.sqrt(np.maximum(length**2 - level, 0.0))
                 is_wrong = is_held & (np.abs(limited - flexion) > 1e-6) & (level < 0.75 * length**2)
                 weight = np.where(is_wrong, np.abs(limited - flexion), 0.0)
-                asked, count = asked + weight * np.clip(rise, -MAX_GIVE_M, MAX_GIVE_M), count + weight
+                asked = asked + weight * np.clip(rise, -MAX_GIVE_M, MAX_GIVE_M)
+                # A standing leg that is as it should be holds against it
+                count = count + np.where(
+                    is_held & ~is_wrong, np.minimum(KEEP_RAD, max(float(weight.max()), 0.0)), weight
+                )
             if i == KNEE_ROUNDS - 1 or not count.any():
                 break
             risen = risen.raise_by(asked / np.maximum(count, 1e-12))

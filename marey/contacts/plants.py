@@ -112,12 +112,12 @@ class PlantRun:
     mode: int
 
 
-def split_runs(modes: IntArray, track: FloatArray, drift: float) -> list[list[PlantRun]]:
+def split_runs(modes: IntArray, tracks: FloatArray, drift: float) -> list[list[PlantRun]]:
     """Runs of one mode, those of one plant together; a run that drifts too far is cut.
 
     Args:
         modes: ``(F,)``.
-        track: position and turn of the foot ``(F, 3)`` [m].
+        tracks: position and turn ``(4, F, 3)`` [m] of what stays, for each mode.
         drift: how far a plant may drift [m].
     """
     plants: list[list[PlantRun]] = []
@@ -128,31 +128,33 @@ def split_runs(modes: IntArray, track: FloatArray, drift: float) -> list[list[Pl
         middle = None
         for a, b in pairwise(edges):
             mode = int(modes[a])
-            if mode != FLAT:
-                plant.append(PlantRun(a, b, mode))
-                continue
             first = a
             while first < b:
-                # As many frames as stay near the middle of what is there already
-                seen = track[first:b]
-                reach = np.linalg.norm(seen - (np.median(seen, axis=0) if middle is None else middle), axis=-1)
+                # As many frames as stay near the middle of what is there already; heel and toes have their own
+                seen = tracks[mode, first:b]
+                known = middle if mode == FLAT else None
+                reach = np.linalg.norm(seen - (np.median(seen, axis=0) if known is None else known), axis=-1)
                 far = np.flatnonzero(reach > drift)
                 last = b if not len(far) else first + int(far[0])
-                if middle is not None and last == first:
+                if known is not None and last == first:
                     # The foot has stepped: another plant begins
                     plants.append(plant)
                     plant, middle = [], None
                     continue
-                if middle is None and len(far):
+                if known is None and len(far):
                     # Cut a long slide where it has gone as far as a plant may
                     reach = np.linalg.norm(seen - seen[0], axis=-1)
                     beyond = np.flatnonzero(reach > 1.6 * drift)
                     last = b if not len(beyond) else first + max(int(beyond[0]), 1)
+                if mode != FLAT and first > a:
+                    plants.append(plant)
+                    plant, middle = [], None
                 if plant and plant[-1].mode == mode:
                     plant[-1] = PlantRun(plant[-1].start, last, mode)
                 else:
                     plant.append(PlantRun(first, last, mode))
-                middle = np.median(track[first:last], axis=0) if middle is None else middle
+                if mode == FLAT and middle is None:
+                    middle = np.median(tracks[mode, first:last], axis=0)
                 first = last
         plants.append(plant)
     return [plant for plant in plants if plant]
