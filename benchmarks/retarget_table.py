@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from oracles.retargeted import measure_feet_mm, measure_steps_deg
 
 from marey.contacts import detect_contacts
-from marey.contacts.plants import HoldSettings
+from marey.contacts.plants import RETARGET_HOLD, HoldSettings
 from marey.io import load
 from marey.kinematics import solve_retarget
 from marey.measure import measure_motion
@@ -73,7 +73,8 @@ def main() -> None:
     options = parser.parse_args()
     paths = sorted(options.folder.rglob("*.bvh"))
     paths = [p for p in paths if p.stem in options.only] if options.only else paths[:: options.every]
-    settings = HoldSettings(**{field: float(value) for field, _, value in (s.partition("=") for s in options.set)})
+    chosen = {field: float(value) for field, _, value in (s.partition("=") for s in options.set)}
+    settings = replace(RETARGET_HOLD, **chosen)
     rows: list[dict[str, Any]] = []
     for path in paths:
         row = compare_clip(path, settings)

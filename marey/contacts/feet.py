@@ -185,7 +185,7 @@ class PlantPlan:
         # A flat foot may not turn far; on heel or toes it turns about them. Heights are those of the ground
         tracks[..., 1] = 0.0
         tracks[FLAT, :, 1] = settings.yaw_m * size * yaws
-        plants = split_runs(modes, tracks, settings.drift_m * size)
+        plants = split_runs(modes, tracks, (settings.drift_m * size, settings.roll_drift_m * size))
         # A foot that goes on to another place without leaving the ground is free for a moment
         held = modes.copy()
         step = round(0.5 * settings.step_s * rate_hz)
@@ -254,9 +254,10 @@ def plant_foot(
         lifted = _lift_above_floor(path, shape, (modes, modes), ground, rate_hz, settings, size)
         return lifted, PlantPlan(path, [], [], path.ankle, ground, modes, modes)
     plan = PlantPlan.build(path, shape, modes, floor, rate_hz, settings, size)
-    path, is_held, is_down = plan.path, plan.held != FREE, plan.modes != FREE
+    path, is_held = plan.path, plan.held != FREE
+    contacts = modes if settings.drag else plan.held
     # A foot that is not at its place stays on the ground, but for one that goes on to ground of another height
-    slides = is_down & ~is_held
+    slides = (contacts != FREE) & ~is_held
     for start, stop in find_runs(slides, 0):
         slides[start:stop] = np.ptp(plan.ground[start:stop]) == 0.0
     asked = plan.goals - path.ankle
@@ -270,7 +271,7 @@ def plant_foot(
     )
     path = replace(path, ankle=path.ankle + shift)
     ground = _fill_ground(plan.ground, is_held, settings.level_m * size)
-    lifted = _lift_above_floor(path, shape, (plan.held, plan.held), ground, rate_hz, settings, size)
+    lifted = _lift_above_floor(path, shape, (plan.held, contacts), ground, rate_hz, settings, size)
     return lifted, plan
 
 

@@ -45,15 +45,13 @@ MAX_DROP: Final = 0.15  # [-] of the leg: the most that it is lowered to bring p
 MAX_ROLL_RAD: Final = np.radians(8.0)  # [rad] legs that differ by more than 2.5 cm are no error of a capture
 MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this are one joint
 KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
-KEEP_RAD: Final = 0.02  # [rad] error of a knee against which a standing leg holds half as much
+KEEP_RAD: Final = 0.0  # [rad] error of a knee against which a standing leg holds half as much
 MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
 MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
 HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
 HEEL_ROUNDS: Final = 4  # of Newton's method, which converges to a tenth of a millimetre
 TOES_SHARE: Final = 0.5  # [-] of what a flat foot says about the height of the pelvis
-MAX_TOES_RAD: Final = np.radians(60.0)  # [rad] toes bend no further than this from where they were
-TOES_STEP: Final = 0.4  # [-] of the largest turn of toes from frame to frame in the source,
-TOES_STEP_RAD: Final = 0.04  # [rad] and this much more: the most that is added to them
+FAR_RAD: Final = 1e3  # [rad] where nothing is known
 OWN_QUANTILE: Final = 0.98  # [-] a leg is this part of the clip at most as long as the person makes it
 MAX_SOLE_M: Final = 0.04  # [m] soles of a capture stand this far beside one floor; farther is a step
 RELEASE_M: Final = 0.004  # [m] a heel rises where its leg is too short by more than this
@@ -176,7 +174,7 @@ class PlantedFeet:
         # The pelvis goes with the standing legs; feet in the air go with the pelvis
         rise = self._pelvis_rise({side: goal for side, goal, _ in self._planted(np.zeros(len(self.stand.roots)))})
         planted = list(self._planted(rise))
-        goals = {side: goal for side, goal, _ in planted}
+        goals, plans = {side: goal for side, goal, _ in planted}, {side: plan for side, _, plan in planted}
         risen = self.stand.raise_by(rise)
         goals = {side: self._raise_heel(risen, side, goal) for side, goal in goals.items()}
         risen = risen.raise_by(-self._reach_drop(risen, goals))
@@ -196,8 +194,10 @@ class PlantedFeet:
             if shape.toes is not None:
                 between = risen.world[:, leg.end].inverse() @ risen.world[:, int(skeleton.parents[shape.toes])]
                 toes = (goal.R_world_ankle @ between).inverse() @ goal.R_world_toes
-                wxyz[:, shape.toes] = self._limit_turn(self.stand.wxyz[:, shape.toes], toes)
-        return replace(risen, wxyz=wxyz), {side: plan for side, _, plan in planted}
+                is_known = (plans[side].modes == FLAT) | (plans[side].modes == TOES)
+                source = SO3(self.stand.wxyz[:, shape.toes])
+                wxyz[:, shape.toes] = _limit_toes(source, toes, is_known, self.settings)
+        return replace(risen, wxyz=wxyz), plans
 
     def _raise_heel(self, risen: PosedBody, side: str, goal: FootPath) -> FootPath:
         """Turn a foot on its toes about their joint, heel upwards, where its leg would have to be longer than it was.
@@ -240,18 +240,6 @@ class PlantedFeet:
         long, bones = self.stand.leg_lengths(side)
         return max(self.settings.stretch, min(float(np.quantile(long / bones, OWN_QUANTILE)), STRAIGHT))
 
-    def _limit_turn(self, wxyz: FloatArray, turned: SO3) -> FloatArray:
-        """Turned joint ``(F, 4)`` whose change against the source's turns little faster than the source does."""
-        source = SO3(wxyz)
-        change = (source.inverse() @ turned).log()
-        change = change * np.minimum(
-            1.0, MAX_TOES_RAD / np.maximum(np.linalg.norm(change, axis=-1, keepdims=True), 1e-9)
-        )
-        steps = (source[:-1].inverse() @ source[1:]).angle()
-        most = TOES_STEP * float(steps.max(initial=0.0)) + TOES_STEP_RAD
-        limited = np.stack([limit_slope(change[:, k], most) for k in range(3)], axis=-1)
-        return (source @ SO3.exp(limited)).wxyz
-
     def _limit_knees(self, risen: PosedBody, goals: Mapping[str, FootPath]) -> tuple[PosedBody, dict[str, FloatArray]]:
         """The body, a little higher or lower, and ankles ``(F, 3)`` [m], so that knees turn little faster than before.
 
@@ -280,7 +268,7 @@ class PlantedFeet:
                 limited = limit_slope(flexion, most)
                 length = measure_length(limited, *bones)
                 # What pelvis and swing do not give, the plant does: the leg is shorter, and the plant is told as broken
-                firm = measure_length(spread_cone(flexion, most), *bones)
+                firm = measure_length(spread_cone(flexion, self.settings.break_share * most), *bones)
                 share = np.where(is_held, np.minimum(firm / np.maximum(far, 1e-9), 1.0), length / np.maximum(far, 1e-9))
                 ankles[side] = hip + share[:, None] * (goal.ankle - hip)
                 # The rise of the hip that gives a standing leg this length
@@ -341,6 +329,27 @@ class PlantedFeet:
             short = np.clip(hip[:, 1] - goal.ankle[:, 1] - height, 0.0, MAX_DROP * bones)
             drop = np.maximum(drop, np.where(self.modes[side] != FREE, short, 0.0))
         return smooth_upper_envelope(drop, self.rate_hz, self.settings.drop_s) if drop.any() else drop
+
+
+def _limit_toes(source: SO3, turned: SO3, is_known: BoolArray, settings: HoldSettings) -> FloatArray:
+    """Turned toes ``(F, 4)``: as they are in contact, and elsewhere turned little faster than those of the source."""
+    change = (source.inverse() @ turned).log()
+    change = change * np.minimum(
+        1.0, settings.toes_rad / np.maximum(np.linalg.norm(change, axis=-1, keepdims=True), 1e-9)
+    )
+    steps = (source[:-1].inverse() @ source[1:]).angle()
+    most = settings.toes_share * float(steps.max(initial=0.0)) + settings.toes_step_rad
+    limited = np.empty_like(change)
+    for k in range(3):
+        # The least and the greatest curve through the known values that change no faster
+        high = -spread_cone(np.where(is_known, -change[:, k], -FAR_RAD), most)
+        low = spread_cone(np.where(is_known, change[:, k], -FAR_RAD), most)
+        limited[:, k] = np.clip(limit_slope(np.clip(change[:, k], low, high), most), low, high)
+    toes = source @ SO3.exp(np.where(is_known[:, None], change, limited))
+    if (toes[:-1].inverse() @ toes[1:]).angle().max(initial=0.0) > float(steps.max(initial=0.0)) + most:
+        # Toes that jump in contact as well are no longer held
+        toes = source @ SO3.exp(np.stack([limit_slope(change[:, k], most) for k in range(3)], axis=-1))
+    return toes.wxyz
 
 
 def _contact_depth(is_held: BoolArray, frames: float) -> FloatArray:

@@ -27,11 +27,13 @@ class HoldSettings:
 
     rise_m: float = 0.003  # a ball that rises less than this is still down: the noise of a capture
     drift_m: float = 0.15  # a foot that slid farther during one contact has stepped: half the length of a foot
+    roll_drift_m: float = 0.15  # the same on its heel or its toes
     yaw_m: float = 0.30  # [m/rad] what a turn of the foot counts: 29 degrees are as far as it may drift
     level_m: float = 0.07  # plants nearer than this to the floor are on it: captures are uneven, steps are higher
     pit_m: float = 0.20  # plants below the floor by less than this have sunk into it
     hold_m: float = 0.07  # a foot that lands or leaves is at its place when it is this near, and slides there before
     trim_share: float = 0.2  # [-] of a contact at either end: it slides no longer
+    drag: bool = False  # a foot in contact that is not at its place yet stays on the ground; else it is lifted there
     step_s: float = 0.10  # time that a foot in contact gets to go from one place to the next
     flicker_s: float = 0.05  # a heel or toe cannot leave and be back in less
     ease_s: float = 0.07  # corrections fade within about three times this: most of a swing
@@ -48,11 +50,17 @@ class HoldSettings:
     stretch: float = 0.996  # [-] largest extension of a leg: a knee of 10 degrees, unless the source's was straighter
     step_share: float = 1.3  # [-] of the largest turn of a knee or elbow from frame to frame in the source,
     step_rad: float = 0.035  # [rad] and this much more: 2 degrees, at most that a joint turns from frame to frame
+    break_share: float = 1.12  # [-] of that turn: what a knee would turn faster in contact breaks its plant
+    toes_rad: float = 1.0  # toes bend no further than this from where they were: 57 degrees
+    toes_share: float = 0.45  # [-] of the largest turn of toes from frame to frame in the source,
+    toes_step_rad: float = 0.05  # and this much more is added to it at most
     clearance_m: float = 0.012  # least height of a sole in the middle of a swing: most captures clear the floor by more
 
 
 LEG_M: Final = 0.86  # [m] thigh and shank of the body for which the settings are stated
 DEFAULT_HOLD: Final = HoldSettings()
+# What the source calls a contact is one on the target as well, whatever a knee or toes do for it
+RETARGET_HOLD: Final = HoldSettings(drag=True, roll_drift_m=1e3, break_share=1e3, toes_rad=1e3, toes_share=1e3)
 
 
 def find_foot_modes(track: Contacts, flicker: int) -> dict[str, IntArray]:
@@ -112,13 +120,13 @@ class PlantRun:
     mode: int
 
 
-def split_runs(modes: IntArray, tracks: FloatArray, drift: float) -> list[list[PlantRun]]:
+def split_runs(modes: IntArray, tracks: FloatArray, drifts: tuple[float, float]) -> list[list[PlantRun]]:
     """Runs of one mode, those of one plant together; a run that drifts too far is cut.
 
     Args:
         modes: ``(F,)``.
         tracks: position and turn ``(4, F, 3)`` [m] of what stays, for each mode.
-        drift: how far a plant may drift [m].
+        drifts: how far a plant may drift [m] on the flat foot, and on heel or toes.
     """
     plants: list[list[PlantRun]] = []
     for start, stop in find_runs(modes != FREE, 0):
@@ -128,6 +136,7 @@ def split_runs(modes: IntArray, tracks: FloatArray, drift: float) -> list[list[P
         middle = None
         for a, b in pairwise(edges):
             mode = int(modes[a])
+            drift = drifts[0] if mode == FLAT else drifts[1]
             first = a
             while first < b:
                 # As many frames as stay near the middle of what is there already; heel and toes have their own

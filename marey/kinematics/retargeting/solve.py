@@ -14,7 +14,7 @@ from marey.contacts.ankles import mend_ankles
 from marey.contacts.body import SIDES, UP, PosedBody, mean_leg_length, require_legs
 from marey.contacts.floor import FloorPlane
 from marey.contacts.legs import PlantedFeet
-from marey.contacts.plants import DEFAULT_HOLD, FLAT, HEEL, TOES, HoldSettings, find_foot_modes
+from marey.contacts.plants import FLAT, HEEL, RETARGET_HOLD, TOES, HoldSettings, find_foot_modes
 from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.retargeting.hands import HANDS, hold_hands
 from marey.kinematics.retargeting.posture import measure_turns, pose_target
@@ -83,7 +83,7 @@ def solve_retarget(
     roles: RoleMap | None = None,
     target_roles: RoleMap | None = None,
     limits: JointLimits | None = None,
-    settings: HoldSettings = DEFAULT_HOLD,
+    settings: HoldSettings = RETARGET_HOLD,
 ) -> RetargetResult:
     r"""Put a motion on another body so that it stays the same person's.
 
