@@ -12,7 +12,6 @@ from marey.base import BoolArray, FloatArray, IntArray
 from marey.contacts.body import SIDES, PosedBody, mean_leg_length
 from marey.contacts.easing import limit_slope, pin_corrections, spread_cone, spread_corrections
 from marey.contacts.feet import (
-    PITCH_RAD_PER_S,
     UP,
     FootGeometry,
     FootPath,
@@ -48,6 +47,7 @@ KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
 KEEP_RAD: Final = 0.0  # [rad] error of a knee against which a standing leg holds half as much
 MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
 MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
+HEEL_RAD_PER_S: Final = np.radians(180.0)  # [rad/s] how fast it is: slower than feet turn in walks
 HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
 HEEL_ROUNDS: Final = 4  # of Newton's method, which converges to a tenth of a millimetre
 TOES_SHARE: Final = 0.5  # [-] of what a flat foot says about the height of the pelvis
@@ -227,7 +227,7 @@ class PlantedFeet:
         if not turn.any():
             return goal
         # No faster than a foot turns, and not at all while it is flat or on its heel
-        slope_limit = PITCH_RAD_PER_S / self.rate_hz
+        slope_limit = HEEL_RAD_PER_S / self.rate_hz
         room = np.where((modes == FLAT) | (modes == HEEL), 0.0, MAX_HEEL_RAD)
         room = -spread_cone(-room, slope_limit)
         turn = np.minimum(spread_cone(turn, slope_limit), room)
