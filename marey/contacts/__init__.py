@@ -1,5 +1,12 @@
 """Feet and hands on the ground: detection, schedules of plants, and clips whose feet stay where they stand."""
 
+from marey.contacts.detection.cycle import (
+    PlantInterval,
+    detect_events,
+    detect_plants,
+    detect_plants_by_threshold,
+    plant_windows,
+)
 from marey.contacts.detection.methods import (
     ContactPhase,
     StancePlant,
@@ -24,12 +31,17 @@ __all__ = [
     "FootPlant",
     "HoldResult",
     "HoldSettings",
+    "PlantInterval",
     "StancePlant",
     "contact_phases",
     "detect_contacts",
+    "detect_events",
+    "detect_plants",
+    "detect_plants_by_threshold",
     "ensure_contacts",
     "feet_down",
     "hold_feet",
     "pigeon_toe",
+    "plant_windows",
     "slide_mm",
 ]
