@@ -21,7 +21,7 @@ LEG_DIFFERENCE: Final = 0.5  # [-] one leg under this part of the other: a joint
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PosedBody:
+class BodyPosture:
     """A body in the posture of a clip."""
 
     skeleton: Skeleton
@@ -33,13 +33,13 @@ class PosedBody:
     world: SO3  # batch (F, J)
 
     @classmethod
-    def from_motion(cls, motion: Motion) -> PosedBody:
+    def from_motion(cls, motion: Motion) -> BodyPosture:
         """Take the posture of a clip."""
         roles = restored_roles(motion.skeleton)
         sole, frames = foot_points(motion.skeleton, roles), motion.joint_frames()
         return cls(motion.skeleton, roles, sole, motion.rotations.wxyz, motion.root_positions, *frames)
 
-    def raise_by(self, rise: FloatArray) -> PosedBody:
+    def raise_by(self, rise: FloatArray) -> BodyPosture:
         """Return the body higher by ``(F,)`` [m]."""
         shift = rise[:, None] * UP
         return replace(self, roots=self.roots + shift, positions=self.positions + shift[:, None])

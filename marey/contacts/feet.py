@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
-from marey.contacts.body import UP, PosedBody
+from marey.contacts.body import UP, BodyPosture
 from marey.contacts.easing import pin_corrections, spread_cone
 from marey.contacts.floor import FloorPlane, smooth_upper_envelope
 from marey.contacts.plants import (
@@ -54,7 +54,7 @@ class FootGeometry:
     heading_rad: float  # of heel to ball in that pose: 0 is +Z, positive towards +X
 
     @classmethod
-    def measure(cls, target: PosedBody, side: str) -> FootGeometry:
+    def measure(cls, target: BodyPosture, side: str) -> FootGeometry:
         """Measure a foot in the calibration pose."""
         pose, sole = t_pose(target.skeleton, target.roles), target.sole
         positions, frames = pose.joint_positions(), pose.joint_rotations()
@@ -265,7 +265,7 @@ def plant_foot(
     # A swing keeps its height over the ground: the ground of the clip rises and sinks slowly between two plants, and
     # what else a plant asks for is met within a few frames
     is_low = is_held | slides
-    rests = _find_rests(asked[:, 1], is_low, round(settings.rest_s * rate_hz))
+    rests = _find_rests(asked[:, 1], is_low, round(settings.rest_s * rate_hz), settings.rest_m * size)
     shift[:, 1] = (
         rests + pin_corrections((asked[:, 1] - rests)[:, None], is_low, rate_hz, settings.drop_s, strike=True)[:, 0]
     )
@@ -275,16 +275,19 @@ def plant_foot(
     return lifted, plan
 
 
-def _find_rests(asked: FloatArray, is_low: BoolArray, frames: int) -> FloatArray:
+def _find_rests(asked: FloatArray, is_low: BoolArray, frames: int, rise_m: float) -> FloatArray:
     """Rise ``(F,)`` [m] that brings a foot to the ground, as it rests before and after each swing, smooth in between.
 
-    A foot rests where it is lowest within so many frames of its contact: there it is raised most, or lowered least.
+    A foot rests where it is lowest within so many frames of its contact: there it is raised most, or lowered least. A
+    contact begins and ends while the foot is at most ``rise_m`` above that.
     """
     rests = asked.copy()
     for start, stop in find_runs(~is_low, 0):
         before = asked[max(start - frames, 0) : start][is_low[max(start - frames, 0) : start]]
         after = asked[stop : stop + frames][is_low[stop : stop + frames]]
-        ends = [float(side.max()) for side in (before, after) if len(side)]
+        ends = [
+            min(float(side.max()), float(side[at]) + rise_m) for side, at in ((before, -1), (after, 0)) if len(side)
+        ]
         share = smoothstep((np.arange(start, stop) - start + 1) / (stop - start + 1))
         rests[start:stop] = ends[0] + share * (ends[-1] - ends[0]) if ends else 0.0
     return rests

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, Result
 from marey.contacts.ankles import mend_ankles
-from marey.contacts.body import PosedBody, mean_leg_length, require_legs
+from marey.contacts.body import BodyPosture, mean_leg_length, require_legs
 from marey.contacts.detection.methods import detect_contacts
 from marey.contacts.feet import PlantEdit
 from marey.contacts.floor import FloorPlane
@@ -114,7 +114,7 @@ def hold_feet(
     require_legs(motion.skeleton, restored_roles(motion.skeleton))
     before = motion
     motion, mended = mend_ankles(motion, restored_roles(motion.skeleton))
-    body = PosedBody.from_motion(motion)
+    body = BodyPosture.from_motion(motion)
     # What is down: as told or as seen, from where each point has come to rest to where it leaves
     track = motion.contacts if contacts is None else contacts
     track = detect_contacts(motion) if track is None else track
@@ -147,7 +147,7 @@ def hold_feet(
 
 
 def find_broken_plants(
-    motion: Motion, schedule: ContactSchedule, body: PosedBody, settings: HoldSettings = DEFAULT_HOLD
+    motion: Motion, schedule: ContactSchedule, body: BodyPosture, settings: HoldSettings = DEFAULT_HOLD
 ) -> tuple[BrokenPlant, ...]:
     """Stretches of a motion in which a planted point is farther from its place than ``HoldSettings.broken_m``."""
     found: list[BrokenPlant] = []

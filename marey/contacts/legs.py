@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.contacts.body import SIDES, PosedBody, mean_leg_length
+from marey.contacts.body import SIDES, BodyPosture, mean_leg_length
 from marey.contacts.easing import limit_slope, pin_corrections, spread_cone, spread_corrections
 from marey.contacts.feet import (
     UP,
@@ -62,7 +62,7 @@ MIN_STANDING_FRAMES: Final = 8  # of each foot, to compare how high they stand
 class PlantedFeet:
     """The feet of a clip and the floor under them."""
 
-    stand: PosedBody
+    stand: BodyPosture
     shapes: Mapping[str, FootGeometry]
     paths: Mapping[str, FootPath]  # as the posture gives them
     modes: Mapping[str, IntArray]
@@ -74,7 +74,7 @@ class PlantedFeet:
     @classmethod
     def measure(
         cls,
-        stand: PosedBody,
+        stand: BodyPosture,
         modes: Mapping[str, IntArray],
         rate_hz: float,
         settings: HoldSettings,
@@ -169,7 +169,7 @@ class PlantedFeet:
             return 0.0
         return float(np.clip((heights[1] - heights[0]) / width, -MAX_ROLL_RAD, MAX_ROLL_RAD))
 
-    def plant(self) -> tuple[PosedBody, dict[str, PlantPlan]]:
+    def plant(self) -> tuple[BodyPosture, dict[str, PlantPlan]]:
         """Return the body with its feet on their plants, and where these are."""
         # The pelvis goes with the standing legs; feet in the air go with the pelvis
         rise = self._pelvis_rise({side: goal for side, goal, _ in self._planted(np.zeros(len(self.stand.roots)))})
@@ -199,7 +199,7 @@ class PlantedFeet:
                 wxyz[:, shape.toes] = _limit_toes(source, toes, is_known, self.settings)
         return replace(risen, wxyz=wxyz), plans
 
-    def _raise_heel(self, risen: PosedBody, side: str, goal: FootPath) -> FootPath:
+    def _raise_heel(self, risen: BodyPosture, side: str, goal: FootPath) -> FootPath:
         """Turn a foot on its toes about their joint, heel upwards, where its leg would have to be longer than it was.
 
         A trailing leg that is straight cannot follow its foot back to its place; a person raises the heel for that, and
@@ -240,7 +240,9 @@ class PlantedFeet:
         long, bones = self.stand.leg_lengths(side)
         return max(self.settings.stretch, min(float(np.quantile(long / bones, OWN_QUANTILE)), STRAIGHT))
 
-    def _limit_knees(self, risen: PosedBody, goals: Mapping[str, FootPath]) -> tuple[PosedBody, dict[str, FloatArray]]:
+    def _limit_knees(
+        self, risen: BodyPosture, goals: Mapping[str, FootPath]
+    ) -> tuple[BodyPosture, dict[str, FloatArray]]:
         """The body, a little higher or lower, and ankles ``(F, 3)`` [m], so that knees turn little faster than before.
 
         A straight knee turns much for a little length. In contact the pelvis gives that length, in the air the foot:
@@ -318,7 +320,7 @@ class PlantedFeet:
         ease = self.settings.pelvis_s
         return spread_corrections(mean, STRAIGHTNESS * weight, self.rate_hz, ease, rest=1e-3)[:, 0]
 
-    def _reach_drop(self, risen: PosedBody, goals: Mapping[str, FootPath]) -> FloatArray:
+    def _reach_drop(self, risen: BodyPosture, goals: Mapping[str, FootPath]) -> FloatArray:
         """Least smooth lowering of the pelvis ``(F,)`` [m] that brings feet in contact within reach."""
         drop = np.zeros(len(risen.roots))
         for side, goal in goals.items():
@@ -363,7 +365,7 @@ def _contact_depth(is_held: BoolArray, frames: float) -> FloatArray:
     return depth
 
 
-def _trace_foot(stand: PosedBody, shape: FootGeometry, rate_hz: float, settings: HoldSettings) -> FootPath:
+def _trace_foot(stand: BodyPosture, shape: FootGeometry, rate_hz: float, settings: HoldSettings) -> FootPath:
     """A foot as the posture gives it, its toes without tremble."""
     ankle, R_ankle = stand.positions[:, shape.ankle], stand.world[:, shape.ankle]
     if shape.toes is None:

@@ -43,6 +43,7 @@ class HoldSettings:
     drop_s: float = 0.05  # smoothness with which it is lowered where a leg is too short
     touch_m: float = 0.006  # a point in contact is down while it is this near to where it rests: noise of a capture
     rest_s: float = 0.10  # of a contact at either end: there a foot comes to its lowest
+    rest_m: float = 0.01  # at its ends a foot is at most this much higher
     strike_s: float = 0.025  # in which a foot in the air comes down to the ground: a heel strikes at 0.5 m/s
     slow_mps: float = 0.15  # a point of a sole that moves slower may touch the ground,
     fast_mps: float = 0.5  # one that is faster clears it
@@ -60,7 +61,9 @@ class HoldSettings:
 LEG_M: Final = 0.86  # [m] thigh and shank of the body for which the settings are stated
 DEFAULT_HOLD: Final = HoldSettings()
 # What the source calls a contact is one on the target as well, whatever a knee or toes do for it
-RETARGET_HOLD: Final = HoldSettings(drag=True, roll_drift_m=1e3, break_share=1e3, toes_rad=1e3, toes_share=1e3)
+RETARGET_HOLD: Final = HoldSettings(
+    drag=True, rest_m=0.0, roll_drift_m=1e3, break_share=1e3, toes_rad=1e3, toes_step_rad=1e3
+)
 
 
 def find_foot_modes(track: Contacts, flicker: int) -> dict[str, IntArray]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray
-from marey.contacts.body import SIDES, PosedBody
+from marey.contacts.body import SIDES, BodyPosture
 from marey.motion import Contacts, Motion, find_runs
 
 TILT = 0.12  # [-] of the foot: a heel that is so much higher than the ball does not stand, 7 degrees
@@ -26,7 +26,7 @@ class FootPlant:
     place: FloatArray  # (3,) [m] where the point stays
     floor_m: float  # height of the ground under it
 
-    def distances(self, motion: Motion, body: PosedBody) -> FloatArray:
+    def distances(self, motion: Motion, body: BodyPosture) -> FloatArray:
         """Distance ``(stop - start,)`` [m] of the point from its place in a motion."""
         name = f"{self.foot}_{'toe_end' if self.point == 'toe' else self.point}"
         positions, world = motion[self.start : self.stop].joint_frames()
@@ -61,7 +61,7 @@ class ContactSchedule:
         return Contacts((*names, *others), np.concatenate([flags, *tracks], axis=1))
 
 
-def trim_contacts(track: Contacts, body: PosedBody, touch_m: float) -> Contacts:
+def trim_contacts(track: Contacts, body: BodyPosture, touch_m: float) -> Contacts:
     """Contacts of heels and toes from the first to the last frame in which their point rests.
 
     Detectors give the benefit of the doubt: a heel is called down up to two centimetres before it lands, a toe until it
@@ -93,7 +93,7 @@ def trim_contacts(track: Contacts, body: PosedBody, touch_m: float) -> Contacts:
     return Contacts(track.names, active)
 
 
-def _exchange_points(track: Contacts, body: PosedBody, heights: FloatArray) -> Contacts:
+def _exchange_points(track: Contacts, body: BodyPosture, heights: FloatArray) -> Contacts:
     """Contacts in which no heel stands while the ball is far below it, nor the other way round.
 
     Both are compared with how the foot stands on both: the sole of a skeleton is an estimate.

@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray, UnknownNameError
 from marey.contacts import ensure_contacts
 from marey.contacts.ankles import mend_ankles
-from marey.contacts.body import SIDES, UP, PosedBody, mean_leg_length, require_legs
+from marey.contacts.body import SIDES, UP, BodyPosture, mean_leg_length, require_legs
 from marey.contacts.floor import FloorPlane
 from marey.contacts.legs import PlantedFeet
 from marey.contacts.plants import FLAT, HEEL, RETARGET_HOLD, TOES, HoldSettings, find_foot_modes
@@ -193,14 +193,14 @@ def solve_retarget(
 
 def _pose_body(
     body: RetargetTarget, turns: Mapping[str, SO3], headings: Mapping[str, float], middles: FloatArray
-) -> PosedBody:
+) -> BodyPosture:
     """The target in a posture, the middle of its hips at ``(F, 3)`` [m], within its limits if it has some."""
     wxyz = pose_target(turns, body.skeleton, body.roles, headings, len(middles))
     if body.limits is not None:
         wxyz = body.limits.project_rotations(SO3(wxyz)).wxyz.copy()
     positions, world = joint_frames(body.skeleton, np.zeros((len(wxyz), 3)), wxyz)
     roots = middles - positions[:, [body.roles[f"{side}_hip"] for side in SIDES]].mean(axis=1)
-    return PosedBody(body.skeleton, body.roles, body.sole, wxyz, roots, positions + roots[:, None], world)
+    return BodyPosture(body.skeleton, body.roles, body.sole, wxyz, roots, positions + roots[:, None], world)
 
 
 def _carry_contacts(
