@@ -33,7 +33,6 @@ LEFT: Final = np.array([1.0, 0.0, 0.0])
 MAX_TOE_SINE: Final = 0.9  # [-] toes stand no steeper than 64 degrees
 MIN_FLAT_FRAMES: Final = 4  # fewer say nothing about how a sole is tilted
 MAX_TILT_RAD: Final = np.radians(20.0)  # [rad] more is no error of a calibration
-SWING_EDGE: Final = 0.15  # [-] part of a swing at either end in which the foot comes off and down
 PITCH_RAD_PER_S: Final = np.radians(300.0)  # [rad/s] how fast a foot is levelled where its contact asks for it
 LEAST_LEVEL: Final = 0.5  # [-] level part of a foot: steeper than 60 degrees it has no heading
 LIFT_S: Final = 0.06  # [s] how early a swinging foot is lifted over the ground
