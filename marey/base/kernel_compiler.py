@@ -39,7 +39,7 @@ def simplify_functions(codegen: Any, module: Any) -> None:
     builder = codegen._pass_builder(opt=1, loop_vectorize=False, slp_vectorize=False)
     for function in module.functions:
         if not function.is_declaration:
-            passes = create_new_function_pass_manager()
+            passes: Any = create_new_function_pass_manager()
             passes.add_sroa_pass()
             passes.add_simplify_cfg_pass()
             passes.add_instruction_combine_pass()

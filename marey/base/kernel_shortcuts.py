@@ -155,14 +155,14 @@ ATTRIBUTES: dict[Any, Any] = {}
 
 
 def _list_variables(self: Any, val: Any) -> list[Any]:
-    """List the variables in a part of a statement, in numba's order; the kind of each part decides by itself."""
+    """List the variables in a part of a statement, in numba's order; the common kinds first."""
     kind: type[Any] = val.__class__
     if kind is ir.Var:
         return [val]
     if kind is dict:
         val = val.values()
     elif kind is not list and kind is not tuple:
-        return val.list_vars() if isinstance(val, ir.Inst) else LIST_VARIABLES(self, val)
+        return LIST_VARIABLES(self, val)
     found: list[Any] = []
     for part in val:
         kind = part.__class__
