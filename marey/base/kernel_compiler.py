@@ -3,7 +3,7 @@
 numba by itself optimises each function with all that it calls and makes machine code of it, then does the same again
 for its caller. Here the kernels below the one that Python calls (the *entry*) stay LLVM modules. They are linked into
 the entry, whose optimisation sees them all; that takes a third of the time. Some shortcuts through numba, which leave
-the machine code as it is, save a further fifth (:mod:`marey.base.kernel_shortcuts`).
+the machine code as it is, save a further fifth (:mod:`marey.base.numba_shortcuts`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numba.extending import typeof_impl
 
 from marey.base import kernels
 from marey.base.kernel_cache import free_locks, kernel_folder
-from marey.base.kernel_shortcuts import take_shortcuts
+from marey.base.numba_shortcuts import take_shortcuts
 
 LOG = logging.getLogger("marey")
 EVERY_S = 10.0  # [s] between two messages on the progress
