@@ -9,6 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+# Before numpy is loaded: on matrices as small as ours the threads of its library wait for each other, and those of two
+# workers on two cores take four times the processor time of one thread each
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings

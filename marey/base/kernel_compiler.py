@@ -3,47 +3,64 @@
 numba by itself optimises each function with all that it calls and makes machine code of it, then does the same again
 for its caller. Here the kernels below the one that Python calls (the *entry*) stay LLVM modules. They are linked into
 the entry, whose optimisation sees them all; that takes a third of the time. Some shortcuts through numba, which leave
-the machine code as it is, save a further fifth (:func:`_take_shortcuts`).
+the machine code as it is, save a further fifth (:mod:`marey.base.numba_shortcuts`).
 """
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any, cast
 
 import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import create_new_function_pass_manager
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.lowering import BaseLower
 from numba.core.registry import cpu_target
-from numba.core.targetconfig import TargetConfig
 from numba.core.types import Dispatcher
-from numba.extending import overload, typeof_impl
-from numba.np import arrayobj
+from numba.extending import typeof_impl
 
 from marey.base import kernels
 from marey.base.kernel_cache import free_locks, kernel_folder
+from marey.base.numba_shortcuts import take_shortcuts
 
 LOG = logging.getLogger("marey")
 EVERY_S = 10.0  # [s] between two messages on the progress
-GARBAGE_OBJECTS = 100_000  # new objects between two searches for garbage: what the compiler makes, it mostly keeps
 ENVIRONMENT = "_ZN08NumbaEnv"  # prefix of the variable through which compiled code finds its Python constants
+
+
+def simplify_functions(codegen: Any, module: Any) -> None:
+    """Take variables from memory into registers, and fold what is then plain, in every function of a module.
+
+    numba runs all passes of the highest level here, and again after linking. The second time suffices.
+    """
+    module.data_layout = codegen._data_layout
+    builder = codegen._pass_builder(opt=1, loop_vectorize=False, slp_vectorize=False)
+    for function in module.functions:
+        if not function.is_declaration:
+            passes: Any = create_new_function_pass_manager()
+            passes.add_sroa_pass()
+            passes.add_simplify_cfg_pass()
+            passes.add_instruction_combine_pass()
+            passes.add_simplify_cfg_pass()
+            passes.run(function, builder)
+
+
+class EntryLibrary(JITCodeLibrary):
+    """Code that Python calls: linked with its pieces, then optimised and translated."""
+
+    def _optimize_functions(self: Any, ll_module: Any) -> None:
+        """Simplify each function; the whole is optimised later."""
+        simplify_functions(self._codegen, ll_module)
 
 
 class PieceLibrary(JITCodeLibrary):
     """Code that is linked into an entry: neither optimised as a whole nor translated on its own."""
 
     def _optimize_functions(self: Any, ll_module: Any) -> None:
-        """Simplify each function; numba also makes a list of passes for each one that is only declared."""
-        ll_module.data_layout = self._codegen._data_layout
-        for function in ll_module.functions:
-            if not function.is_declaration:
-                passes, builder = self._codegen._function_pass_manager()
-                passes.run(function, builder)
+        """Simplify each function."""
+        simplify_functions(self._codegen, ll_module)
 
     def _optimize_final_module(self) -> None:
         """Leave it to the entry."""
@@ -95,10 +112,13 @@ class EntryCompiler(Compiler):
     def _compile_bytecode(self) -> Any:
         state = cast(Any, self).state
         PROGRESS.announce(state.func_id.func_name)
-        state.library = cast(Any, JITCodeLibrary)(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = cast(Any, EntryLibrary)(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         try:
-            with _take_shortcuts(state.targetctx.codegen()):
+            codegen = state.targetctx.codegen()
+            with take_shortcuts(
+                (codegen, "_library_class", PieceLibrary), (BaseLower, "create_cpython_wrapper", _wrap_entry)
+            ):
                 return cast(Any, super())._compile_bytecode()
         except BaseException:
             free_locks()
@@ -128,57 +148,6 @@ class CompileProgress:
 PROGRESS = CompileProgress()
 
 
-@contextmanager
-def _take_shortcuts(codegen: Any) -> Generator[None]:
-    """Let ``codegen`` make pieces, and spare numba work that changes no result; its lock keeps other threads out.
-
-    The text of a wrong shape in a slice assignment is numba's constant one, not the one that lists both shapes: that
-    compiles the formatting of numbers, a twelfth of the time of a first ``marey ik``. numba's own functions inside a
-    kernel get no wrappers, and one serves all kernels: flags of compilation are compared by what changes a piece.
-    Nobody is told of every call of LLVM, and garbage is looked for less often.
-    """
-    shortcuts: tuple[tuple[Any, str, Any], ...] = (
-        (codegen, "_library_class", PieceLibrary),
-        (arrayobj, "raise_with_shape_context", _raise_mismatch),
-        (BaseLower, "create_cfunc_wrapper", _skip_wrapper),
-        (BaseLower, "create_cpython_wrapper", _wrap_entry),
-        (TargetConfig, "__eq__", _make_equal_pieces),
-        (TargetConfig, "__hash__", _hash_option_names),
-        (cast(Any, llvm.ffi).lib._lock, "_cblist", []),
-    )
-    before = [getattr(owner, name) for owner, name, _ in shortcuts]
-    thresholds = gc.get_threshold()
-    try:
-        gc.set_threshold(max(GARBAGE_OBJECTS, thresholds[0]), *thresholds[1:])
-        for owner, name, value in shortcuts:
-            setattr(owner, name, value)
-        yield
-    finally:
-        for (owner, name, _), value in zip(shortcuts, before, strict=True):
-            setattr(owner, name, value)
-        gc.set_threshold(*thresholds)
-
-
-def _raise_mismatch(source: Any, target: Any) -> None:
-    """Stand for numba's error where the shapes of a slice and of its new value differ."""
-
-
-def _compile_mismatch(source: Any, target: Any) -> Any:
-    """Hand numba the code of :func:`_raise_mismatch`."""
-
-    def raise_error(source: Any, target: Any) -> None:
-        raise ValueError("cannot assign slice from input of different size")
-
-    return raise_error
-
-
-overload(_raise_mismatch)(_compile_mismatch)
-
-
-def _skip_wrapper(_: Any) -> None:
-    """Make no function for C to call."""
-
-
 def _wrap_entry(lower: Any, release_gil: bool = False) -> None:
     """Make the function for Python to call, of entries alone."""
     if not isinstance(lower.library, PieceLibrary):
@@ -186,32 +155,6 @@ def _wrap_entry(lower: Any, release_gil: bool = False) -> None:
 
 
 CREATE_WRAPPER: Any = cast(Any, BaseLower).create_cpython_wrapper
-OF_WRAPPERS = frozenset({"no_cpython_wrapper", "no_cfunc_wrapper", "release_gil"})  # flags that change no piece
-
-
-def _make_equal_pieces(self: Any, other: Any) -> Any:
-    """Compare flags by the values that were set, or else by all values, as numba does; not those of wrappers."""
-    if not isinstance(other, TargetConfig):
-        return NotImplemented
-    ours: dict[str, Any] = self._values
-    theirs: dict[str, Any] = cast(Any, other)._values
-    if {k: v for k, v in ours.items() if k not in OF_WRAPPERS} == {
-        k: v for k, v in theirs.items() if k not in OF_WRAPPERS
-    }:
-        return True
-    names: dict[str, Any] = self.options
-    return all(getattr(self, name) == getattr(other, name) for name in names if name not in OF_WRAPPERS)
-
-
-def _hash_option_names(self: Any) -> int:
-    """What numba computes: the hash of the names, which all flags of a kind share."""
-    kind: Any = self.__class__
-    if kind not in NAME_HASHES:
-        NAME_HASHES[kind] = hash(tuple(sorted(kind.options)))
-    return NAME_HASHES[kind]
-
-
-NAME_HASHES: dict[Any, int] = {}
 
 
 def _register_types(register: Any, context: Any) -> None:

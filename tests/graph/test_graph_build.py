@@ -48,7 +48,7 @@ def test_distances_and_directions_do_not_depend_on_the_number_of_threads():
     said = [
         subprocess.run(
             [sys.executable, "-c", THREADS],
-            env=os.environ | {"OMP_NUM_THREADS": count},
+            env=os.environ | {"OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count},
             capture_output=True,
             text=True,
             check=True,

@@ -141,6 +141,7 @@ def test_the_same_motion_gives_the_same_bytes(tmp_path: Path, suffix: str) -> No
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".trc", ".glb"])
+@pytest.mark.timing
 def test_a_long_take_of_many_joints_is_written_in_two_seconds(tmp_path: Path, suffix: str) -> None:
     count = 65
     names = tuple(f"joint{j}" for j in range(count))

@@ -158,6 +158,7 @@ def test_motions_on_other_skeletons_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.timing
 def test_a_long_take_of_many_joints_is_written_in_two_seconds(tmp_path: Path) -> None:
     count = 65
     parents = np.arange(-1, count - 1)

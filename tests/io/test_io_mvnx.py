@@ -269,6 +269,7 @@ def test_what_is_too_large_or_too_small_ends_soon(tmp_path, content, message):
     assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 200_000_000
 
 
+@pytest.mark.timing
 def test_ten_megabytes_take_less_than_five_seconds(tmp_path):
     write_mvnx(tmp_path / "a.mvnx", a_take(4500))
     assert (tmp_path / "a.mvnx").stat().st_size > 9_000_000

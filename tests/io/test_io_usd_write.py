@@ -102,6 +102,7 @@ def test_the_same_motion_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a.usda").read_bytes() == (tmp_path / "b.usda").read_bytes()
 
 
+@pytest.mark.timing
 def test_a_long_take_of_many_joints_is_written_in_two_seconds(tmp_path: Path) -> None:
     count = 65
     chain = Skeleton(

@@ -197,6 +197,7 @@ def test_a_dog_of_deepmimic_is_refused(real):
 @pytest.mark.mocap
 @pytest.mark.real
 @pytest.mark.parametrize("file", ["human", "mesh2motion/mixamo-sample-rig.glb"])
+@pytest.mark.timing
 def test_a_thousand_frames_a_second_on_one_core(mocap, real, file):
     """Processor time of a warm call, contact detection and report included."""
     source = load(mocap / "cmu-bvh" / "35_01.bvh")

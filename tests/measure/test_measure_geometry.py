@@ -216,6 +216,7 @@ def test_a_result_has_a_line_a_table_and_a_plot(walk: Motion, tmp_path) -> None:
     assert (tmp_path / "figures.png").stat().st_size > 10_000
 
 
+@pytest.mark.timing
 def test_a_thousand_frames_take_less_than_fifty_milliseconds() -> None:
     clip = resample(stand(30.0, 8.4, (0.0, 0.0, 0.5)), 119.0)[:1000]
     measure_motion(clip)

@@ -40,10 +40,10 @@ class JointPart:
         return SO3.from_matrix(np.stack([self.bone, self.flexion, np.cross(self.bone, self.flexion)], axis=1))
 
     def coordinates(self, turned: SO3) -> FloatArray:
-        """Flexion, side swing and twist ``(3,)`` [rad] of a rotation away from the calibration pose."""
+        """Flexion, side swing and twist ``(..., 3)`` [rad] of rotations away from the calibration pose."""
         frame = self.frame()
         swing, twist = (self.centre().inverse() @ frame.inverse() @ turned @ frame).swing_twist([1.0, 0.0, 0.0])
-        return np.array([*swing.log()[1:], twist.log()[0]])
+        return np.concatenate([swing.log()[..., 1:], twist.log()[..., :1]], axis=-1)
 
     def centre(self) -> SO3:
         """Rotation in the middle of the range, in the axes of :meth:`frame`."""
@@ -135,14 +135,16 @@ def published_poses(num_steps: int = 60) -> FloatArray:
 
     Values of [AAOS1965]_; shoulders and forearms are measured from hanging arms.
     """
-    poses: list[FloatArray] = []
-    for movement in MOVEMENTS:
-        for part in np.linspace(0.0, 1.0, num_steps):
-            row = np.zeros((len(ROLES), 3))
-            for r, role in enumerate(ROLES):
-                name = role.removeprefix("left_").removeprefix("right_")
-                if name in PARTS:
-                    turn = SO3.exp(part * np.deg2rad(movement.get(role, (0.0, 0.0, 0.0))))
-                    row[r] = PARTS[name].coordinates(turn @ HANGING if name == "shoulder" else turn)
-            poses.append(row)
-    return np.array(poses)
+    steps = np.linspace(0.0, 1.0, num_steps)[:, None]
+    poses = np.zeros((len(MOVEMENTS), num_steps, len(ROLES), 3))
+    for r, role in enumerate(ROLES):
+        name = role.removeprefix("left_").removeprefix("right_")
+        if name not in PARTS:
+            continue
+        hanging = HANGING if name == "shoulder" else SO3.exp(np.zeros(3))
+        poses[:, :, r] = PARTS[name].coordinates(hanging)
+        for m, movement in enumerate(MOVEMENTS):
+            if role in movement:
+                turns = SO3.exp(steps * np.deg2rad(movement[role]))
+                poses[m, :, r] = PARTS[name].coordinates(turns @ hanging)
+    return poses.reshape(-1, len(ROLES), 3)
