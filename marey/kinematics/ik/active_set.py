@@ -1,7 +1,7 @@
 """Compiled steps of the full space under joint limits, by an active set.
 
-Boxes on rotation vectors: a limited joint moves by its rotation vector. Coordinates that a step would carry over a
-bound go to it and no further, and the step is solved anew for all else.
+Boxes: a limited joint moves by its coordinates, a rotation vector or two swings and a twist. Coordinates that a step
+would carry over a bound go to it and no further, and the step is solved anew for all else.
 
 Limits of any other kind: a step that leaves a joint's set is brought back by the set's own projection. What the
 projection took away is the outward normal there: along it the joint goes as far as the projection says, and the step is
@@ -11,7 +11,7 @@ alone.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import cos, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -26,25 +26,29 @@ from marey.kinematics.ik.dual_step import (
     solve_dual,
     subtract_fixed_shift,
 )
-from marey.kinematics.ik.state import IKLayout, IKState, LinearRows, RotationVectorBox
+from marey.kinematics.ik.state import CoordinateBox, IKLayout, IKState, LinearRows
+from marey.kinematics.limits.anatomy.check import swing_and_twist
 from marey.kinematics.limits.tables import Bounds, check_bounds
 from marey.lie.kernels import (
+    Quaternion,
     Vector,
     conjugate,
     dot,
     exp,
+    exponential,
     log,
     multiply,
+    product,
     quaternion_at,
     rotate,
     row3,
     unrotate,
     write_right_jacobian,
+    write_right_jacobian_inverse,
 )
 
-MAX_ANGLE_RAD = (
-    2.0 * np.pi - 1e-3
-)  # [rad] rotation vectors of limited joints stay inside: exp loses rank at a whole turn
+MAX_ANGLE_RAD = 2.0 * np.pi - 1e-3  # [rad] rotation vectors stay inside: exp loses rank at a whole turn
+MAX_SWING_RAD = np.pi - 1e-3  # [rad] swings stay inside: beyond half a turn they are read as swings the other way
 MAX_BINDINGS = 4  # times that a step is solved anew with the coordinates held that it would carry over a bound
 BLOCKED_RAD = 1e-9  # [rad] less than this taken from a step is rounding
 
@@ -52,28 +56,38 @@ BLOCKED_RAD = 1e-9  # [rad] less than this taken from a step is rounding
 class ActiveLimits(NamedTuple):
     """Which coordinates of the joints may move; L joints, all or none.
 
-    Coordinates are rotation vectors (boxes), or turns along an orthonormal basis in the joint's frame (other limits).
+    The dual system knows joints by orthonormal world axes, along some of which the way of a step is given. Boxes find
+    these from coordinates that stop at a bound, other limits from what a projection takes away.
     """
 
-    axes: FloatArray  # (L, 3, 3) columns of that basis
-    free: BoolArray  # (L, 3) coordinates whose objective falls inside the limits, at the start of a step
-    loose: BoolArray  # (L, 3) coordinates that the step may choose
-    held: FloatArray  # (L, 3) [rad] how far the others go
-    walls: RotationVectorBox  # ``boxed`` marks limited joints, or joints with an axis that is not loose
+    is_bound: BoolArray  # (J,) joints with an axis that is not loose
+    loose: BoolArray  # (L, 3) axes along which the step may choose
+    held: FloatArray  # (L, 3) [rad] how far it goes along the others
+    axes: FloatArray  # (L, 3, 3) limits that are no boxes: the axes in the joint's frame
+    rates: FloatArray  # (L, 3, 3) boxes: how the coordinates change with a turn in world
+    free: BoolArray  # (L, 3) boxes: coordinates whose objective falls inside the limits, at the start of a step
+    is_open: BoolArray  # (L, 3) boxes: of these, the coordinates that have not met a bound in this step
+    travel: FloatArray  # (L, 3) [rad] boxes: step of the coordinates
 
 
 @inline_kernel
-def new_active_limits(layout: IKLayout, has_boxes: bool, limited: int) -> ActiveLimits:
-    """Limits of which none is active: the boxes of the layout, or others that are not known yet."""
-    free, loose = np.ones((limited, 3), dtype=np.bool_), np.ones((limited, 3), dtype=np.bool_)
-    boxed = layout.box.boxed if has_boxes else np.zeros_like(layout.box.boxed)
-    walls = RotationVectorBox(boxed, layout.box.low, layout.box.high)
-    return ActiveLimits(np.zeros((limited, 3, 3)), free, loose, np.zeros((limited, 3)), walls)
+def new_active_limits(layout: IKLayout, limited: int) -> ActiveLimits:
+    """Limits of which none is active."""
+    return ActiveLimits(
+        np.zeros(layout.box.boxed.shape[0], dtype=np.bool_),
+        np.ones((limited, 3), dtype=np.bool_),
+        np.zeros((limited, 3)),
+        np.zeros((limited, 3, 3)),
+        np.zeros((limited, 3, 3)),
+        np.ones((limited, 3), dtype=np.bool_),
+        np.ones((limited, 3), dtype=np.bool_),
+        np.zeros((limited, 3)),
+    )
 
 
-@kernel
-def clamp_to_box(box: RotationVectorBox, j: int, v: Vector) -> Vector:
-    """Nearest rotation vector of a joint's box."""
+@inline_kernel
+def clamp_to_box(box: CoordinateBox, j: int, v: Vector) -> Vector:
+    """Nearest coordinates of a joint's box."""
     return (
         min(max(v[0], box.low[j, 0]), box.high[j, 0]),
         min(max(v[1], box.low[j, 1]), box.high[j, 1]),
@@ -81,28 +95,29 @@ def clamp_to_box(box: RotationVectorBox, j: int, v: Vector) -> Vector:
     )
 
 
-@kernel
-def clamp_vector(box: RotationVectorBox, j: int, old: FloatArray, v: Vector, out: FloatArray) -> float:
-    """Write a limited joint's rotation vector: inside its box, and inside the whole turn on the way from the old one.
+@inline_kernel
+def clamp_coordinates(box: CoordinateBox, j: int, old: FloatArray, v: Vector, out: FloatArray) -> float:
+    """Write a limited joint's coordinates: inside its box, and where they are unique on the way from the old ones.
 
     Returns the largest change [rad].
     """
     out[j, 0], out[j, 1], out[j, 2] = clamp_to_box(box, j, v)
-    # |old + part d| = MAX_ANGLE_RAD is a quadratic equation for the part of the way
+    count, most = (2, MAX_SWING_RAD) if box.is_swing[j] else (3, MAX_ANGLE_RAD)
+    # |old + part d| = most is a quadratic equation for the part of the way
     a = b = c = 0.0
-    for k in range(3):
+    for k in range(count):
         d = out[j, k] - old[j, k]
         a, b, c = a + d * d, b + d * old[j, k], c + old[j, k] * old[j, k]
-    if a + 2.0 * b + c > MAX_ANGLE_RAD**2:
-        is_inside = c < MAX_ANGLE_RAD**2 and a > 0.0
-        part = (-b + sqrt(max(0.0, b * b + a * (MAX_ANGLE_RAD**2 - c)))) / a if is_inside else 0.0
+    if a + 2.0 * b + c > most**2:
+        is_inside = c < most**2 and a > 0.0
+        part = (-b + sqrt(max(0.0, b * b + a * (most**2 - c)))) / a if is_inside else 0.0
         for k in range(3):
             out[j, k] = old[j, k] + part * (out[j, k] - old[j, k])
     return max(abs(out[j, 0] - old[j, 0]), abs(out[j, 1] - old[j, 1]), abs(out[j, 2] - old[j, 2]))
 
 
 @kernel
-def box_distance_squared(box: RotationVectorBox, j: int, v: Vector) -> float:
+def box_distance_squared(box: CoordinateBox, j: int, v: Vector) -> float:
     """Squared distance [rad²] of a rotation vector to its joint's box."""
     x = max(0.0, box.low[j, 0] - v[0], v[0] - box.high[j, 0])
     y = max(0.0, box.low[j, 1] - v[1], v[1] - box.high[j, 1])
@@ -111,7 +126,7 @@ def box_distance_squared(box: RotationVectorBox, j: int, v: Vector) -> float:
 
 
 @kernel
-def nearest_rotation_vector(box: RotationVectorBox, j: int, wxyz: FloatArray) -> Vector:
+def nearest_rotation_vector(box: CoordinateBox, j: int, wxyz: FloatArray) -> Vector:
     """Rotation vector of a limited joint: of the two that turn either way round, the one nearer to the box."""
     v = log(quaternion_at(wxyz, j))
     angle = sqrt(dot(v, v))
@@ -122,32 +137,111 @@ def nearest_rotation_vector(box: RotationVectorBox, j: int, wxyz: FloatArray) ->
     return other if box_distance_squared(box, j, other) < box_distance_squared(box, j, v) else v
 
 
+@inline_kernel
+def read_coordinates(box: CoordinateBox, j: int, wxyz: FloatArray) -> Vector:
+    """Coordinates [rad] of a limited joint."""
+    if not box.is_swing[j]:
+        return nearest_rotation_vector(box, j, wxyz)
+    return swing_and_twist(read_swing(box, j, wxyz))
+
+
+@inline_kernel
+def read_swing(box: CoordinateBox, j: int, wxyz: FloatArray) -> Quaternion:
+    """Rotation of a joint in the axes of its swings and twist. Calls that hand over arrays would take twice as long."""
+    p, q = box.before[j], box.after[j]
+    a, b, c, d = product(p[0], p[1], p[2], p[3], wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
+    return product(a, b, c, d, q[0], q[1], q[2], q[3])
+
+
+@inline_kernel
+def pose_joint(box: CoordinateBox, j: int, vectors: FloatArray) -> Quaternion:
+    """Rotation of a limited joint from its coordinates."""
+    x, y, z = vectors[j, 0], vectors[j, 1], vectors[j, 2]
+    if not box.is_swing[j]:
+        return exponential(x, y, z)
+    # exp(0, x, y) exp(z, 0, 0), in the axes of the joint
+    p, q = box.before[j], box.after[j]
+    a, b, c, d = exponential(0.0, x, y)
+    a, b, c, d = product(a, b, c, d, cos(0.5 * z), sin(0.5 * z), 0.0, 0.0)
+    a, b, c, d = product(p[0], -p[1], -p[2], -p[3], a, b, c, d)
+    return product(a, b, c, d, q[0], -q[1], -q[2], -q[3])
+
+
 @kernel
-def project_to_box(box: RotationVectorBox, wxyz: FloatArray, vectors: FloatArray) -> float:
-    """Write the rotation vectors of limited joints, brought into their boxes; return how far the furthest was [rad]."""
+def project_to_box(box: CoordinateBox, wxyz: FloatArray, vectors: FloatArray) -> float:
+    """Write the coordinates of limited joints, brought into their boxes; return how far the furthest was [rad]."""
     furthest = 0.0
     for j in range(box.boxed.shape[0]):
         if not box.boxed[j]:
             continue
-        v = nearest_rotation_vector(box, j, wxyz)
+        v = read_coordinates(box, j, wxyz)
         vectors[j, 0], vectors[j, 1], vectors[j, 2] = clamp_to_box(box, j, v)
         away = max(abs(vectors[j, 0] - v[0]), abs(vectors[j, 1] - v[1]), abs(vectors[j, 2] - v[2]))
         if away > 0.0:
-            wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = exp(row3(vectors, j))
+            wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = pose_joint(box, j, vectors)
         furthest = max(furthest, away)
     return furthest
 
 
 @kernel
-def compute_box_frames(box: RotationVectorBox, world: FloatArray, vectors: FloatArray, frames: FloatArray) -> None:
-    r"""Write :math:`R_{world,j} J_r(v_j)` ``(J, 3, 3)`` of limited joints: world axes of their rotation vectors."""
+def compute_box_frames(box: CoordinateBox, world: FloatArray, vectors: FloatArray, frames: FloatArray) -> None:
+    r"""Write world axes ``(J, 3, 3)`` of the coordinates of limited joints: columns, the turn for each of them.
+
+    Of rotation vectors they are those of :math:`R_{world,j} J_r(v_j)`. With :math:`D = \exp(s) \exp(t)` the turn in the
+    axes of D is :math:`\exp(t)^{-1} J_r(s)\,\dot s + \dot t\,e_x`.
+    """
     J = np.empty((3, 3))
     for j in range(frames.shape[0]):
-        if box.boxed[j]:
-            write_right_jacobian(row3(vectors, j), J)
-            for c in range(3):
-                x, y, z = rotate(quaternion_at(world, j), (J[0, c], J[1, c], J[2, c]))
-                frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = x, y, z
+        if not box.boxed[j]:
+            continue
+        q, (x, y, z) = quaternion_at(world, j), row3(vectors, j)
+        if box.is_swing[j]:
+            write_right_jacobian((0.0, x, y), J)
+            cosine, sine = cos(z), sin(z)
+            for c in range(2):
+                # Columns of the two swings, turned back by the twist
+                u, v, w = J[0, 1 + c], J[1, 1 + c], J[2, 1 + c]
+                J[0, c], J[1, c], J[2, c] = u, cosine * v + sine * w, cosine * w - sine * v
+            J[0, 2], J[1, 2], J[2, 2] = 1.0, 0.0, 0.0
+            q = multiply(q, quaternion_at(box.after, j))
+        else:
+            write_right_jacobian((x, y, z), J)
+        for c in range(3):
+            u, v, w = rotate(q, (J[0, c], J[1, c], J[2, c]))
+            frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = u, v, w
+
+
+@inline_kernel
+def write_swing_rates(box: CoordinateBox, j: int, state: IKState, rates: FloatArray) -> None:
+    r"""Write how swings and twist of a joint change with its turn in world ``(3, 3)``: rows are gradients.
+
+    With :math:`D = (n, 0, u, v) \exp(t)`, the size :math:`\sin h` of (u, v), and the turn :math:`\omega` in the axes before
+    the twist, the swings are :math:`s = k (u, v)` with :math:`k = 2 h / \sin h`, and
+
+    .. math:: \dot t = \omega_x + (u \omega_z - v \omega_y) / n, \quad
+        \dot u = \tfrac12 (n \omega_y + v (v \omega_y - u \omega_z) / n), \quad
+        \dot k = (1/n - h / \sin h) (u \dot u + v \dot v) \, 2 / \sin^2 h.
+    """
+    w, x, y, z = read_swing(box, j, state.wxyz)
+    n = max(sqrt(w * w + x * x), 1e-12)
+    c, s = w / n, x / n
+    u, v, h = c * y - s * z, c * z + s * y, 0.5 * sqrt(state.vectors[j, 0] ** 2 + state.vectors[j, 1] ** 2)
+    size = sqrt(u * u + v * v)
+    half_k, curve = (h / size, n * (1.0 / n - h / size) / (size * size)) if size > 1e-3 else (1.0, 1.0 / 3.0)
+    a = half_k * (n + v * v / n) + curve * u * u
+    b = curve * u * v - half_k * u * v / n
+    d = half_k * (n + u * u / n) + curve * v * v
+    # World axes before the twist: those of the joint, turned by ``after`` and back by the twist
+    q, r = box.after[j], state.world[j]
+    e, f, g, i = product(r[0], r[1], r[2], r[3], q[0], q[1], q[2], q[3])
+    e, f, g, i = product(e, f, g, i, c, -s, 0.0, 0.0)
+    first = (1.0 - 2.0 * (g * g + i * i), 2.0 * (f * g + e * i), 2.0 * (f * i - e * g))
+    second = (2.0 * (f * g - e * i), 1.0 - 2.0 * (f * f + i * i), 2.0 * (g * i + e * f))
+    third = (2.0 * (f * i + e * g), 2.0 * (g * i - e * f), 1.0 - 2.0 * (f * f + g * g))
+    for m in range(3):
+        rates[j, 0, m] = a * second[m] + b * third[m]
+        rates[j, 1, m] = b * second[m] + d * third[m]
+        rates[j, 2, m] = first[m] - v / n * second[m] + u / n * third[m]
 
 
 @kernel
@@ -156,70 +250,125 @@ def along_axis(frames: FloatArray, j: int, c: int, torques: FloatArray) -> float
     return frames[j, 0, c] * torques[j, 0] + frames[j, 1, c] * torques[j, 1] + frames[j, 2, c] * torques[j, 2]
 
 
-@kernel
-def release_coordinates(
-    layout: IKLayout, vectors: FloatArray, frames: FloatArray, slopes: FloatArray, free: BoolArray
-) -> float:
-    """Mark coordinates of limited joints that may move; return the largest component of the projected gradient.
+@inline_kernel
+def release_coordinates(layout: IKLayout, state: IKState, slopes: FloatArray, face: ActiveLimits) -> float:
+    """Write the rates of limited coordinates, and which of them may move; return the largest projected gradient.
 
     A coordinate at a bound whose objective falls only beyond it is held. The gradient is that of the whole objective.
     """
-    largest, box = 0.0, layout.box
+    largest, box, vectors, rates = 0.0, layout.box, state.vectors, face.rates
+    J = np.empty((3, 3))
     for j in range(slopes.shape[0]):
         if layout.springs.mobility[j] == 0.0:
             continue
-        if j >= frames.shape[0] or not box.boxed[j]:
+        is_at_bound = False
+        if j < rates.shape[0] and box.boxed[j]:
+            if box.is_swing[j]:
+                write_swing_rates(box, j, state, rates)
+            else:
+                write_right_jacobian_inverse(row3(vectors, j), J)
+                for c in range(3):
+                    axis = rotate(quaternion_at(state.world, j), (J[c, 0], J[c, 1], J[c, 2]))
+                    rates[j, c, 0], rates[j, c, 1], rates[j, c, 2] = axis
             for c in range(3):
-                largest = max(largest, 2.0 * abs(slopes[j, c]))
+                face.free[j, c] = True
+                is_at_bound |= vectors[j, c] <= box.low[j, c] or vectors[j, c] >= box.high[j, c]
+        if not is_at_bound:
+            largest = max(largest, 2.0 * abs(slopes[j, 0]), 2.0 * abs(slopes[j, 1]), 2.0 * abs(slopes[j, 2]))
             continue
         for c in range(3):
-            t, v = along_axis(frames, j, c, slopes), vectors[j, c]
-            free[j, c] = not ((t <= 0.0 and v <= box.low[j, c]) or (t >= 0.0 and v >= box.high[j, c]))
-            if free[j, c]:
+            # The turn for this coordinate alone is upright on the rates of the other two
+            d, e = (c + 1) % 3, (c + 2) % 3
+            x = rates[j, d, 1] * rates[j, e, 2] - rates[j, d, 2] * rates[j, e, 1]
+            y = rates[j, d, 2] * rates[j, e, 0] - rates[j, d, 0] * rates[j, e, 2]
+            z = rates[j, d, 0] * rates[j, e, 1] - rates[j, d, 1] * rates[j, e, 0]
+            volume = x * rates[j, c, 0] + y * rates[j, c, 1] + z * rates[j, c, 2]
+            t, v = (x * slopes[j, 0] + y * slopes[j, 1] + z * slopes[j, 2]) / volume, vectors[j, c]
+            face.free[j, c] = not ((t <= 0.0 and v <= box.low[j, c]) or (t >= 0.0 and v >= box.high[j, c]))
+            if face.free[j, c]:
                 largest = max(largest, 2.0 * abs(t))
     return largest
 
 
-@kernel
-def bind_coordinates(face: ActiveLimits, vectors: FloatArray, frames: FloatArray, step: StepBuffers) -> bool:
-    """Hold the coordinates that a step would carry over a bound: they go to it, no further. Tell if there are any."""
-    is_any, box = False, face.walls
+@inline_kernel
+def write_held_axes(boxed: BoolArray, face: ActiveLimits, frames: FloatArray) -> None:
+    r"""Turn coordinates that are not open into orthonormal world axes, and how far the step goes along each.
+
+    A coordinate that goes :math:`h_c` holds the turn to :math:`r_c \cdot \omega = h_c`, with a row r of ``rates``.
+    """
+    for j in range(boxed.shape[0]):
+        if not boxed[j]:
+            continue
+        count = 0
+        for c in range(3):
+            face.loose[j, c], face.held[j, c] = True, 0.0
+        for c in range(3):
+            if face.is_open[j, c]:
+                continue
+            x, y, z, way = face.rates[j, c, 0], face.rates[j, c, 1], face.rates[j, c, 2], face.travel[j, c]
+            # Gram-Schmidt: what the axes before do not hold yet
+            for k in range(count):
+                t = x * frames[j, 0, k] + y * frames[j, 1, k] + z * frames[j, 2, k]
+                x, y, z = x - t * frames[j, 0, k], y - t * frames[j, 1, k], z - t * frames[j, 2, k]
+                way -= t * face.held[j, k]
+            scale = 1.0 / sqrt(x * x + y * y + z * z)
+            frames[j, 0, count], frames[j, 1, count], frames[j, 2, count] = scale * x, scale * y, scale * z
+            face.loose[j, count], face.held[j, count] = False, scale * way
+            count += 1
+        face.is_bound[j] = count > 0
+
+
+@inline_kernel
+def bind_coordinates(
+    box: CoordinateBox, face: ActiveLimits, vectors: FloatArray, frames: FloatArray, step: StepBuffers
+) -> bool:
+    """Write the step of the coordinates, and stop those at a bound that would go over it. Tell if there are any."""
+    is_any = False
     for j in range(frames.shape[0]):
         if not box.boxed[j]:
             continue
+        u, v, w = row3(step.torques, j)
+        x, y, z = step.ease[j] * u, step.ease[j] * v, step.ease[j] * w
+        if face.is_bound[j]:
+            G, (a, b, c) = step.G, row3(face.held, j)
+            x = G[j, 0, 0] * u + G[j, 0, 1] * v + G[j, 0, 2] * w
+            y = G[j, 1, 0] * u + G[j, 1, 1] * v + G[j, 1, 2] * w
+            z = G[j, 2, 0] * u + G[j, 2, 1] * v + G[j, 2, 2] * w
+            x += frames[j, 0, 0] * a + frames[j, 0, 1] * b + frames[j, 0, 2] * c
+            y += frames[j, 1, 0] * a + frames[j, 1, 1] * b + frames[j, 1, 2] * c
+            z += frames[j, 2, 0] * a + frames[j, 2, 1] * b + frames[j, 2, 2] * c
         for c in range(3):
-            if not face.loose[j, c]:
+            if not face.is_open[j, c]:
                 continue
-            v = vectors[j, c] + step.ease[j] * along_axis(frames, j, c, step.torques)
-            if v < box.low[j, c] or v > box.high[j, c]:
-                face.loose[j, c], is_any = False, True
-                face.held[j, c] = (box.low[j, c] if v < box.low[j, c] else box.high[j, c]) - vectors[j, c]
+            way = face.rates[j, c, 0] * x + face.rates[j, c, 1] * y + face.rates[j, c, 2] * z
+            t = vectors[j, c] + way
+            if t < box.low[j, c] or t > box.high[j, c]:
+                face.is_open[j, c], is_any = False, True
+                way = (box.low[j, c] if t < box.low[j, c] else box.high[j, c]) - vectors[j, c]
+            face.travel[j, c] = way
     return is_any
 
 
 @inline_kernel
-def apply_box_step(face: ActiveLimits, step: StepBuffers, frames: FloatArray, state: IKState, trial: IKState) -> float:
+def apply_box_step(box: CoordinateBox, face: ActiveLimits, step: StepBuffers, state: IKState, trial: IKState) -> float:
     """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m]."""
     joints, largest = state.wxyz.shape[0], 0.0
     for c in range(3):
         trial.root[c] = state.root[c] + step.ease[joints] * step.torques[joints, c]
         largest = max(largest, abs(trial.root[c] - state.root[c]))
     for j in range(joints):
+        if step.G.shape[0] > 0 and box.boxed[j]:
+            u, v, w = row3(face.travel, j)
+            wanted = (state.vectors[j, 0] + u, state.vectors[j, 1] + v, state.vectors[j, 2] + w)
+            largest = max(largest, clamp_coordinates(box, j, state.vectors, wanted, trial.vectors))
+            trial.wxyz[j, 0], trial.wxyz[j, 1], trial.wxyz[j, 2], trial.wxyz[j, 3] = pose_joint(box, j, trial.vectors)
+            continue
         x, y, z = (
             step.ease[j] * step.torques[j, 0],
             step.ease[j] * step.torques[j, 1],
             step.ease[j] * step.torques[j, 2],
         )
-        if j < frames.shape[0] and face.walls.boxed[j]:
-            # A limited joint: loose coordinates take the step, the others go as far as they are held
-            u, v, w = row3(face.held, j)
-            u = frames[j, 0, 0] * x + frames[j, 1, 0] * y + frames[j, 2, 0] * z if face.loose[j, 0] else u
-            v = frames[j, 0, 1] * x + frames[j, 1, 1] * y + frames[j, 2, 1] * z if face.loose[j, 1] else v
-            w = frames[j, 0, 2] * x + frames[j, 1, 2] * y + frames[j, 2, 2] * z if face.loose[j, 2] else w
-            wanted = (state.vectors[j, 0] + u, state.vectors[j, 1] + v, state.vectors[j, 2] + w)
-            largest = max(largest, clamp_vector(face.walls, j, state.vectors, wanted, trial.vectors))
-            a, b, c, d = exp(row3(trial.vectors, j))
-        elif x == 0.0 and y == 0.0 and z == 0.0:
+        if x == 0.0 and y == 0.0 and z == 0.0:
             a, b, c, d = quaternion_at(state.wxyz, j)
         else:
             # g <- g exp(delta), with the turn in the joint's own axes
@@ -241,7 +390,7 @@ def turn_joint(wxyz: FloatArray, j: int, turn: Vector) -> tuple[float, float, fl
 @kernel
 def release_all_limits(face: ActiveLimits, world: FloatArray, frames: FloatArray) -> None:
     """Take all walls away: each joint has its own axes, and all of them are loose."""
-    face.loose[:], face.held[:], face.walls.boxed[:], face.axes[:] = True, 0.0, False, 0.0
+    face.loose[:], face.held[:], face.is_bound[:], face.axes[:] = True, 0.0, False, 0.0
     for j in range(face.axes.shape[0]):
         for c in range(3):
             face.axes[j, c, c] = 1.0
@@ -300,7 +449,7 @@ def add_active_limit(face: ActiveLimits, j: int, wanted: FloatArray, got: Vector
                 normal[c] += t * face.axes[j, c, k]
     if size > BLOCKED_RAD**2:
         best = rotate_free_axes(face, j, normal / sqrt(size))
-        face.loose[j, best], face.walls.boxed[j] = False, True
+        face.loose[j, best], face.is_bound[j] = False, True
     # Axes that are not loose go as far as the projection says
     for k in range(3):
         if not face.loose[j, k]:
@@ -355,25 +504,27 @@ def solve_active_set_step(
     blocks, expected = state.errors.shape[0], 0.0
     is_limited, has_springs = step.G.shape[0] > 0, bool(layout.springs.stiffness.any())
     if bounds is None:
-        face.loose[:], face.held[:] = face.free, 0.0
+        face.is_open[:], face.travel[:] = face.free, 0.0
     else:
         release_all_limits(face, state.world, rows.frames)
     for _ in range(MAX_BINDINGS):
         # (J G J^T + damping W^-1) y = e + J G P / damping - J held
-        compute_compliances(layout, face.walls.boxed, damping, rows.frames, face.loose, step)
-        multiply_compliance(layout.lists, face.walls.boxed, rows.turns, step)
-        assemble_dual_matrix(layout, damping, rows, step)
+        if bounds is None and is_limited:
+            write_held_axes(layout.box.boxed, face, rows.frames)
+        compute_compliances(layout, face.is_bound, damping, rows.frames, face.loose, step)
+        multiply_compliance(layout.lists, face.is_bound, rows.turns, step)
+        assemble_dual_matrix(layout, face.is_bound, damping, rows, step)
         for b in range(blocks):
             for c in range(3):
                 step.y[3 * b + c] = state.errors[b, c]
         if has_springs:
             add_prior_shift(layout.lists, damping, rows, state.pulls, step)
         if is_limited:
-            subtract_fixed_shift(layout.lists, face.walls.boxed, face.held, rows, step.y)
+            subtract_fixed_shift(layout.lists, face.is_bound, face.held, rows, step.y)
         expected = solve_dual(layout, damping, rows, state.pulls, step)
         # Limits that this step would break become active, and it is solved anew
         if bounds is None:
-            is_bound = is_limited and bind_coordinates(face, state.vectors, rows.frames, step)
+            is_bound = is_limited and bind_coordinates(layout.box, face, state.vectors, rows.frames, step)
         else:
             is_bound = project_step(bounds, face, step, rows.frames, state, trial)
         if not is_bound:

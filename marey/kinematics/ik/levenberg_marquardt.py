@@ -22,7 +22,6 @@ from marey.base import FloatArray, inline_kernel, kernel
 from marey.kinematics.ik.active_set import (
     ActiveLimits,
     apply_box_step,
-    compute_box_frames,
     largest_free_gradient,
     largest_pose_change,
     new_active_limits,
@@ -55,6 +54,7 @@ from marey.kinematics.ik.state import (
     OUT_OF_ITERATIONS,
     REACHED,
     STATIONARY,
+    CoordinateBox,
     Goals,
     IKLayout,
     IKState,
@@ -64,7 +64,6 @@ from marey.kinematics.ik.state import (
     MassPoints,
     PoseArrays,
     PosePrior,
-    RotationVectorBox,
     TaskBlocks,
     copy_state,
     evaluate_parts,
@@ -141,7 +140,7 @@ def solve_damped(
     best, wall, met = state, new_limit_violation(0), new_limit_violation(0)
     limited = joints if bounds is not None or dense is not None or layout.box.boxed.any() else 0
     rows, step = new_rows(layout, limited, pose.x.shape[0]), new_step_buffers(layout, limited)
-    face, at = new_active_limits(layout, bounds is None, limited), new_dense_model(0, 0)
+    face, at = new_active_limits(layout, limited), new_dense_model(0, 0)
     cost = bent = new_cost = new_bent = gradient = violation = change = decrease = quality = second = third = 0.0
     damping, radius, most_damping, is_worse, is_guarded, is_still = 0.0, 1.0, MAX_DAMPING, False, True, False
     flat, stalled = (GRADIENT_TOL, STALL_DECREASE_OPTIMUM) if seek_optimum else (LOOSE_GRADIENT_TOL, STALL_DECREASE)
@@ -209,7 +208,7 @@ def solve_damped(
             damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
             expected = solve_active_set_step(layout, bounds, damping, state, rows, face, step, trial)
             if has_springs:
-                change = predict_prior_change(layout.springs, face.walls, face.held, rows.frames, state.pulls, step)
+                change = predict_prior_change(layout.springs, face.is_bound, face.held, rows.frames, state.pulls, step)
                 expected += bent + change
             decrease = cost - expected
             if bounds is not None:
@@ -224,7 +223,7 @@ def solve_damped(
                     trial.root[c] = state.root[c] + step.ease[joints] * step.torques[joints, c]
                 change = largest_pose_change(state, trial)
             else:
-                change = apply_box_step(face, step, rows.frames, state, trial)
+                change = apply_box_step(layout.box, face, step, state, trial)
             new_cost, new_bent = evaluate_parts(layout, goals, trial)
         elif dense is not None:
             compute_step(dense.method, dense.option, damping, radius, at, dense.metric)
@@ -299,9 +298,8 @@ def compute_box_gradient(
     layout: IKLayout, state: IKState, rows: LinearRows, face: ActiveLimits, slopes: FloatArray
 ) -> float:
     """Write half the descent of a linearised pose and the coordinates that may move; return the projected gradient."""
-    compute_box_frames(layout.box, state.world, state.vectors, rows.frames)
     compute_descent(layout, state, rows, slopes)
-    return release_coordinates(layout, state.vectors, rows.frames, slopes, face.free)
+    return release_coordinates(layout, state, slopes, face)
 
 
 @kernel
@@ -310,12 +308,12 @@ def propose_step(
 ) -> tuple[FloatArray, FloatArray, float]:
     """One damped step without limits: the new root, the new rotations, and the largest slope at the old pose."""
     state, trial = new_state(layout, pose.root, pose.wxyz, pose.x), new_state(layout, pose.root, pose.wxyz, pose.x)
-    rows, step, face = new_rows(layout, 0, 0), new_step_buffers(layout, 0), new_active_limits(layout, True, 0)
+    rows, step, face = new_rows(layout, 0, 0), new_step_buffers(layout, 0), new_active_limits(layout, 0)
     evaluate_pose(layout, goals, state)
     linearise(layout, goals, state, rows)
     gradient = compute_box_gradient(layout, state, rows, face, step.slopes)
     solve_active_set_step(layout, None, min(max(damping, MIN_DAMPING), MAX_DAMPING), state, rows, face, step, trial)
-    apply_box_step(face, step, rows.frames, state, trial)
+    apply_box_step(layout.box, face, step, state, trial)
     return trial.root, trial.wxyz, gradient
 
 
@@ -340,7 +338,7 @@ def solve_pose(
         KinematicChains(*lists),
         MassPoints(*mass),
         PosePrior(*springs),
-        RotationVectorBox(*box),
+        CoordinateBox(*box),
     )
     dual = DualStep(start_damping)
     return solve_damped(layout, bounds, dual, None, Goals(*goals), PoseArrays(*pose), StopRule(*stop), history)

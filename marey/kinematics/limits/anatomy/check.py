@@ -57,7 +57,7 @@ class AnatomicalTables(NamedTuple):
 
 
 @inline_kernel
-def _swing_and_twist(q: Quaternion) -> Vector:
+def swing_and_twist(q: Quaternion) -> Vector:
     r"""Coordinates (s_y, s_z, t) of :math:`q = \exp(0, s_y, s_z) \exp(t, 0, 0)`."""
     w, x, y, z = q
     n = np.sqrt(w * w + x * x)
@@ -241,7 +241,7 @@ def _measure_coordinates(tables: AnatomicalTables, wxyz: FloatArray, x: FloatArr
     for k in range(tables.joints.shape[0]):
         q = quaternion_at(wxyz, tables.joints[k])
         q = multiply(quaternion_at(tables.before, k), multiply(q, quaternion_at(tables.after, k)))
-        x[3 * k], x[3 * k + 1], x[3 * k + 2] = _swing_and_twist(q)
+        x[3 * k], x[3 * k + 1], x[3 * k + 2] = swing_and_twist(q)
 
 
 @kernel
