@@ -45,6 +45,7 @@ from marey.lie.kernels import (
     unrotate,
     write_right_jacobian,
     write_right_jacobian_inverse,
+    write_rotation,
 )
 
 MAX_ANGLE_RAD = 2.0 * np.pi - 1e-3  # [rad] rotation vectors stay inside: exp loses rank at a whole turn
@@ -85,35 +86,19 @@ def new_active_limits(layout: IKLayout, limited: int) -> ActiveLimits:
     )
 
 
-@inline_kernel
-def clamp_to_box(box: CoordinateBox, j: int, v: Vector) -> Vector:
-    """Nearest coordinates of a joint's box."""
-    return (
-        min(max(v[0], box.low[j, 0]), box.high[j, 0]),
-        min(max(v[1], box.low[j, 1]), box.high[j, 1]),
-        min(max(v[2], box.low[j, 2]), box.high[j, 2]),
-    )
-
-
-@inline_kernel
-def clamp_coordinates(box: CoordinateBox, j: int, old: FloatArray, v: Vector, out: FloatArray) -> float:
-    """Write a limited joint's coordinates: inside its box, and where they are unique on the way from the old ones.
-
-    Returns the largest change [rad].
-    """
-    out[j, 0], out[j, 1], out[j, 2] = clamp_to_box(box, j, v)
-    count, most = (2, MAX_SWING_RAD) if box.is_swing[j] else (3, MAX_ANGLE_RAD)
+@kernel
+def clamp_coordinates(is_swing: bool, old: Vector, v: Vector) -> Vector:
+    """Coordinates, already inside their box, brought back on the way from the old ones to where they are unique."""
+    most, third = (MAX_SWING_RAD, 0.0) if is_swing else (MAX_ANGLE_RAD, 1.0)
+    if v[0] * v[0] + v[1] * v[1] + third * v[2] * v[2] <= most**2:
+        return v
     # |old + part d| = most is a quadratic equation for the part of the way
-    a = b = c = 0.0
-    for k in range(count):
-        d = out[j, k] - old[j, k]
-        a, b, c = a + d * d, b + d * old[j, k], c + old[j, k] * old[j, k]
-    if a + 2.0 * b + c > most**2:
-        is_inside = c < most**2 and a > 0.0
-        part = (-b + sqrt(max(0.0, b * b + a * (most**2 - c)))) / a if is_inside else 0.0
-        for k in range(3):
-            out[j, k] = old[j, k] + part * (out[j, k] - old[j, k])
-    return max(abs(out[j, 0] - old[j, 0]), abs(out[j, 1] - old[j, 1]), abs(out[j, 2] - old[j, 2]))
+    d = (v[0] - old[0], v[1] - old[1], v[2] - old[2])
+    a = d[0] * d[0] + d[1] * d[1] + third * d[2] * d[2]
+    b = d[0] * old[0] + d[1] * old[1] + third * d[2] * old[2]
+    c = old[0] * old[0] + old[1] * old[1] + third * old[2] * old[2]
+    part = (-b + sqrt(max(0.0, b * b + a * (most**2 - c)))) / a if c < most**2 and a > 0.0 else 0.0
+    return old[0] + part * d[0], old[1] + part * d[1], old[2] + part * d[2]
 
 
 @kernel
@@ -137,48 +122,62 @@ def nearest_rotation_vector(box: CoordinateBox, j: int, wxyz: FloatArray) -> Vec
     return other if box_distance_squared(box, j, other) < box_distance_squared(box, j, v) else v
 
 
-@inline_kernel
+@kernel
 def read_coordinates(box: CoordinateBox, j: int, wxyz: FloatArray) -> Vector:
-    """Coordinates [rad] of a limited joint."""
-    if not box.is_swing[j]:
-        return nearest_rotation_vector(box, j, wxyz)
-    return swing_and_twist(read_swing(box, j, wxyz))
+    """Coordinates [rad] of a limited joint, brought into its box."""
+    if box.is_swing[j]:
+        q = multiply(quaternion_at(wxyz, j), quaternion_at(box.after, j))
+        v = swing_and_twist(multiply(quaternion_at(box.before, j), q))
+    else:
+        v = nearest_rotation_vector(box, j, wxyz)
+    return (
+        min(max(v[0], box.low[j, 0]), box.high[j, 0]),
+        min(max(v[1], box.low[j, 1]), box.high[j, 1]),
+        min(max(v[2], box.low[j, 2]), box.high[j, 2]),
+    )
 
 
-@inline_kernel
-def read_swing(box: CoordinateBox, j: int, wxyz: FloatArray) -> Quaternion:
-    """Rotation of a joint in the axes of its swings and twist. Calls that hand over arrays would take twice as long."""
-    p, q = box.before[j], box.after[j]
-    a, b, c, d = product(p[0], p[1], p[2], p[3], wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
-    return product(a, b, c, d, q[0], q[1], q[2], q[3])
+@kernel
+def pose_swing(before: Quaternion, after: Quaternion, v: Vector) -> Quaternion:
+    """Rotation of a joint from two swings and a twist: exp(0, x, y) exp(z, 0, 0) in its own axes."""
+    a, b, c, d = exponential(0.0, v[0], v[1])
+    q = product(a, b, c, d, cos(0.5 * v[2]), sin(0.5 * v[2]), 0.0, 0.0)
+    return multiply(conjugate(before), multiply(q, conjugate(after)))
 
 
-@inline_kernel
-def pose_joint(box: CoordinateBox, j: int, vectors: FloatArray) -> Quaternion:
+@kernel
+def pose_joint(box: CoordinateBox, j: int, v: Vector) -> Quaternion:
     """Rotation of a limited joint from its coordinates."""
-    x, y, z = vectors[j, 0], vectors[j, 1], vectors[j, 2]
-    if not box.is_swing[j]:
-        return exponential(x, y, z)
-    # exp(0, x, y) exp(z, 0, 0), in the axes of the joint
-    p, q = box.before[j], box.after[j]
-    a, b, c, d = exponential(0.0, x, y)
-    a, b, c, d = product(a, b, c, d, cos(0.5 * z), sin(0.5 * z), 0.0, 0.0)
-    a, b, c, d = product(p[0], -p[1], -p[2], -p[3], a, b, c, d)
-    return product(a, b, c, d, q[0], -q[1], -q[2], -q[3])
+    return pose_swing(quaternion_at(box.before, j), quaternion_at(box.after, j), v) if box.is_swing[j] else exp(v)
 
 
 @kernel
 def project_to_box(box: CoordinateBox, wxyz: FloatArray, vectors: FloatArray) -> float:
     """Write the coordinates of limited joints, brought into their boxes; return how far the furthest was [rad]."""
     furthest = 0.0
-    for j in range(box.boxed.shape[0]):
-        if not box.boxed[j]:
+    boxed, low, high, is_swing, before, after = box
+    for j in range(boxed.shape[0]):
+        if not boxed[j]:
             continue
-        v = read_coordinates(box, j, wxyz)
-        vectors[j, 0], vectors[j, 1], vectors[j, 2] = clamp_to_box(box, j, v)
-        away = max(abs(vectors[j, 0] - v[0]), abs(vectors[j, 1] - v[1]), abs(vectors[j, 2] - v[2]))
+        # Arrays are read here, not in a call: handing them over takes longer than the arithmetic
+        p = (before[j, 0], before[j, 1], before[j, 2], before[j, 3])
+        q = (after[j, 0], after[j, 1], after[j, 2], after[j, 3])
+        if is_swing[j]:
+            r = (wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
+            v = swing_and_twist(multiply(p, multiply(r, q)))
+        else:
+            v = nearest_rotation_vector(box, j, wxyz)
+        x, y, z = (
+            min(max(v[0], low[j, 0]), high[j, 0]),
+            min(max(v[1], low[j, 1]), high[j, 1]),
+            min(max(v[2], low[j, 2]), high[j, 2]),
+        )
+        away = max(abs(x - v[0]), abs(y - v[1]), abs(z - v[2]))
         if away > 0.0:
-            wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = pose_joint(box, j, vectors)
+            wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = (
+                pose_swing(p, q, (x, y, z)) if is_swing[j] else exp((x, y, z))
+            )
+        vectors[j, 0], vectors[j, 1], vectors[j, 2] = x, y, z
         furthest = max(furthest, away)
     return furthest
 
@@ -211,37 +210,37 @@ def compute_box_frames(box: CoordinateBox, world: FloatArray, vectors: FloatArra
             frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = u, v, w
 
 
-@inline_kernel
-def write_swing_rates(box: CoordinateBox, j: int, state: IKState, rates: FloatArray) -> None:
-    r"""Write how swings and twist of a joint change with its turn in world ``(3, 3)``: rows are gradients.
+@kernel
+def swing_rates(D: Quaternion, h: float, R_world: Quaternion) -> tuple[Vector, Vector, Vector]:
+    r"""How two swings and the twist of ``D`` change with a turn in world: their gradients.
 
-    With :math:`D = (n, 0, u, v) \exp(t)`, the size :math:`\sin h` of (u, v), and the turn :math:`\omega` in the axes before
+    With :math:`D = (n, 0, u, v) \exp(t)`, half the angle h of the swing and the turn :math:`\omega` in the axes before
     the twist, the swings are :math:`s = k (u, v)` with :math:`k = 2 h / \sin h`, and
 
     .. math:: \dot t = \omega_x + (u \omega_z - v \omega_y) / n, \quad
         \dot u = \tfrac12 (n \omega_y + v (v \omega_y - u \omega_z) / n), \quad
         \dot k = (1/n - h / \sin h) (u \dot u + v \dot v) \, 2 / \sin^2 h.
     """
-    w, x, y, z = read_swing(box, j, state.wxyz)
+    w, x, y, z = D
     n = max(sqrt(w * w + x * x), 1e-12)
     c, s = w / n, x / n
-    u, v, h = c * y - s * z, c * z + s * y, 0.5 * sqrt(state.vectors[j, 0] ** 2 + state.vectors[j, 1] ** 2)
+    u, v = c * y - s * z, c * z + s * y
     size = sqrt(u * u + v * v)
     half_k, curve = (h / size, n * (1.0 / n - h / size) / (size * size)) if size > 1e-3 else (1.0, 1.0 / 3.0)
     a = half_k * (n + v * v / n) + curve * u * u
     b = curve * u * v - half_k * u * v / n
     d = half_k * (n + u * u / n) + curve * v * v
-    # World axes before the twist: those of the joint, turned by ``after`` and back by the twist
-    q, r = box.after[j], state.world[j]
-    e, f, g, i = product(r[0], r[1], r[2], r[3], q[0], q[1], q[2], q[3])
-    e, f, g, i = product(e, f, g, i, c, -s, 0.0, 0.0)
-    first = (1.0 - 2.0 * (g * g + i * i), 2.0 * (f * g + e * i), 2.0 * (f * i - e * g))
-    second = (2.0 * (f * g - e * i), 1.0 - 2.0 * (f * f + i * i), 2.0 * (g * i + e * f))
-    third = (2.0 * (f * i + e * g), 2.0 * (g * i - e * f), 1.0 - 2.0 * (f * f + g * g))
-    for m in range(3):
-        rates[j, 0, m] = a * second[m] + b * third[m]
-        rates[j, 1, m] = b * second[m] + d * third[m]
-        rates[j, 2, m] = first[m] - v / n * second[m] + u / n * third[m]
+    # World axes before the twist
+    e, f, g, i = product(R_world[0], R_world[1], R_world[2], R_world[3], c, -s, 0.0, 0.0)
+    lx, ly, lz = 1.0 - 2.0 * (g * g + i * i), 2.0 * (f * g + e * i), 2.0 * (f * i - e * g)
+    mx, my, mz = 2.0 * (f * g - e * i), 1.0 - 2.0 * (f * f + i * i), 2.0 * (g * i + e * f)
+    nx, ny, nz = 2.0 * (f * i + e * g), 2.0 * (g * i - e * f), 1.0 - 2.0 * (f * f + g * g)
+    p, q = -v / n, u / n
+    return (
+        (a * mx + b * nx, a * my + b * ny, a * mz + b * nz),
+        (b * mx + d * nx, b * my + d * ny, b * mz + d * nz),
+        (lx + p * mx + q * nx, ly + p * my + q * ny, lz + p * mz + q * nz),
+    )
 
 
 @kernel
@@ -256,36 +255,46 @@ def release_coordinates(layout: IKLayout, state: IKState, slopes: FloatArray, fa
 
     A coordinate at a bound whose objective falls only beyond it is held. The gradient is that of the whole objective.
     """
-    largest, box, vectors, rates = 0.0, layout.box, state.vectors, face.rates
-    J = np.empty((3, 3))
+    boxed, low, high, is_swing, before, after = layout.box
+    mobility, vectors, world, wxyz = layout.springs.mobility, state.vectors, state.world, state.wxyz
+    rates, free, largest, J = face.rates, face.free, 0.0, np.empty((3, 3))
     for j in range(slopes.shape[0]):
-        if layout.springs.mobility[j] == 0.0:
+        if mobility[j] == 0.0:
             continue
         is_at_bound = False
-        if j < rates.shape[0] and box.boxed[j]:
-            if box.is_swing[j]:
-                write_swing_rates(box, j, state, rates)
+        if j < rates.shape[0] and boxed[j]:
+            R, v = (world[j, 0], world[j, 1], world[j, 2], world[j, 3]), (vectors[j, 0], vectors[j, 1], vectors[j, 2])
+            if is_swing[j]:
+                p = (before[j, 0], before[j, 1], before[j, 2], before[j, 3])
+                q = (after[j, 0], after[j, 1], after[j, 2], after[j, 3])
+                r = (wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
+                a, b, c = swing_rates(
+                    multiply(p, multiply(r, q)), 0.5 * sqrt(v[0] * v[0] + v[1] * v[1]), multiply(R, q)
+                )
             else:
-                write_right_jacobian_inverse(row3(vectors, j), J)
-                for c in range(3):
-                    axis = rotate(quaternion_at(state.world, j), (J[c, 0], J[c, 1], J[c, 2]))
-                    rates[j, c, 0], rates[j, c, 1], rates[j, c, 2] = axis
-            for c in range(3):
-                face.free[j, c] = True
-                is_at_bound |= vectors[j, c] <= box.low[j, c] or vectors[j, c] >= box.high[j, c]
+                write_right_jacobian_inverse(v, J)
+                a = rotate(R, (J[0, 0], J[0, 1], J[0, 2]))
+                b = rotate(R, (J[1, 0], J[1, 1], J[1, 2]))
+                c = rotate(R, (J[2, 0], J[2, 1], J[2, 2]))
+            rates[j, 0, 0], rates[j, 0, 1], rates[j, 0, 2] = a
+            rates[j, 1, 0], rates[j, 1, 1], rates[j, 1, 2] = b
+            rates[j, 2, 0], rates[j, 2, 1], rates[j, 2, 2] = c
+            for k in range(3):
+                free[j, k] = True
+                is_at_bound |= vectors[j, k] <= low[j, k] or vectors[j, k] >= high[j, k]
         if not is_at_bound:
             largest = max(largest, 2.0 * abs(slopes[j, 0]), 2.0 * abs(slopes[j, 1]), 2.0 * abs(slopes[j, 2]))
             continue
-        for c in range(3):
+        for k in range(3):
             # The turn for this coordinate alone is upright on the rates of the other two
-            d, e = (c + 1) % 3, (c + 2) % 3
-            x = rates[j, d, 1] * rates[j, e, 2] - rates[j, d, 2] * rates[j, e, 1]
-            y = rates[j, d, 2] * rates[j, e, 0] - rates[j, d, 0] * rates[j, e, 2]
-            z = rates[j, d, 0] * rates[j, e, 1] - rates[j, d, 1] * rates[j, e, 0]
-            volume = x * rates[j, c, 0] + y * rates[j, c, 1] + z * rates[j, c, 2]
-            t, v = (x * slopes[j, 0] + y * slopes[j, 1] + z * slopes[j, 2]) / volume, vectors[j, c]
-            face.free[j, c] = not ((t <= 0.0 and v <= box.low[j, c]) or (t >= 0.0 and v >= box.high[j, c]))
-            if face.free[j, c]:
+            m, n = (k + 1) % 3, (k + 2) % 3
+            x = rates[j, m, 1] * rates[j, n, 2] - rates[j, m, 2] * rates[j, n, 1]
+            y = rates[j, m, 2] * rates[j, n, 0] - rates[j, m, 0] * rates[j, n, 2]
+            z = rates[j, m, 0] * rates[j, n, 1] - rates[j, m, 1] * rates[j, n, 0]
+            volume = x * rates[j, k, 0] + y * rates[j, k, 1] + z * rates[j, k, 2]
+            t, at = (x * slopes[j, 0] + y * slopes[j, 1] + z * slopes[j, 2]) / volume, vectors[j, k]
+            free[j, k] = not ((t <= 0.0 and at <= low[j, k]) or (t >= 0.0 and at >= high[j, k]))
+            if free[j, k]:
                 largest = max(largest, 2.0 * abs(t))
     return largest
 
@@ -296,26 +305,28 @@ def write_held_axes(boxed: BoolArray, face: ActiveLimits, frames: FloatArray) ->
 
     A coordinate that goes :math:`h_c` holds the turn to :math:`r_c \cdot \omega = h_c`, with a row r of ``rates``.
     """
+    is_bound, is_open, travel, rates = face.is_bound, face.is_open, face.travel, face.rates
+    loose, held = face.loose, face.held
     for j in range(boxed.shape[0]):
         if not boxed[j]:
             continue
         count = 0
         for c in range(3):
-            face.loose[j, c], face.held[j, c] = True, 0.0
+            loose[j, c], held[j, c] = True, 0.0
         for c in range(3):
-            if face.is_open[j, c]:
+            if is_open[j, c]:
                 continue
-            x, y, z, way = face.rates[j, c, 0], face.rates[j, c, 1], face.rates[j, c, 2], face.travel[j, c]
+            x, y, z, way = rates[j, c, 0], rates[j, c, 1], rates[j, c, 2], travel[j, c]
             # Gram-Schmidt: what the axes before do not hold yet
             for k in range(count):
                 t = x * frames[j, 0, k] + y * frames[j, 1, k] + z * frames[j, 2, k]
                 x, y, z = x - t * frames[j, 0, k], y - t * frames[j, 1, k], z - t * frames[j, 2, k]
-                way -= t * face.held[j, k]
+                way -= t * held[j, k]
             scale = 1.0 / sqrt(x * x + y * y + z * z)
             frames[j, 0, count], frames[j, 1, count], frames[j, 2, count] = scale * x, scale * y, scale * z
-            face.loose[j, count], face.held[j, count] = False, scale * way
+            loose[j, count], held[j, count] = False, scale * way
             count += 1
-        face.is_bound[j] = count > 0
+        is_bound[j] = count > 0
 
 
 @inline_kernel
@@ -323,66 +334,78 @@ def bind_coordinates(
     box: CoordinateBox, face: ActiveLimits, vectors: FloatArray, frames: FloatArray, step: StepBuffers
 ) -> bool:
     """Write the step of the coordinates, and stop those at a bound that would go over it. Tell if there are any."""
-    is_any = False
+    is_any, boxed, low, high = False, box.boxed, box.low, box.high
+    is_bound, is_open, travel, rates, held = face.is_bound, face.is_open, face.travel, face.rates, face.held
+    torques, ease, G = step.torques, step.ease, step.G
     for j in range(frames.shape[0]):
-        if not box.boxed[j]:
+        if not boxed[j]:
             continue
-        u, v, w = row3(step.torques, j)
-        x, y, z = step.ease[j] * u, step.ease[j] * v, step.ease[j] * w
-        if face.is_bound[j]:
-            G, (a, b, c) = step.G, row3(face.held, j)
+        u, v, w = torques[j, 0], torques[j, 1], torques[j, 2]
+        x, y, z = ease[j] * u, ease[j] * v, ease[j] * w
+        if is_bound[j]:
+            a, b, c = held[j, 0], held[j, 1], held[j, 2]
             x = G[j, 0, 0] * u + G[j, 0, 1] * v + G[j, 0, 2] * w
             y = G[j, 1, 0] * u + G[j, 1, 1] * v + G[j, 1, 2] * w
             z = G[j, 2, 0] * u + G[j, 2, 1] * v + G[j, 2, 2] * w
             x += frames[j, 0, 0] * a + frames[j, 0, 1] * b + frames[j, 0, 2] * c
             y += frames[j, 1, 0] * a + frames[j, 1, 1] * b + frames[j, 1, 2] * c
             z += frames[j, 2, 0] * a + frames[j, 2, 1] * b + frames[j, 2, 2] * c
-        for c in range(3):
-            if not face.is_open[j, c]:
+        for k in range(3):
+            if not is_open[j, k]:
                 continue
-            way = face.rates[j, c, 0] * x + face.rates[j, c, 1] * y + face.rates[j, c, 2] * z
-            t = vectors[j, c] + way
-            if t < box.low[j, c] or t > box.high[j, c]:
-                face.is_open[j, c], is_any = False, True
-                way = (box.low[j, c] if t < box.low[j, c] else box.high[j, c]) - vectors[j, c]
-            face.travel[j, c] = way
+            way = rates[j, k, 0] * x + rates[j, k, 1] * y + rates[j, k, 2] * z
+            t = vectors[j, k] + way
+            if t < low[j, k] or t > high[j, k]:
+                is_open[j, k], is_any = False, True
+                way = (low[j, k] if t < low[j, k] else high[j, k]) - vectors[j, k]
+            travel[j, k] = way
     return is_any
 
 
 @inline_kernel
 def apply_box_step(box: CoordinateBox, face: ActiveLimits, step: StepBuffers, state: IKState, trial: IKState) -> float:
     """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m]."""
-    joints, largest = state.wxyz.shape[0], 0.0
+    joints, largest, is_limited = state.wxyz.shape[0], 0.0, step.G.shape[0] > 0
+    boxed, low, high, is_swing, before, after = box
+    travel, ease, torques = face.travel, step.ease, step.torques
+    wxyz, world, vectors, out, new = state.wxyz, state.world, state.vectors, trial.wxyz, trial.vectors
     for c in range(3):
-        trial.root[c] = state.root[c] + step.ease[joints] * step.torques[joints, c]
+        trial.root[c] = state.root[c] + ease[joints] * torques[joints, c]
         largest = max(largest, abs(trial.root[c] - state.root[c]))
     for j in range(joints):
-        if step.G.shape[0] > 0 and box.boxed[j]:
-            u, v, w = row3(face.travel, j)
-            wanted = (state.vectors[j, 0] + u, state.vectors[j, 1] + v, state.vectors[j, 2] + w)
-            largest = max(largest, clamp_coordinates(box, j, state.vectors, wanted, trial.vectors))
-            trial.wxyz[j, 0], trial.wxyz[j, 1], trial.wxyz[j, 2], trial.wxyz[j, 3] = pose_joint(box, j, trial.vectors)
-            continue
-        x, y, z = (
-            step.ease[j] * step.torques[j, 0],
-            step.ease[j] * step.torques[j, 1],
-            step.ease[j] * step.torques[j, 2],
-        )
-        if x == 0.0 and y == 0.0 and z == 0.0:
-            a, b, c, d = quaternion_at(state.wxyz, j)
-        else:
+        r = (wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
+        x, y, z = ease[j] * torques[j, 0], ease[j] * torques[j, 1], ease[j] * torques[j, 2]
+        if is_limited and boxed[j]:
+            # Coordinates, inside their box and where they are unique
+            old = (vectors[j, 0], vectors[j, 1], vectors[j, 2])
+            v = (
+                min(max(old[0] + travel[j, 0], low[j, 0]), high[j, 0]),
+                min(max(old[1] + travel[j, 1], low[j, 1]), high[j, 1]),
+                min(max(old[2] + travel[j, 2], low[j, 2]), high[j, 2]),
+            )
+            v = clamp_coordinates(is_swing[j], old, v)
+            new[j, 0], new[j, 1], new[j, 2] = v
+            change = max(abs(v[0] - old[0]), abs(v[1] - old[1]), abs(v[2] - old[2]))
+            largest = max(largest, change)
+            if is_swing[j] and change > 0.0:
+                p = (before[j, 0], before[j, 1], before[j, 2], before[j, 3])
+                q = (after[j, 0], after[j, 1], after[j, 2], after[j, 3])
+                r = pose_swing(p, q, v)
+            elif change > 0.0:
+                r = exp(v)
+        elif x != 0.0 or y != 0.0 or z != 0.0:
             # g <- g exp(delta), with the turn in the joint's own axes
-            x, y, z = unrotate(quaternion_at(state.world, j), (x, y, z))
-            largest = max(largest, abs(x), abs(y), abs(z))
-            a, b, c, d = turn_joint(state.wxyz, j, (x, y, z))
-        trial.wxyz[j, 0], trial.wxyz[j, 1], trial.wxyz[j, 2], trial.wxyz[j, 3] = a, b, c, d
+            turn = unrotate((world[j, 0], world[j, 1], world[j, 2], world[j, 3]), (x, y, z))
+            largest = max(largest, abs(turn[0]), abs(turn[1]), abs(turn[2]))
+            r = turn_rotation(r, turn)
+        out[j, 0], out[j, 1], out[j, 2], out[j, 3] = r
     return largest
 
 
 @kernel
-def turn_joint(wxyz: FloatArray, j: int, turn: Vector) -> tuple[float, float, float, float]:
-    """Rotation of joint j after a turn [rad] in its own axes, brought back to norm one by a Newton step."""
-    a, b, c, d = multiply(quaternion_at(wxyz, j), exp(turn))
+def turn_rotation(q: Quaternion, turn: Vector) -> Quaternion:
+    """Rotation after a turn [rad] in its own axes, brought back to norm one by a Newton step."""
+    a, b, c, d = multiply(q, exp(turn))
     scale = 1.5 - 0.5 * (a * a + b * b + c * c + d * d)
     return scale * a, scale * b, scale * c, scale * d
 
@@ -473,8 +496,7 @@ def project_step(
                 t = step.ease[j] * along_axis(frames, j, k, step.torques)
             for c in range(3):
                 turns[j, c] += t * face.axes[j, c, k]
-        a, b, c, d = turn_joint(state.wxyz, j, row3(turns, j))
-        trial.wxyz[j, 0], trial.wxyz[j, 1], trial.wxyz[j, 2], trial.wxyz[j, 3] = a, b, c, d
+        write_rotation(trial.wxyz[j], turn_rotation(quaternion_at(state.wxyz, j), row3(turns, j)))
     out, violation, _ = check_bounds(bounds, trial.wxyz.reshape((1, joints, 4)))
     for j in range(joints):
         if violation[0, j] > 0.0:

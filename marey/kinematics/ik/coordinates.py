@@ -11,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics.ik.active_set import clamp_coordinates, compute_box_frames, pose_joint, project_to_box, turn_joint
+from marey.kinematics.ik.active_set import (
+    clamp_coordinates,
+    compute_box_frames,
+    pose_joint,
+    project_to_box,
+    turn_rotation,
+)
 from marey.kinematics.ik.state import (
     Goals,
     IKLayout,
@@ -22,7 +28,7 @@ from marey.kinematics.ik.state import (
     evaluate_pose,
     linearise,
 )
-from marey.lie.kernels import quaternion_at, rotate
+from marey.lie.kernels import quaternion_at, rotate, row3, write_rotation
 from marey.models.evaluation import model_jacobian, model_rotations
 from marey.models.kinetic import RodBody, write_kinetic_metric
 
@@ -279,14 +285,19 @@ def retract(
     for j in range(1 if space.is_reduced else old.wxyz.shape[0]):
         x, y, z = step[3 + 3 * j], step[4 + 3 * j], step[5 + 3 * j]
         if not space.is_reduced and layout.box.boxed[j]:
-            wanted = (old.vectors[j, 0] + x, old.vectors[j, 1] + y, old.vectors[j, 2] + z)
-            clamp_coordinates(layout.box, j, old.vectors, wanted, new.vectors)
+            low, high, v = row3(layout.box.low, j), row3(layout.box.high, j), row3(old.vectors, j)
+            wanted = (
+                min(max(v[0] + x, low[0]), high[0]),
+                min(max(v[1] + y, low[1]), high[1]),
+                min(max(v[2] + z, low[2]), high[2]),
+            )
+            wanted = clamp_coordinates(layout.box.is_swing[j], v, wanted)
             for c in range(3):
-                taken[3 + 3 * j + c] = new.vectors[j, c] - old.vectors[j, c]
-            a, b, c_, d = pose_joint(layout.box, j, new.vectors)
+                new.vectors[j, c], taken[3 + 3 * j + c] = wanted[c], wanted[c] - v[c]
+            q = pose_joint(layout.box, j, wanted)
         else:
-            a, b, c_, d = turn_joint(old.wxyz, j, (x, y, z))
-        new.wxyz[j, 0], new.wxyz[j, 1], new.wxyz[j, 2], new.wxyz[j, 3] = a, b, c_, d
+            q = turn_rotation(quaternion_at(old.wxyz, j), (x, y, z))
+        write_rotation(new.wxyz[j], q)
     for i in range(old.x.shape[0]):
         new.x[i] = min(max(old.x[i] + step[6 + i], -space.bound[i]), space.bound[i])
         taken[6 + i] = new.x[i] - old.x[i]

@@ -26,6 +26,7 @@ from marey.lie.kernels import (
     conjugate,
     multiply,
     norm,
+    put3,
     quaternion_at,
     rotate,
     row3,
@@ -148,9 +149,11 @@ def solve_ccd(
                 q = multiply(multiply(conjugate(above), q), above)
             write_rotation(state.wxyz[j], multiply(q, quaternion_at(state.wxyz, j)))
             if layout.box.boxed[j]:
-                v = read_coordinates(layout.box, j, state.wxyz)
-                clamp_coordinates(layout.box, j, state.vectors, v, state.vectors)
-                write_rotation(state.wxyz[j], pose_joint(layout.box, j, state.vectors))
+                v = clamp_coordinates(
+                    layout.box.is_swing[j], row3(state.vectors, j), read_coordinates(layout.box, j, state.wxyz)
+                )
+                put3(state.vectors, j, v)
+                write_rotation(state.wxyz[j], pose_joint(layout.box, j, v))
             # Taken back where a limit spoils it
             new_cost = evaluate_turn(layout, goals, state)
             evaluations += 1
