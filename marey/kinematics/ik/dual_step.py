@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, inline_kernel, kernel
+from marey.base import BoolArray, FloatArray, IntArray, inline_kernel, kernel
 from marey.kinematics.ik.state import (
     COM,
     POINT,
@@ -211,14 +211,16 @@ def add_joint_products(
 
 
 @inline_kernel
-def apply_block_force(lists: KinematicChains, b: int, force: Vector, rows: LinearRows, out: FloatArray) -> None:
+def apply_block_force(
+    starts: IntArray, chain: IntArray, b: int, force: Vector, shifts: FloatArray, turns: FloatArray, out: FloatArray
+) -> None:
     """Add what a force on block b does to every joint that moves it, and to the root's place."""
-    shifts, turns, last = rows.shifts, rows.turns, out.shape[0] - 1
+    last = out.shape[0] - 1
     x, y, z = force
     for c in range(3):
         out[last, c] += shifts[b, 0, c] * x + shifts[b, 1, c] * y + shifts[b, 2, c] * z
-    for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
-        j = lists.chain[i]
+    for i in range(starts[b], starts[b + 1]):
+        j = chain[i]
         for c in range(3):
             out[j, c] += turns[i, 0, c] * x + turns[i, 1, c] * y + turns[i, 2, c] * z
 
@@ -229,13 +231,13 @@ def compute_descent(layout: IKLayout, state: IKState, rows: LinearRows, out: Flo
     for j in range(out.shape[0]):
         for c in range(3):
             out[j, c] = -state.pulls[j, c]
-    W = layout.blocks.weights
+    W, starts, chain = layout.blocks.weights, layout.lists.chain_start, layout.lists.chain
     for b in range(state.errors.shape[0]):
         u, v, w = row3(state.errors, b)
         x = W[b, 0, 0] * u + W[b, 0, 1] * v + W[b, 0, 2] * w
         y = W[b, 1, 0] * u + W[b, 1, 1] * v + W[b, 1, 2] * w
         z = W[b, 2, 0] * u + W[b, 2, 1] * v + W[b, 2, 2] * w
-        apply_block_force(layout.lists, b, (x, y, z), rows, out)
+        apply_block_force(starts, chain, b, (x, y, z), rows.shifts, rows.turns, out)
 
 
 @kernel
@@ -307,17 +309,18 @@ def solve_dual(layout: IKLayout, damping: float, rows: LinearRows, pulls: FloatA
 
     The residual that the linear model leaves is :math:`\lambda W^{-1} x`.
     """
-    torques, V = step.torques, layout.blocks.softness
+    torques, y, V = step.torques, step.y, layout.blocks.softness
+    starts, chain, shifts, turns = layout.lists.chain_start, layout.lists.chain, rows.shifts, rows.turns
     factor_cholesky(step.S)
-    solve_cholesky(step.S, step.y)
+    solve_cholesky(step.S, y)
     # The step is G (J^T y - P / lambda)
     for j in range(torques.shape[0]):
         for c in range(3):
             torques[j, c] = -pulls[j, c] / damping
     expected = 0.0
     for b in range(V.shape[0]):
-        u, v, w = step.y[3 * b], step.y[3 * b + 1], step.y[3 * b + 2]
-        apply_block_force(layout.lists, b, (u, v, w), rows, torques)
+        u, v, w = y[3 * b], y[3 * b + 1], y[3 * b + 2]
+        apply_block_force(starts, chain, b, (u, v, w), shifts, turns, torques)
         expected += V[b, 0, 0] * u * u + V[b, 1, 1] * v * v + V[b, 2, 2] * w * w
         expected += 2.0 * (V[b, 0, 1] * u * v + V[b, 0, 2] * u * w + V[b, 1, 2] * v * w)
     return damping * damping * expected
