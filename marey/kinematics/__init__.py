@@ -7,7 +7,12 @@ from marey.kinematics.ik.solve import IKResult, solve_ik
 from marey.kinematics.ik.tasks import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask, Task
 from marey.kinematics.in_betweens import InBetweens, fill_in_betweens
 from marey.kinematics.jacobian import point_jacobian
-from marey.kinematics.limits.anatomy.model import AnatomicalLimits, anatomical_limits, measure_poses
+from marey.kinematics.limits.anatomy.model import (
+    REGION_MARGIN_RAD,
+    AnatomicalLimits,
+    anatomical_limits,
+    measure_poses,
+)
 from marey.kinematics.limits.anatomy.people import fit_people
 from marey.kinematics.limits.box import BoxLimits
 from marey.kinematics.limits.cones import ConeLimits
@@ -42,6 +47,7 @@ from marey.kinematics.retargeting.target import RetargetTarget
 from marey.kinematics.two_bone import Limb, solve_two_bone
 
 __all__ = [
+    "REGION_MARGIN_RAD",
     "AnatomicalLimits",
     "BallJoint",
     "BoxLimits",

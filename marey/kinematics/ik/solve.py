@@ -9,6 +9,7 @@ from typing import Final, Literal
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, Result
+from marey.kinematics.ik.active_set import project_to_box
 from marey.kinematics.ik.baselines.clamps import solve_clamped
 from marey.kinematics.ik.joint_types import JointType, TypedBody, solve_typed
 from marey.kinematics.ik.methods import find_method
@@ -18,7 +19,8 @@ from marey.kinematics.ik.posing.attempts import (
     accept_nearest,
     build_solver_inputs,
     compile_tasks,
-    largest_pose_violation,
+    keep_regions,
+    measure_violation,
     read_status,
     require_int,
     solve_nearest_posture,
@@ -27,7 +29,15 @@ from marey.kinematics.ik.posing.attempts import (
 from marey.kinematics.ik.posing.continuation import BranchEnd, follow_branch
 from marey.kinematics.ik.posing.defaults import Feet, default_limits, name_pins, plant_feet, shorten_far_goals
 from marey.kinematics.ik.posing.recheck import is_beyond_reach, measure_blocks, name_worst_joint
-from marey.kinematics.ik.problem import Guess, Root, SolverInputs, SolverOutcome, collect_targets, joint_index
+from marey.kinematics.ik.problem import (
+    Guess,
+    IKProblem,
+    Root,
+    SolverInputs,
+    SolverOutcome,
+    collect_targets,
+    joint_index,
+)
 from marey.kinematics.ik.starts import MAX_SIGMA, PosedBody, align_root, guess_from_pose, match_body
 from marey.kinematics.ik.state import OUT_OF_ITERATIONS, REACHED
 from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, PointTask, PoseTask, Task
@@ -224,9 +234,13 @@ def solve_ik(
     guess = guess_from_pose(body, start)
     if body.model is not None and start is None:
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
-    moved = 0.0 if limits is None else largest_pose_violation(problem, guess, limits)
-    if limits is not None and moved > HELD_RAD and body.model is None:
-        guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
+    moved, box = 0.0, problem.layout.box
+    if isinstance(limits, AnatomicalLimits) and body.model is None:
+        moved = project_to_box(box, guess.wxyz, np.zeros((len(guess.wxyz), 3)))
+    elif limits is not None:
+        moved = float(measure_violation(limits, guess.wxyz).max())
+        if moved > HELD_RAD and body.model is None:
+            guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
     # The answer, and whether a missed goal is out of reach
     end, last_targets = None, None
     if before is not None and before.targets.shape == targets.shape:
@@ -248,6 +262,8 @@ def solve_ik(
             outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
         if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
             outcome = accept_nearest(run, guess, outcome)
+        if is_plain and method == "projected-lm":
+            outcome = keep_regions(run, guess, outcome, limits)
         if first is not None and method == "projected-lm":
             outcome, end = follow_branch(run, first, guess, body, last_targets) or (outcome, None)
     else:
@@ -300,7 +316,7 @@ def _build_result(
     for array in (guess.root, guess.wxyz):
         array.setflags(write=False)  # the pose may keep them as they are
     pose = Pose(body.skeleton, guess.root, SO3(guess.wxyz))
-    violation = None if limits is None else limits.violation(pose)
+    violation = None if limits is None else measure_violation(limits, pose.rotations.wxyz)
     # How near each task came; pose tasks are always reached
     errors, reached, skipped = [0.0] * len(tasks), [True] * len(tasks), [False] * len(tasks)
     worst, missed, notes = [0.0, 0.0], list[str](), list[str]()
@@ -328,8 +344,12 @@ def _build_result(
                 notes.append("The iterations ended before the pose was the nearest one.")
     outside = 0.0 if violation is None else float(violation.max())
     if violation is not None and outside > LIMIT_TOL_RAD:
-        status = SolveStatus.STALLED if status is SolveStatus.CONVERGED else status
-        notes.append(f"After all, {name_worst_joint(body.skeleton.names, violation)}.")
+        named = name_worst_joint(body.skeleton.names, violation)
+        if isinstance(limits, AnatomicalLimits) and _keeps_intervals(problem, pose):
+            notes.append(f"Captured people do not combine joints in this way: {named}.")
+        else:
+            status = SolveStatus.STALLED if status is SolveStatus.CONVERGED else status
+            notes.append(f"After all, {named}.")
     if end is not None and missed:
         status = SolveStatus.STALLED
     if moved > HELD_RAD:
@@ -359,6 +379,12 @@ def _build_result(
         run.history[: outcome.iterations],
         advise(status, missed, notes, end, limits is not None),
     )
+
+
+def _keeps_intervals(problem: IKProblem, pose: Pose) -> bool:
+    """Tell whether each coordinate is inside its interval, regions of several apart."""
+    wxyz = pose.rotations.wxyz.copy()
+    return project_to_box(problem.layout.box, wxyz, np.zeros((len(wxyz), 3))) <= LIMIT_TOL_RAD
 
 
 def _name_task(task: Task, skeleton: Skeleton) -> str:

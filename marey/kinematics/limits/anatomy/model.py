@@ -29,6 +29,7 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import NO_PARENT, ROLES, RoleMap, Skeleton, role_map, t_pose
 
+REGION_MARGIN_RAD: Final = 0.1  # [rad] 0.979 of the captured poses of people outside the fit are feasible to this
 MIRROR: Final = SO3.exp([np.pi, 0.0, 0.0])  # conjugation with it reflects a rotation in the plane between the sides
 TRUNK: Final = ("pelvis", "spine1", "spine2", "spine3", "neck", "head")
 SWEEP: Final = TRUNK + tuple(
@@ -104,7 +105,7 @@ class AnatomicalLimits(JointLimits):
     def to_arrays(self) -> Arrays:
         """Charts, intervals and regions; distances in steps, a byte each."""
         arrays: Arrays = dict(self._tables._asdict())
-        arrays["distances"] = np.round(self._tables.distances / STEP_RAD).astype(np.int8)
+        arrays["distances"] = np.clip(np.round(self._tables.distances / STEP_RAD), -127, 127).astype(np.int8)
         return arrays
 
     @classmethod
@@ -119,29 +120,29 @@ class AnatomicalLimits(JointLimits):
         return f"AnatomicalLimits({self.skeleton!r}, {bounded} joints bounded, {coupled} regions)"
 
 
-def anatomical_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = (), coupled: bool = True) -> AnatomicalLimits:
+def anatomical_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = (), margin_rad: float = 0.0) -> AnatomicalLimits:
     """Limits of a human skeleton: published ranges of motion and captured people, widened by a person's own clips.
 
     Args:
         skeleton: any skeleton whose joints have roles; axes and rest pose do not matter.
         clips: motion of the same joints that must be allowed. They widen the limits and never narrow them.
-        coupled: whether regions of several coordinates hold beside the interval of each. Without them a check is many
-            times faster: solvers use it so.
+        margin_rad: how far the regions of several coordinates reach beyond those of captured people [rad]. Solvers
+            take ``REGION_MARGIN_RAD``.
 
     Raises:
         InputError: the skeleton has no legs or arms with roles, or a clip has other joints.
     """
-    shipped, own = _build_shipped_limits(skeleton, coupled), list(clips)
+    shipped, own = _build_shipped_limits(skeleton, margin_rad), list(clips)
     return shipped.widen(own) if own else shipped
 
 
 @lru_cache(maxsize=64)
-def _build_shipped_limits(skeleton: Skeleton, coupled: bool) -> AnatomicalLimits:
+def _build_shipped_limits(skeleton: Skeleton, margin_rad: float) -> AnatomicalLimits:
     """Limits without clips: every solve asks for them."""
-    return build_limits(skeleton, load_people(), coupled=coupled)
+    return build_limits(skeleton, load_people(), margin_rad)
 
 
-def build_limits(skeleton: Skeleton, people: PeopleRanges, *, coupled: bool = True) -> AnatomicalLimits:
+def build_limits(skeleton: Skeleton, people: PeopleRanges, margin_rad: float = 0.0) -> AnatomicalLimits:
     """Limits of one skeleton from ranges of people, without couplings of roles that it lacks."""
     charts = _find_charts(skeleton)
     numbers = {chart.role: 3 * k for k, chart in enumerate(charts) if chart.role}
@@ -154,7 +155,7 @@ def build_limits(skeleton: Skeleton, people: PeopleRanges, *, coupled: bool = Tr
             low[k], high[k] = people.low[row], people.high[row]
     # Every region once for each side; its last coordinate in the order of the joints is the one that it bounds
     rows: list[tuple[int, list[int], list[float], int, int]] = []
-    for page, (region, _) in enumerate(REGIONS if coupled else ()):
+    for page, (region, _) in enumerate(REGIONS):
         is_paired = any("_" in role for role, _ in region)
         for is_right in (False, True) if is_paired else (False,):
             roles = [swap_sides(role) if is_right else role for role, _ in region]
@@ -184,7 +185,7 @@ def build_limits(skeleton: Skeleton, people: PeopleRanges, *, coupled: bool = Tr
                 people.grids,
                 people.origins,
                 people.spacings,
-                (STEP_RAD * people.distances).astype(np.float32),
+                (STEP_RAD * people.distances - margin_rad).astype(np.float32),
             )
         ),
     )
