@@ -8,10 +8,10 @@ from marey.kinematics.ik.tasks import ComTask, LookAtTask, OrientationTask, Poin
 from marey.kinematics.in_betweens import InBetweens, fill_in_betweens
 from marey.kinematics.jacobian import point_jacobian
 from marey.kinematics.limits.anatomy.model import (
-    REGION_MARGIN_RAD,
     AnatomicalLimits,
     anatomical_limits,
     measure_poses,
+    posing_limits,
 )
 from marey.kinematics.limits.anatomy.people import fit_people
 from marey.kinematics.limits.box import BoxLimits
@@ -47,7 +47,6 @@ from marey.kinematics.retargeting.target import RetargetTarget
 from marey.kinematics.two_bone import Limb, solve_two_bone
 
 __all__ = [
-    "REGION_MARGIN_RAD",
     "AnatomicalLimits",
     "BallJoint",
     "BoxLimits",
@@ -94,6 +93,7 @@ __all__ = [
     "measure_poses",
     "plot_limits",
     "point_jacobian",
+    "posing_limits",
     "resculpt_joint",
     "retarget",
     "shrink_wrap",

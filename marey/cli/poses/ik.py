@@ -172,16 +172,12 @@ def ik(
 def _load_limits(name: str, motion: Motion | None) -> JointLimits | Literal["auto"] | None:
     """Limits by ``auto``, ``none`` or the name of a file; those of anatomy allow what the person does in the clip."""
     from marey.base import InputError
-    from marey.kinematics import REGION_MARGIN_RAD, anatomical_limits, load_limits
+    from marey.kinematics import load_limits, posing_limits
 
     if name != "auto":
         return None if name == "none" else load_limits(name)
     try:
-        return (
-            "auto"
-            if motion is None
-            else anatomical_limits(motion.skeleton, clips=[motion], margin_rad=REGION_MARGIN_RAD)
-        )
+        return "auto" if motion is None else posing_limits(motion.skeleton, clips=[motion])
     except InputError:
         # A creature whose limbs have no roles
         return None

@@ -91,6 +91,8 @@ STALL_WINDOW = 20  # iterations in which the objective has to fall by a part, or
 STALL_DECREASE, STALL_DECREASE_OPTIMUM = 2e-3, 1e-7  # [-] that part: goals alone; springs, whose optimum is asked for
 ALLOWED_RAD = 1e-6  # [rad] a pose of a model is inside the limits to this
 
+REGION_TOL_RAD = 1e-3  # [rad] a pose is inside coupled regions to this: their tables have steps of 0.01 rad
+
 Outcome = tuple[int, int, int, float, float, float]
 """REACHED, STATIONARY or OUT_OF_ITERATIONS, iterations, evaluations, objective, projected gradient, violation [rad]"""
 
@@ -386,7 +388,7 @@ def solve_in_regions(
         )
         spent += count
         away = narrow_intervals(arrays.wxyz, tables, low, high, is_narrow)
-        if away <= ALLOWED_RAD and status != OUT_OF_ITERATIONS:
+        if away <= REGION_TOL_RAD and status != OUT_OF_ITERATIONS:
             break
     cost, is_reached = evaluate_goals(layout, Goals(*goals), arrays)
     return is_reached, spent, cost

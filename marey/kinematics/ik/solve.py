@@ -12,6 +12,7 @@ from marey.base import BoolArray, FloatArray, InputError, Result
 from marey.kinematics.ik.active_set import project_to_box
 from marey.kinematics.ik.baselines.clamps import solve_clamped
 from marey.kinematics.ik.joint_types import JointType, TypedBody, solve_typed
+from marey.kinematics.ik.levenberg_marquardt import REGION_TOL_RAD
 from marey.kinematics.ik.methods import find_method
 from marey.kinematics.ik.posing.attempts import (
     HELD_RAD,
@@ -267,7 +268,12 @@ def solve_ik(
         if first is not None and method == "projected-lm":
             outcome, end = follow_branch(run, first, guess, body, last_targets) or (outcome, None)
     else:
+        # No goals: the nearest pose that keeps all limits, regions too
         outcome = SolverOutcome(REACHED, 0, 0, 0.0, 0.0)
+        if limits is not None and body.model is None:
+            guess = guess_from_pose(body, start)
+            moved = float(measure_violation(limits, guess.wxyz).max())
+            guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
     result = _build_result(
         run if run.targets is targets else replace(run, targets=targets),
         guess,
@@ -312,11 +318,11 @@ def _build_result(
     """Measure goals, pins and limits anew, and say what came out."""
     problem, (tasks, pins) = run.problem, tasks_and_pins
     measured = measure_blocks(problem, run.targets[None], run.active[None], guess.root[None], guess.wxyz[None])
+    violation = None if limits is None else measure_violation(limits, guess.wxyz)
     # The arrays of the guess become those of the pose
     for array in (guess.root, guess.wxyz):
         array.setflags(write=False)  # the pose may keep them as they are
     pose = Pose(body.skeleton, guess.root, SO3(guess.wxyz))
-    violation = None if limits is None else measure_violation(limits, pose.rotations.wxyz)
     # How near each task came; pose tasks are always reached
     errors, reached, skipped = [0.0] * len(tasks), [True] * len(tasks), [False] * len(tasks)
     worst, missed, notes = [0.0, 0.0], list[str](), list[str]()
@@ -345,8 +351,9 @@ def _build_result(
     outside = 0.0 if violation is None else float(violation.max())
     if violation is not None and outside > LIMIT_TOL_RAD:
         named = name_worst_joint(body.skeleton.names, violation)
-        if isinstance(limits, AnatomicalLimits) and _keeps_intervals(problem, pose):
-            notes.append(f"Captured people do not combine joints in this way: {named}.")
+        if isinstance(limits, AnatomicalLimits) and limits.is_advice and _keeps_intervals(problem, pose):
+            if outside > REGION_TOL_RAD:
+                notes.append(f"Captured people do not combine joints in this way: {named}.")
         else:
             status = SolveStatus.STALLED if status is SolveStatus.CONVERGED else status
             notes.append(f"After all, {named}.")

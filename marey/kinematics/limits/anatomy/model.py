@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Final, final
 
@@ -67,6 +67,7 @@ class AnatomicalLimits(JointLimits):
 
     skeleton: Skeleton
     _tables: AnatomicalTables
+    is_advice: bool = False  # goals of a solver come before regions of several coordinates
 
     def check(self, rotations: SO3) -> LimitCheck:
         """Measure the coordinates, and clamp each to what those before it allow."""
@@ -100,7 +101,7 @@ class AnatomicalLimits(JointLimits):
                 _add_points(tables, page, points, distances)
             low, high = np.minimum(tables.low, seen.min(axis=0)), np.maximum(tables.high, seen.max(axis=0))
             tables = _freeze_tables(tables._replace(low=low, high=high, distances=distances))
-        return AnatomicalLimits(self.skeleton, tables)
+        return replace(self, _tables=tables)
 
     def to_arrays(self) -> Arrays:
         """Charts, intervals and regions; distances in steps, a byte each."""
@@ -120,19 +121,27 @@ class AnatomicalLimits(JointLimits):
         return f"AnatomicalLimits({self.skeleton!r}, {bounded} joints bounded, {coupled} regions)"
 
 
-def anatomical_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = (), margin_rad: float = 0.0) -> AnatomicalLimits:
+def anatomical_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = ()) -> AnatomicalLimits:
     """Limits of a human skeleton: published ranges of motion and captured people, widened by a person's own clips.
 
     Args:
         skeleton: any skeleton whose joints have roles; axes and rest pose do not matter.
         clips: motion of the same joints that must be allowed. They widen the limits and never narrow them.
-        margin_rad: how far the regions of several coordinates reach beyond those of captured people [rad]. Solvers
-            take ``REGION_MARGIN_RAD``.
 
     Raises:
         InputError: the skeleton has no legs or arms with roles, or a clip has other joints.
     """
-    shipped, own = _build_shipped_limits(skeleton, margin_rad), list(clips)
+    shipped, own = _build_shipped_limits(skeleton, 0.0), list(clips)
+    return shipped.widen(own) if own else shipped
+
+
+def posing_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = ()) -> AnatomicalLimits:
+    """Anatomical limits as solvers take them by default: regions are wider by ``REGION_MARGIN_RAD`` and are advice.
+
+    A solver keeps the interval of each coordinate in any case, and regions of several where its goals allow it. The
+    arguments are those of :func:`anatomical_limits`.
+    """
+    shipped, own = _build_shipped_limits(skeleton, REGION_MARGIN_RAD), list(clips)
     return shipped.widen(own) if own else shipped
 
 
@@ -143,7 +152,10 @@ def _build_shipped_limits(skeleton: Skeleton, margin_rad: float) -> AnatomicalLi
 
 
 def build_limits(skeleton: Skeleton, people: PeopleRanges, margin_rad: float = 0.0) -> AnatomicalLimits:
-    """Limits of one skeleton from ranges of people, without couplings of roles that it lacks."""
+    """Limits of one skeleton from ranges of people, without couplings of roles that it lacks.
+
+    Regions with a margin [rad] are advice.
+    """
     charts = _find_charts(skeleton)
     numbers = {chart.role: 3 * k for k, chart in enumerate(charts) if chart.role}
     low, high = np.empty((len(charts), 3)), np.empty((len(charts), 3))
@@ -188,6 +200,7 @@ def build_limits(skeleton: Skeleton, people: PeopleRanges, margin_rad: float = 0
                 (STEP_RAD * people.distances - margin_rad).astype(np.float32),
             )
         ),
+        margin_rad > 0.0,
     )
 
 
