@@ -141,7 +141,8 @@ def ik(
     # The prior stands behind the goals, whose errors are reported
     prior = [PoseTask(weight=spring, priority=0)] if spring > 0.0 else []
     options: dict[str, Any] = {
-        "start": start,
+        # A model begins at its own mean, a skeleton at rest
+        "start": pose if model is None else start,
         "limits": _load_limits(limits, motion),
         "method": method,
         "root": root,

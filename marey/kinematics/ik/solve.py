@@ -160,7 +160,7 @@ def solve_ik(
     stiffer walls, so the pose stays one of the model; where the model has none inside the limits near the goals, the
     pose is projected on them, solved on in the full space, and ``advice`` says that the two disagree.
 
-    With a ``start`` and ``limits="auto"``, a goal that is farther away than 5 cm is met by the pose nearest to the
+    With a ``start`` and the default limits, a goal that is farther away than 5 cm is met by the pose nearest to the
     start, limbs counted before the trunk and the trunk before the collars.
 
     With a ``start`` the answer lies on the branch of poses that begins there: no joint turns by more than 0.2 rad for
@@ -222,7 +222,6 @@ def solve_ik(
         check_on_failure(on_failure)
     before, start = (start, start.pose) if isinstance(start, IKResult) else (None, start)
     body = match_body(model_or_skeleton, start, None if isinstance(limits, str) else limits)
-    is_posing = isinstance(limits, str) and body.model is None and method == "projected-lm" and not record
     limits = default_limits(limits, body)
     pins = plant_feet(body, tasks, start, root, feet)
     problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad, pins)
@@ -253,7 +252,8 @@ def solve_ik(
         is_clamped = rate_clamp_rad is not None or goal_clamp_m is not None
         is_plain = joints is None and not is_clamped
         first = guess.copy() if is_plain and follow and start is not None and problem.spring_weight == 0.0 else None
-        is_person = is_posing and first is not None and isinstance(limits, AnatomicalLimits)
+        is_posing = first is not None and method == "projected-lm" and not record
+        is_person = is_posing and isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None
         outcome = solve_nearest_posture(run, guess) if is_person else None
         if joints is not None:
             run, body, outcome = _solve_joint_types(run, guess, joints, body, limits)
