@@ -28,7 +28,7 @@ from marey.kinematics.ik.state import (
     evaluate_pose,
     linearise,
 )
-from marey.lie.kernels import quaternion_at, rotate, row3, write_rotation
+from marey.lie.kernels import quaternion_at, rotate, row3
 from marey.models.evaluation import model_jacobian, model_rotations
 from marey.models.kinetic import RodBody, write_kinetic_metric
 
@@ -297,7 +297,7 @@ def retract(
             q = pose_joint(layout.box, j, wanted)
         else:
             q = turn_rotation(quaternion_at(old.wxyz, j), (x, y, z))
-        write_rotation(new.wxyz[j], q)
+        new.wxyz[j, 0], new.wxyz[j, 1], new.wxyz[j, 2], new.wxyz[j, 3] = q
     for i in range(old.x.shape[0]):
         new.x[i] = min(max(old.x[i] + step[6 + i], -space.bound[i]), space.bound[i])
         taken[6 + i] = new.x[i] - old.x[i]

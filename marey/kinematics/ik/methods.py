@@ -33,7 +33,7 @@ from marey.kinematics.ik.levenberg_marquardt import (
     solve_pose,
 )
 from marey.kinematics.ik.pace import ClipSolution, solve_dense_clip
-from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome, build_box
+from marey.kinematics.ik.problem import Guess, IKProblem, SolverInputs, SolverOutcome, build_box
 from marey.kinematics.ik.state import (
     COM,
     OUT_OF_ITERATIONS,
@@ -70,9 +70,11 @@ def full_pose_space(run: SolverInputs) -> ModelSpace:
     )
 
 
-def select_bounds(bounds: Bounds | None) -> Bounds | None:
-    """Limits that are no intervals: those are part of the layout in the full space."""
-    return None if bounds is None or bounds.kind in (FREE, BOX, ANATOMY) else bounds
+def select_bounds(problem: IKProblem) -> Bounds | None:
+    """Limits that are not intervals of the layout, which holds boxes, and anatomical limits with regions as advice."""
+    bounds = problem.bounds
+    is_held = bounds is None or bounds.kind <= BOX or (bounds.kind == ANATOMY and problem.layout.box.boxed.any())
+    return None if is_held else bounds
 
 
 def solve_dual_pose(run: SolverInputs, guess: Guess, bounds: Bounds | None) -> SolverOutcome:
@@ -131,7 +133,7 @@ def solve_projected_lm(run: SolverInputs, guess: Guess, method: str = "projected
     if run.space is None and run.limits is not None:
         return _solve_python_limits(run, guess, run.limits)
     if run.space is None:
-        return solve_dual_pose(run, guess, select_bounds(bounds))
+        return solve_dual_pose(run, guess, select_bounds(run.problem))
     found, violation = _solve_dense(run, guess, MARQUARDT, None, bounds)
     if bounds is None or violation <= ALLOWED_RAD:
         return found

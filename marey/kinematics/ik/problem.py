@@ -376,14 +376,14 @@ def _build_prior(
 
 
 def build_box(skeleton: Skeleton, limits: JointLimits | None) -> CoordinateBox:
-    """Intervals of rotation vectors, or of anatomical coordinates, as arrays; none for limits of another kind."""
+    """Intervals of rotation vectors, or of anatomical coordinates whose regions are advice; none for other limits."""
     count = skeleton.num_joints
     high, is_swing = np.full((count, 3), np.inf), np.zeros(count, dtype=np.bool_)
     low, before = -high, np.tile((1.0, 0.0, 0.0, 0.0), (count, 1))
     after = before.copy()
     if isinstance(limits, BoxLimits):
         low, high = np.array(limits.low, dtype=np.float64), np.array(limits.high, dtype=np.float64)
-    elif isinstance(limits, AnatomicalLimits):
+    elif isinstance(limits, AnatomicalLimits) and limits.is_advice:
         tables = limits.tables()
         low[tables.joints], high[tables.joints] = tables.low.reshape(-1, 3), tables.high.reshape(-1, 3)
         before[tables.joints], after[tables.joints], is_swing[tables.joints] = tables.before, tables.after, True

@@ -235,7 +235,7 @@ def solve_ik(
     if body.model is not None and start is None:
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
     moved, box = 0.0, problem.layout.box
-    if isinstance(limits, AnatomicalLimits) and body.model is None:
+    if isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None:
         moved = project_to_box(box, guess.wxyz, np.zeros((len(guess.wxyz), 3)))
     elif limits is not None:
         moved = float(measure_violation(limits, guess.wxyz).max())

@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, REGION_TOL_RAD, solve_in_regions
-from marey.kinematics.ik.methods import START_DAMPING, find_method, solve_dual_pose, solve_projected_lm
+from marey.kinematics.ik.methods import START_DAMPING, find_method, solve_projected_lm
 from marey.kinematics.ik.posing.defaults import STUB_MOBILITY, anatomical_mobility
 from marey.kinematics.ik.posing.recheck import measure_blocks
 from marey.kinematics.ik.problem import Guess, IKProblem, Root, SolverInputs, SolverOutcome, compile_problem
@@ -217,13 +217,13 @@ def measure_violation(limits: JointLimits, wxyz: FloatArray) -> FloatArray:
 
 
 def keep_regions(run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: JointLimits | None) -> SolverOutcome:
-    """Move a pose that keeps the intervals of its coordinates into the regions that couple them.
+    """Move a pose that keeps the intervals of its coordinates into the regions that couple them, if these are advice.
 
-    Where regions are advice goals come first: a pose that meets them outside a region is kept if none inside is found.
+    Goals come first: a pose that meets them outside a region is kept if none inside is found.
     """
-    if not isinstance(limits, AnatomicalLimits) or run.space is not None:
+    if not isinstance(limits, AnatomicalLimits) or not limits.is_advice or run.space is not None:
         return outcome
-    if float(measure_violation(limits, guess.wxyz).max()) <= (REGION_TOL_RAD if limits.is_advice else HELD_RAD):
+    if float(measure_violation(limits, guess.wxyz).max()) <= REGION_TOL_RAD:
         return outcome
     posed, errors = guess.copy(), run.errors.copy()
     is_reached, spent, cost = solve_in_regions(
@@ -236,10 +236,6 @@ def keep_regions(run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits
         REGION_ROUNDS,
     )
     outcome = outcome._replace(iterations=outcome.iterations + spent, evaluations=outcome.evaluations + spent)
-    if not limits.is_advice:
-        guess.assign(posed)
-        more = solve_dual_pose(run, guess, run.problem.bounds)
-        return more._replace(iterations=outcome.iterations + more.iterations)
     if not is_reached and (outcome.stop == REACHED or cost > REGION_COST * outcome.objective):
         return outcome
     guess.assign(posed)
