@@ -45,7 +45,6 @@ from marey.lie.kernels import (
     unrotate,
     write_right_jacobian,
     write_right_jacobian_inverse,
-    write_rotation,
 )
 
 MAX_ANGLE_RAD = 2.0 * np.pi - 1e-3  # [rad] rotation vectors stay inside: exp loses rank at a whole turn
@@ -496,7 +495,8 @@ def project_step(
                 t = step.ease[j] * along_axis(frames, j, k, step.torques)
             for c in range(3):
                 turns[j, c] += t * face.axes[j, c, k]
-        write_rotation(trial.wxyz[j], turn_rotation(quaternion_at(state.wxyz, j), row3(turns, j)))
+        a, b, c, d = turn_rotation(quaternion_at(state.wxyz, j), row3(turns, j))
+        trial.wxyz[j, 0], trial.wxyz[j, 1], trial.wxyz[j, 2], trial.wxyz[j, 3] = a, b, c, d
     out, violation, _ = check_bounds(bounds, trial.wxyz.reshape((1, joints, 4)))
     for j in range(joints):
         if violation[0, j] > 0.0:
