@@ -258,15 +258,17 @@ def _build_blocks(
 
 def collect_targets(tasks: Sequence[Task]) -> tuple[FloatArray, BoolArray]:
     """Targets ``(B, 4)`` of single-frame tasks, and which of them are known ``(B,)``: those without a NaN."""
-    goals = [task.goal for task in tasks if not isinstance(task, PoseTask)]
-    targets, is_known = np.zeros((len(goals), 4)), np.ones(len(goals), dtype=np.bool_)
-    for row, goal in enumerate(goals):
-        if goal.ndim != 1:
-            raise InputError(f"goal {row} has targets for {len(goal)} frames", "Use track() for whole clips")
-        targets[row, : goal.size] = goal
-        if goal[0] != goal[0]:
-            targets[row], is_known[row] = 0.0, False
-    return targets, is_known
+    rows, is_known = list[list[float]](), list[bool]()
+    for task in tasks:
+        if isinstance(task, PoseTask):
+            continue
+        if task.goal.ndim != 1:
+            what = f"goal {len(rows)} has targets for {len(task.goal)} frames"
+            raise InputError(what, "Use track() for whole clips")
+        row: list[float] = task.goal.tolist()
+        is_known.append(row[0] == row[0])
+        rows.append([*row, 0.0][:4] if is_known[-1] else [0.0] * 4)
+    return np.array(rows).reshape(-1, 4), np.array(is_known, dtype=np.bool_)
 
 
 def mean_bone_length(skeleton: Skeleton) -> float:

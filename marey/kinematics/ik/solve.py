@@ -319,10 +319,9 @@ def _build_result(
     problem, (tasks, pins) = run.problem, tasks_and_pins
     measured = measure_blocks(problem, run.targets[None], run.active[None], guess.root[None], guess.wxyz[None])
     violation = None if limits is None else measure_violation(limits, guess.wxyz)
-    # The arrays of the guess become those of the pose
-    for array in (guess.root, guess.wxyz):
-        array.setflags(write=False)  # the pose may keep them as they are
-    pose = Pose(body.skeleton, guess.root, SO3(guess.wxyz))
+    # The arrays of the guess become those of the pose, which keeps them as they are
+    guess.root.setflags(write=False)
+    pose = Pose(body.skeleton, guess.root, SO3.from_unit(guess.wxyz))
     # How near each task came; pose tasks are always reached
     errors, reached, skipped = [0.0] * len(tasks), [True] * len(tasks), [False] * len(tasks)
     worst, missed, notes = [0.0, 0.0], list[str](), list[str]()

@@ -156,6 +156,8 @@ def _solve_with_pins(run: SolverInputs, guess: Guess, method: str, limits: Joint
         else:
             guess.assign(soft)
     found = _enforce_limits(run, guess, solver(run, guess, method), limits, method)
+    if not spent:
+        return found
     return found._replace(iterations=spent + found.iterations, evaluations=tries + found.evaluations)
 
 
