@@ -234,9 +234,10 @@ def solve_ik(
     guess = guess_from_pose(body, start)
     if body.model is not None and start is None:
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
-    moved, box = 0.0, problem.layout.box
-    if isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None:
-        moved = project_to_box(box, guess.wxyz, np.zeros((len(guess.wxyz), 3)))
+    moved, violation = 0.0, None
+    is_advice = isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None
+    if is_advice:
+        moved = project_to_box(problem.layout.box, guess.wxyz, np.zeros((len(guess.wxyz), 3)))
     elif limits is not None:
         moved = float(measure_violation(limits, guess.wxyz).max())
         if moved > HELD_RAD and body.model is None:
@@ -252,8 +253,7 @@ def solve_ik(
         is_clamped = rate_clamp_rad is not None or goal_clamp_m is not None
         is_plain = joints is None and not is_clamped
         first = guess.copy() if is_plain and follow and start is not None and problem.spring_weight == 0.0 else None
-        is_posing = first is not None and method == "projected-lm" and not record
-        is_person = is_posing and isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None
+        is_person = is_advice and first is not None and method == "projected-lm" and not record
         outcome = solve_nearest_posture(run, guess) if is_person else None
         if joints is not None:
             run, body, outcome = _solve_joint_types(run, guess, joints, body, limits)
@@ -263,10 +263,12 @@ def solve_ik(
             outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
         if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
             outcome = accept_nearest(run, guess, outcome)
-        if is_plain and method == "projected-lm":
-            outcome = keep_regions(run, guess, outcome, limits)
+        if is_plain and method == "projected-lm" and isinstance(limits, AnatomicalLimits) and is_advice:
+            outcome, violation = keep_regions(run, guess, outcome, limits)
         if first is not None and method == "projected-lm":
-            outcome, end = follow_branch(run, first, guess, body, last_targets) or (outcome, None)
+            followed = follow_branch(run, first, guess, body, last_targets)
+            if followed is not None:
+                (outcome, end), violation = followed, None
     else:
         # No goals: the nearest pose that keeps all limits, regions too
         outcome = SolverOutcome(REACHED, 0, 0, 0.0, 0.0)
@@ -280,6 +282,7 @@ def solve_ik(
         outcome,
         (tasks, pins),
         limits,
+        violation,
         moved,
         body,
         end,
@@ -311,14 +314,16 @@ def _build_result(
     outcome: SolverOutcome,
     tasks_and_pins: tuple[Sequence[Task], Sequence[GoalTask]],
     limits: JointLimits | None,
+    violation: FloatArray | None,
     moved: float,
     body: PosedBody,
     end: BranchEnd | None,
 ) -> IKResult:
-    """Measure goals, pins and limits anew, and say what came out."""
+    """Measure goals, pins and limits anew, if their ``violation`` is not known, and say what came out."""
     problem, (tasks, pins) = run.problem, tasks_and_pins
     measured = measure_blocks(problem, run.targets[None], run.active[None], guess.root[None], guess.wxyz[None])
-    violation = None if limits is None else measure_violation(limits, guess.wxyz)
+    if violation is None and limits is not None:
+        violation = measure_violation(limits, guess.wxyz)
     # The arrays of the guess become those of the pose, which keeps them as they are
     guess.root.setflags(write=False)
     pose = Pose(body.skeleton, guess.root, SO3.from_unit(guess.wxyz))
@@ -373,7 +378,7 @@ def _build_result(
         np.array(errors),
         np.array(reached, dtype=np.bool_),
         np.array(skipped, dtype=np.bool_),
-        name_pins(body.skeleton, pins),
+        name_pins(body.skeleton, pins) if pins else (),
         max((size for pin, size in zip(pins, found[goals:], strict=True) if isinstance(pin, PointTask)), default=0.0),
         outside,
         outcome.objective,

@@ -218,15 +218,17 @@ def measure_violation(limits: JointLimits, wxyz: FloatArray) -> FloatArray:
     return measure_anatomical_violation(wxyz, limits.tables())
 
 
-def keep_regions(run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: JointLimits | None) -> SolverOutcome:
-    """Move a pose that keeps the intervals of its coordinates into the regions that couple them, if these are advice.
+def keep_regions(
+    run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: AnatomicalLimits
+) -> tuple[SolverOutcome, FloatArray]:
+    """Move a pose that keeps the intervals of its coordinates into the regions that couple them, and measure it.
 
-    Goals come first: a pose that meets them outside a region is kept if none inside is found.
+    Goals come first: a pose that meets them outside a region is kept if none inside is found. Returns also how far each
+    joint is outside then ``(J,)`` [rad].
     """
-    if not isinstance(limits, AnatomicalLimits) or not limits.is_advice or run.space is not None:
-        return outcome
-    if float(measure_violation(limits, guess.wxyz).max()) <= REGION_TOL_RAD:
-        return outcome
+    violation = measure_violation(limits, guess.wxyz)
+    if float(violation.max()) <= REGION_TOL_RAD:
+        return outcome, violation
     posed, errors = guess.copy(), run.errors.copy()
     is_reached, spent, cost = solve_in_regions(
         run.problem.fields,
@@ -239,10 +241,11 @@ def keep_regions(run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits
     )
     outcome = outcome._replace(iterations=outcome.iterations + spent, evaluations=outcome.evaluations + spent)
     if not is_reached and (outcome.stop == REACHED or cost > REGION_COST * outcome.objective):
-        return outcome
+        return outcome, violation
     guess.assign(posed)
     run.errors[:] = errors
-    return outcome._replace(stop=REACHED if is_reached else outcome.stop, objective=cost)
+    outcome = outcome._replace(stop=REACHED if is_reached else outcome.stop, objective=cost)
+    return outcome, measure_violation(limits, guess.wxyz)
 
 
 def _enforce_limits(
