@@ -51,7 +51,19 @@ def rows() -> list[Any]:
     budget = [0.1 / t for t in times["marey"]]
     low, _, high = quantiles(budget, n=4)
     found.append(Row("IK, 5 goals, 1 mm", "budget", median(times["marey"]), 0.1, median(budget), low, high, 1.0))
+    found.append(_limits_row(Row, HUMAN, targets))
     return found
+
+
+def _limits_row(row: Any, skeleton: Any, targets: np.ndarray) -> Any:
+    """Time with the shipped limits against twice the time without, sweeps in turn; regions are met in most poses."""
+    free, limited = our_sweep(skeleton, targets), our_sweep(skeleton, targets, limits="auto")
+    free(), limited()
+    pairs = [(2.0 * median(free()), median(limited())) for _ in range(REPEATS)]
+    ratios = [twice / held for twice, held in pairs]
+    low, _, high = quantiles(ratios, n=4)
+    held, twice = median(b for _, b in pairs), median(a for a, _ in pairs)
+    return row("IK, shipped limits", "twice without", held, twice, median(ratios), low, high, 1.0)
 
 
 def _row(row: Any, name: str, ours: list[float], peer: list[float], bar: float) -> Any:
@@ -71,7 +83,7 @@ def reachable_targets(skeleton: Any) -> np.ndarray:
     return joint_positions(skeleton, roots, turns.wxyz)[:, [skeleton.index(name) for name in EFFECTORS]]
 
 
-def our_sweep(skeleton: Any, targets: np.ndarray) -> Any:
+def our_sweep(skeleton: Any, targets: np.ndarray, limits: Any = None) -> Any:
     """A function that solves all poses through the public call and returns the milliseconds of each."""
     from marey.kinematics import PointTask, solve_ik
 
@@ -81,7 +93,7 @@ def our_sweep(skeleton: Any, targets: np.ndarray) -> Any:
         times = []
         for tasks in problems:
             start = time.perf_counter()
-            result = solve_ik(skeleton, tasks, limits=None, root="free")
+            result = solve_ik(skeleton, tasks, limits=limits, root="free")
             times.append(1e3 * (time.perf_counter() - start))
             if result.position_error_m > TOLERANCE_M:
                 raise SystemExit(f"marey missed a goal by {result.position_error_m} m")

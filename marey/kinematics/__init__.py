@@ -7,7 +7,12 @@ from marey.kinematics.ik.solve import IKResult, solve_ik
 from marey.kinematics.ik.tasks import ComTask, LookAtTask, OrientationTask, PointTask, PoseTask, Task
 from marey.kinematics.in_betweens import InBetweens, fill_in_betweens
 from marey.kinematics.jacobian import point_jacobian
-from marey.kinematics.limits.anatomy.model import AnatomicalLimits, anatomical_limits, measure_poses
+from marey.kinematics.limits.anatomy.model import (
+    AnatomicalLimits,
+    anatomical_limits,
+    measure_poses,
+    posing_limits,
+)
 from marey.kinematics.limits.anatomy.people import fit_people
 from marey.kinematics.limits.box import BoxLimits
 from marey.kinematics.limits.cones import ConeLimits
@@ -88,6 +93,7 @@ __all__ = [
     "measure_poses",
     "plot_limits",
     "point_jacobian",
+    "posing_limits",
     "resculpt_joint",
     "retarget",
     "shrink_wrap",

@@ -111,6 +111,11 @@ class SO3:
         return _wrap_unit(wxyz)
 
     @classmethod
+    def from_unit(cls, wxyz: FloatArray) -> SO3:
+        """Wrap unit quaternions ``(..., 4)`` that a solver made, as they are: unchecked, and read-only from then on."""
+        return _wrap_unit(wxyz)
+
+    @classmethod
     def random(cls, rng: np.random.Generator, *shape: int) -> SO3:
         """Draw rotations evenly over the whole group (normal deviates, normalised)."""
         return cls(rng.normal(size=(*shape, 4)))

@@ -22,6 +22,12 @@ def run(*arguments: str):
     return CliRunner().invoke(app, list(arguments))
 
 
+def test_the_canonical_human_stays_where_it_stands_while_its_hand_reaches_across():
+    result = run("--task", "right_wrist=0.4,1.3,0.2", "--json")
+    moved = np.array(json.loads(result.stdout)["root_position"]) - HUMAN.offsets[0]
+    assert result.exit_code == 0 and np.linalg.norm(moved) < 0.15
+
+
 def test_a_task_on_the_canonical_human_is_solved_and_written(tmp_path):
     out = tmp_path / "pose.safetensors"
     result = run("--task", "right_wrist=-0.4,1.3,0.2", "--task", "left_foot=0.1,0.05,0.3", "-o", str(out))

@@ -12,7 +12,7 @@ from marey.kinematics import (
     ComTask,
     OrientationTask,
     PointTask,
-    anatomical_limits,
+    posing_limits,
     solve_ik,
     track,
 )
@@ -36,7 +36,7 @@ def test_a_reach_leaves_the_soles_where_they_stand(standing):
     result = solve_ik(HUMAN, [PointTask("right_wrist", (0.0, 1.6, 0.4))], start=standing)
     assert result.status is SolveStatus.CONVERGED and result.planted == ("left_ankle", "right_ankle")
     assert np.abs(soles(result.pose) - soles(standing)).max() < 1e-4
-    assert anatomical_limits(HUMAN, coupled=False).violation(result.pose).max() < 1e-6
+    assert posing_limits(HUMAN).violation(result.pose).max() < 1e-6
 
 
 @pytest.mark.parametrize("goal", [(0.0, 1.6, 30.0), (30.0, 0.5, 0.0)])
@@ -83,7 +83,7 @@ def test_engell_17_goals_with_a_nan_are_skipped_and_flagged(standing):
 
 def test_engell_17_without_goals_the_start_is_projected():
     outside = Pose(HUMAN, HUMAN.offsets[0], SO3.exp(np.full((HUMAN.num_joints, 3), 0.4)))
-    limits = anatomical_limits(HUMAN, coupled=False)
+    limits = posing_limits(HUMAN)
     for tasks in ([], [PointTask("head", np.full(3, np.nan))]):
         result = solve_ik(HUMAN, tasks, start=outside)
         np.testing.assert_array_equal(result.pose.rotations.wxyz, limits.project(outside).rotations.wxyz)

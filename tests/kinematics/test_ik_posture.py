@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from marey.kinematics import PointTask, solve_ik
+from marey.kinematics import PointTask, posing_limits, solve_ik
+from marey.kinematics.ik.active_set import swing_rates
+from marey.kinematics.limits.anatomy.check import swing_and_twist
+from marey.lie import SO3
 from marey.samples import jump
-from marey.skeleton import Pose
+from marey.skeleton import HUMAN, Pose
 
 STAND = jump(1.2)[0]
 ARM_GOALS = [
@@ -47,3 +50,39 @@ def test_a_raised_foot_and_a_squat_keep_the_trunk_upright():
     for pose in (raised, squat):
         assert trunk_turn_deg(pose) < 20.0
         assert np.linalg.norm(position(pose, "right_ankle") - position(STAND, "right_ankle")) < 1e-3
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-4, 0.3, 2.5])
+def test_rates_of_swing_and_twist_are_their_derivatives(size):
+    """A turn in world moves the coordinates of a joint by the rates that the active set uses."""
+    rng, h = np.random.default_rng(7), 1e-6
+    swing = rng.normal(size=2)
+    swing *= size / np.linalg.norm(swing)
+    D = SO3.exp([0.0, *swing]) @ SO3.exp([0.8, 0.0, 0.0])
+    R_world = SO3.random(rng)
+    rates = swing_rates(tuple(D.wxyz.tolist()), 0.5 * size, tuple(R_world.wxyz.tolist()))
+    for axis in np.eye(3):
+        turn = R_world.inverse() @ axis
+        ahead, behind = (
+            np.array(swing_and_twist(tuple((D @ SO3.exp(sign * h * turn)).wxyz.tolist()))) for sign in (1.0, -1.0)
+        )
+        np.testing.assert_allclose(np.array(rates) @ axis, (ahead - behind) / (2.0 * h), rtol=0, atol=2e-6)
+
+
+def test_joints_are_combined_as_people_do_where_a_goal_allows_it():
+    """Where none inside is found, the result names the joint; each joint keeps its own range in any case."""
+    start, limits = STAND, posing_limits(HUMAN)
+    rng, outside = np.random.default_rng(3), 0
+    for _ in range(12):
+        goals = [
+            PointTask(name, start.joint_positions()[HUMAN.index(name)] + rng.uniform(-0.3, 0.3, 3))
+            for name in ("left_wrist", "right_wrist")
+        ]
+        found = solve_ik(HUMAN, goals, start=start, on_failure="return")
+        is_outside = found.limit_violation_rad > 1e-3
+        outside += is_outside
+        assert found.limit_violation_rad == pytest.approx(limits.violation(found.pose).max(), abs=1e-9)
+        assert ("do not combine joints" in found.advice) == is_outside
+        coordinates = limits.coordinates(found.pose.rotations[None]).ravel()
+        assert (coordinates >= limits.tables().low - 1e-6).all() and (coordinates <= limits.tables().high + 1e-6).all()
+    assert outside <= 6

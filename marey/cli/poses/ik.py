@@ -141,7 +141,8 @@ def ik(
     # The prior stands behind the goals, whose errors are reported
     prior = [PoseTask(weight=spring, priority=0)] if spring > 0.0 else []
     options: dict[str, Any] = {
-        "start": start,
+        # A model begins at its own mean, a skeleton at rest
+        "start": pose if model is None else start,
         "limits": _load_limits(limits, motion),
         "method": method,
         "root": root,
@@ -172,12 +173,12 @@ def ik(
 def _load_limits(name: str, motion: Motion | None) -> JointLimits | Literal["auto"] | None:
     """Limits by ``auto``, ``none`` or the name of a file; those of anatomy allow what the person does in the clip."""
     from marey.base import InputError
-    from marey.kinematics import anatomical_limits, load_limits
+    from marey.kinematics import load_limits, posing_limits
 
     if name != "auto":
         return None if name == "none" else load_limits(name)
     try:
-        return "auto" if motion is None else anatomical_limits(motion.skeleton, clips=[motion], coupled=False)
+        return "auto" if motion is None else posing_limits(motion.skeleton, clips=[motion])
     except InputError:
         # A creature whose limbs have no roles
         return None

@@ -1,7 +1,7 @@
 """Compiled steps of the full space under joint limits, by an active set.
 
-Boxes on rotation vectors: a limited joint moves by its rotation vector. Coordinates that a step would carry over a
-bound go to it and no further, and the step is solved anew for all else.
+Boxes: a limited joint moves by its coordinates, a rotation vector or two swings and a twist. Coordinates that a step
+would carry over a bound go to it and no further, and the step is solved anew for all else.
 
 Limits of any other kind: a step that leaves a joint's set is brought back by the set's own projection. What the
 projection took away is the outward normal there: along it the joint goes as far as the projection says, and the step is
@@ -11,7 +11,7 @@ alone.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import cos, sin, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -26,25 +26,29 @@ from marey.kinematics.ik.dual_step import (
     solve_dual,
     subtract_fixed_shift,
 )
-from marey.kinematics.ik.state import IKLayout, IKState, LinearRows, RotationVectorBox
+from marey.kinematics.ik.state import CoordinateBox, IKLayout, IKState, LinearRows
+from marey.kinematics.limits.anatomy.check import swing_and_twist
 from marey.kinematics.limits.tables import Bounds, check_bounds
 from marey.lie.kernels import (
+    Quaternion,
     Vector,
     conjugate,
     dot,
     exp,
+    exponential,
     log,
     multiply,
+    product,
     quaternion_at,
     rotate,
     row3,
     unrotate,
     write_right_jacobian,
+    write_right_jacobian_inverse,
 )
 
-MAX_ANGLE_RAD = (
-    2.0 * np.pi - 1e-3
-)  # [rad] rotation vectors of limited joints stay inside: exp loses rank at a whole turn
+MAX_ANGLE_RAD = 2.0 * np.pi - 1e-3  # [rad] rotation vectors stay inside: exp loses rank at a whole turn
+MAX_SWING_RAD = np.pi - 1e-3  # [rad] swings stay inside: beyond half a turn they are read as swings the other way
 MAX_BINDINGS = 4  # times that a step is solved anew with the coordinates held that it would carry over a bound
 BLOCKED_RAD = 1e-9  # [rad] less than this taken from a step is rounding
 
@@ -52,57 +56,52 @@ BLOCKED_RAD = 1e-9  # [rad] less than this taken from a step is rounding
 class ActiveLimits(NamedTuple):
     """Which coordinates of the joints may move; L joints, all or none.
 
-    Coordinates are rotation vectors (boxes), or turns along an orthonormal basis in the joint's frame (other limits).
+    The dual system knows joints by orthonormal world axes, along some of which the way of a step is given. Boxes find
+    these from coordinates that stop at a bound, other limits from what a projection takes away.
     """
 
-    axes: FloatArray  # (L, 3, 3) columns of that basis
-    free: BoolArray  # (L, 3) coordinates whose objective falls inside the limits, at the start of a step
-    loose: BoolArray  # (L, 3) coordinates that the step may choose
-    held: FloatArray  # (L, 3) [rad] how far the others go
-    walls: RotationVectorBox  # ``boxed`` marks limited joints, or joints with an axis that is not loose
+    is_bound: BoolArray  # (J,) joints with an axis that is not loose
+    loose: BoolArray  # (L, 3) axes along which the step may choose
+    held: FloatArray  # (L, 3) [rad] how far it goes along the others
+    axes: FloatArray  # (L, 3, 3) limits that are no boxes: the axes in the joint's frame
+    rates: FloatArray  # (L, 3, 3) boxes: how the coordinates change with a turn in world
+    free: BoolArray  # (L, 3) boxes: coordinates whose objective falls inside the limits, at the start of a step
+    is_open: BoolArray  # (L, 3) boxes: of these, the coordinates that have not met a bound in this step
+    travel: FloatArray  # (L, 3) [rad] boxes: step of the coordinates
 
 
 @inline_kernel
-def new_active_limits(layout: IKLayout, has_boxes: bool, limited: int) -> ActiveLimits:
-    """Limits of which none is active: the boxes of the layout, or others that are not known yet."""
-    free, loose = np.ones((limited, 3), dtype=np.bool_), np.ones((limited, 3), dtype=np.bool_)
-    boxed = layout.box.boxed if has_boxes else np.zeros_like(layout.box.boxed)
-    walls = RotationVectorBox(boxed, layout.box.low, layout.box.high)
-    return ActiveLimits(np.zeros((limited, 3, 3)), free, loose, np.zeros((limited, 3)), walls)
-
-
-@kernel
-def clamp_to_box(box: RotationVectorBox, j: int, v: Vector) -> Vector:
-    """Nearest rotation vector of a joint's box."""
-    return (
-        min(max(v[0], box.low[j, 0]), box.high[j, 0]),
-        min(max(v[1], box.low[j, 1]), box.high[j, 1]),
-        min(max(v[2], box.low[j, 2]), box.high[j, 2]),
+def new_active_limits(layout: IKLayout, limited: int) -> ActiveLimits:
+    """Limits of which none is active."""
+    return ActiveLimits(
+        np.zeros(layout.box.boxed.shape[0], dtype=np.bool_),
+        np.ones((limited, 3), dtype=np.bool_),
+        np.zeros((limited, 3)),
+        np.zeros((limited, 3, 3)),
+        np.zeros((limited, 3, 3)),
+        np.ones((limited, 3), dtype=np.bool_),
+        np.ones((limited, 3), dtype=np.bool_),
+        np.zeros((limited, 3)),
     )
 
 
 @kernel
-def clamp_vector(box: RotationVectorBox, j: int, old: FloatArray, v: Vector, out: FloatArray) -> float:
-    """Write a limited joint's rotation vector: inside its box, and inside the whole turn on the way from the old one.
-
-    Returns the largest change [rad].
-    """
-    out[j, 0], out[j, 1], out[j, 2] = clamp_to_box(box, j, v)
-    # |old + part d| = MAX_ANGLE_RAD is a quadratic equation for the part of the way
-    a = b = c = 0.0
-    for k in range(3):
-        d = out[j, k] - old[j, k]
-        a, b, c = a + d * d, b + d * old[j, k], c + old[j, k] * old[j, k]
-    if a + 2.0 * b + c > MAX_ANGLE_RAD**2:
-        is_inside = c < MAX_ANGLE_RAD**2 and a > 0.0
-        part = (-b + sqrt(max(0.0, b * b + a * (MAX_ANGLE_RAD**2 - c)))) / a if is_inside else 0.0
-        for k in range(3):
-            out[j, k] = old[j, k] + part * (out[j, k] - old[j, k])
-    return max(abs(out[j, 0] - old[j, 0]), abs(out[j, 1] - old[j, 1]), abs(out[j, 2] - old[j, 2]))
+def clamp_coordinates(is_swing: bool, old: Vector, v: Vector) -> Vector:
+    """Coordinates, already inside their box, brought back on the way from the old ones to where they are unique."""
+    most, third = (MAX_SWING_RAD, 0.0) if is_swing else (MAX_ANGLE_RAD, 1.0)
+    if v[0] * v[0] + v[1] * v[1] + third * v[2] * v[2] <= most**2:
+        return v
+    # |old + part d| = most is a quadratic equation for the part of the way
+    d = (v[0] - old[0], v[1] - old[1], v[2] - old[2])
+    a = d[0] * d[0] + d[1] * d[1] + third * d[2] * d[2]
+    b = d[0] * old[0] + d[1] * old[1] + third * d[2] * old[2]
+    c = old[0] * old[0] + old[1] * old[1] + third * old[2] * old[2]
+    part = (-b + sqrt(max(0.0, b * b + a * (most**2 - c)))) / a if c < most**2 and a > 0.0 else 0.0
+    return old[0] + part * d[0], old[1] + part * d[1], old[2] + part * d[2]
 
 
 @kernel
-def box_distance_squared(box: RotationVectorBox, j: int, v: Vector) -> float:
+def box_distance_squared(box: CoordinateBox, j: int, v: Vector) -> float:
     """Squared distance [rad²] of a rotation vector to its joint's box."""
     x = max(0.0, box.low[j, 0] - v[0], v[0] - box.high[j, 0])
     y = max(0.0, box.low[j, 1] - v[1], v[1] - box.high[j, 1])
@@ -111,7 +110,7 @@ def box_distance_squared(box: RotationVectorBox, j: int, v: Vector) -> float:
 
 
 @kernel
-def nearest_rotation_vector(box: RotationVectorBox, j: int, wxyz: FloatArray) -> Vector:
+def nearest_rotation_vector(box: CoordinateBox, j: int, wxyz: FloatArray) -> Vector:
     """Rotation vector of a limited joint: of the two that turn either way round, the one nearer to the box."""
     v = log(quaternion_at(wxyz, j))
     angle = sqrt(dot(v, v))
@@ -123,31 +122,124 @@ def nearest_rotation_vector(box: RotationVectorBox, j: int, wxyz: FloatArray) ->
 
 
 @kernel
-def project_to_box(box: RotationVectorBox, wxyz: FloatArray, vectors: FloatArray) -> float:
-    """Write the rotation vectors of limited joints, brought into their boxes; return how far the furthest was [rad]."""
-    furthest = 0.0
-    for j in range(box.boxed.shape[0]):
-        if not box.boxed[j]:
-            continue
+def read_coordinates(box: CoordinateBox, j: int, wxyz: FloatArray) -> Vector:
+    """Coordinates [rad] of a limited joint, brought into its box."""
+    if box.is_swing[j]:
+        q = multiply(quaternion_at(wxyz, j), quaternion_at(box.after, j))
+        v = swing_and_twist(multiply(quaternion_at(box.before, j), q))
+    else:
         v = nearest_rotation_vector(box, j, wxyz)
-        vectors[j, 0], vectors[j, 1], vectors[j, 2] = clamp_to_box(box, j, v)
-        away = max(abs(vectors[j, 0] - v[0]), abs(vectors[j, 1] - v[1]), abs(vectors[j, 2] - v[2]))
+    return (
+        min(max(v[0], box.low[j, 0]), box.high[j, 0]),
+        min(max(v[1], box.low[j, 1]), box.high[j, 1]),
+        min(max(v[2], box.low[j, 2]), box.high[j, 2]),
+    )
+
+
+@kernel
+def pose_swing(before: Quaternion, after: Quaternion, v: Vector) -> Quaternion:
+    """Rotation of a joint from two swings and a twist: exp(0, x, y) exp(z, 0, 0) in its own axes."""
+    a, b, c, d = exponential(0.0, v[0], v[1])
+    q = product(a, b, c, d, cos(0.5 * v[2]), sin(0.5 * v[2]), 0.0, 0.0)
+    return multiply(conjugate(before), multiply(q, conjugate(after)))
+
+
+@kernel
+def pose_joint(box: CoordinateBox, j: int, v: Vector) -> Quaternion:
+    """Rotation of a limited joint from its coordinates."""
+    return pose_swing(quaternion_at(box.before, j), quaternion_at(box.after, j), v) if box.is_swing[j] else exp(v)
+
+
+@kernel
+def project_to_box(box: CoordinateBox, wxyz: FloatArray, vectors: FloatArray) -> float:
+    """Write the coordinates of limited joints, brought into their boxes; return how far the furthest was [rad]."""
+    furthest = 0.0
+    boxed, low, high, is_swing, before, after = box
+    for j in range(boxed.shape[0]):
+        if not boxed[j]:
+            continue
+        # Arrays are read here, not in a call: handing them over takes longer than the arithmetic
+        p = (before[j, 0], before[j, 1], before[j, 2], before[j, 3])
+        q = (after[j, 0], after[j, 1], after[j, 2], after[j, 3])
+        if is_swing[j]:
+            r = (wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
+            v = swing_and_twist(multiply(p, multiply(r, q)))
+        else:
+            v = nearest_rotation_vector(box, j, wxyz)
+        x, y, z = (
+            min(max(v[0], low[j, 0]), high[j, 0]),
+            min(max(v[1], low[j, 1]), high[j, 1]),
+            min(max(v[2], low[j, 2]), high[j, 2]),
+        )
+        away = max(abs(x - v[0]), abs(y - v[1]), abs(z - v[2]))
         if away > 0.0:
-            wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = exp(row3(vectors, j))
+            wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = (
+                pose_swing(p, q, (x, y, z)) if is_swing[j] else exp((x, y, z))
+            )
+        vectors[j, 0], vectors[j, 1], vectors[j, 2] = x, y, z
         furthest = max(furthest, away)
     return furthest
 
 
 @kernel
-def compute_box_frames(box: RotationVectorBox, world: FloatArray, vectors: FloatArray, frames: FloatArray) -> None:
-    r"""Write :math:`R_{world,j} J_r(v_j)` ``(J, 3, 3)`` of limited joints: world axes of their rotation vectors."""
+def compute_box_frames(box: CoordinateBox, world: FloatArray, vectors: FloatArray, frames: FloatArray) -> None:
+    r"""Write world axes ``(J, 3, 3)`` of the coordinates of limited joints: columns, the turn for each of them.
+
+    Of rotation vectors they are those of :math:`R_{world,j} J_r(v_j)`. With :math:`D = \exp(s) \exp(t)` the turn in the
+    axes of D is :math:`\exp(t)^{-1} J_r(s)\,\dot s + \dot t\,e_x`.
+    """
     J = np.empty((3, 3))
     for j in range(frames.shape[0]):
-        if box.boxed[j]:
-            write_right_jacobian(row3(vectors, j), J)
-            for c in range(3):
-                x, y, z = rotate(quaternion_at(world, j), (J[0, c], J[1, c], J[2, c]))
-                frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = x, y, z
+        if not box.boxed[j]:
+            continue
+        q, (x, y, z) = quaternion_at(world, j), row3(vectors, j)
+        if box.is_swing[j]:
+            write_right_jacobian((0.0, x, y), J)
+            cosine, sine = cos(z), sin(z)
+            for c in range(2):
+                # Columns of the two swings, turned back by the twist
+                u, v, w = J[0, 1 + c], J[1, 1 + c], J[2, 1 + c]
+                J[0, c], J[1, c], J[2, c] = u, cosine * v + sine * w, cosine * w - sine * v
+            J[0, 2], J[1, 2], J[2, 2] = 1.0, 0.0, 0.0
+            q = multiply(q, quaternion_at(box.after, j))
+        else:
+            write_right_jacobian((x, y, z), J)
+        for c in range(3):
+            u, v, w = rotate(q, (J[0, c], J[1, c], J[2, c]))
+            frames[j, 0, c], frames[j, 1, c], frames[j, 2, c] = u, v, w
+
+
+@kernel
+def swing_rates(D: Quaternion, h: float, R_world: Quaternion) -> tuple[Vector, Vector, Vector]:
+    r"""How two swings and the twist of ``D`` change with a turn in world: their gradients.
+
+    With :math:`D = (n, 0, u, v) \exp(t)`, half the angle h of the swing and the turn :math:`\omega` in the axes before
+    the twist, the swings are :math:`s = k (u, v)` with :math:`k = 2 h / \sin h`, and
+
+    .. math:: \dot t = \omega_x + (u \omega_z - v \omega_y) / n, \quad
+        \dot u = \tfrac12 (n \omega_y + v (v \omega_y - u \omega_z) / n), \quad
+        \dot k = (1/n - h / \sin h) (u \dot u + v \dot v) \, 2 / \sin^2 h.
+    """
+    w, x, y, z = D
+    n = max(sqrt(w * w + x * x), 1e-12)
+    c, s = w / n, x / n
+    u, v = c * y - s * z, c * z + s * y
+    size = sqrt(u * u + v * v)
+    half_k, curve = (h / size, n * (1.0 / n - h / size) / (size * size)) if size > 1e-3 else (1.0, 1.0 / 3.0)
+    a = half_k * (n + v * v / n) + curve * u * u
+    b = curve * u * v - half_k * u * v / n
+    d = half_k * (n + u * u / n) + curve * v * v
+    # World axes before the twist
+    e, f, g, i = product(R_world[0], R_world[1], R_world[2], R_world[3], c, -s, 0.0, 0.0)
+    lx, ly, lz = 1.0 - 2.0 * (g * g + i * i), 2.0 * (f * g + e * i), 2.0 * (f * i - e * g)
+    mx, my, mz = 2.0 * (f * g - e * i), 1.0 - 2.0 * (f * f + i * i), 2.0 * (g * i + e * f)
+    nx, ny, nz = 2.0 * (f * i + e * g), 2.0 * (g * i - e * f), 1.0 - 2.0 * (f * f + g * g)
+    p, q = -v / n, u / n
+    return (
+        (a * mx + b * nx, a * my + b * ny, a * mz + b * nz),
+        (b * mx + d * nx, b * my + d * ny, b * mz + d * nz),
+        (lx + p * mx + q * nx, ly + p * my + q * ny, lz + p * mz + q * nz),
+    )
 
 
 @kernel
@@ -156,84 +248,163 @@ def along_axis(frames: FloatArray, j: int, c: int, torques: FloatArray) -> float
     return frames[j, 0, c] * torques[j, 0] + frames[j, 1, c] * torques[j, 1] + frames[j, 2, c] * torques[j, 2]
 
 
-@kernel
-def release_coordinates(
-    layout: IKLayout, vectors: FloatArray, frames: FloatArray, slopes: FloatArray, free: BoolArray
-) -> float:
-    """Mark coordinates of limited joints that may move; return the largest component of the projected gradient.
+@inline_kernel
+def release_coordinates(layout: IKLayout, state: IKState, slopes: FloatArray, face: ActiveLimits) -> float:
+    """Write the rates of limited coordinates, and which of them may move; return the largest projected gradient.
 
     A coordinate at a bound whose objective falls only beyond it is held. The gradient is that of the whole objective.
     """
-    largest, box = 0.0, layout.box
+    boxed, low, high, is_swing, before, after = layout.box
+    mobility, vectors, world, wxyz = layout.springs.mobility, state.vectors, state.world, state.wxyz
+    rates, free, largest, J = face.rates, face.free, 0.0, np.empty((3, 3))
     for j in range(slopes.shape[0]):
-        if layout.springs.mobility[j] == 0.0:
+        if mobility[j] == 0.0:
             continue
-        if j >= frames.shape[0] or not box.boxed[j]:
-            for c in range(3):
-                largest = max(largest, 2.0 * abs(slopes[j, c]))
+        is_at_bound = False
+        if j < rates.shape[0] and boxed[j]:
+            R, v = (world[j, 0], world[j, 1], world[j, 2], world[j, 3]), (vectors[j, 0], vectors[j, 1], vectors[j, 2])
+            if is_swing[j]:
+                p = (before[j, 0], before[j, 1], before[j, 2], before[j, 3])
+                q = (after[j, 0], after[j, 1], after[j, 2], after[j, 3])
+                r = (wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
+                a, b, c = swing_rates(
+                    multiply(p, multiply(r, q)), 0.5 * sqrt(v[0] * v[0] + v[1] * v[1]), multiply(R, q)
+                )
+            else:
+                write_right_jacobian_inverse(v, J)
+                a = rotate(R, (J[0, 0], J[0, 1], J[0, 2]))
+                b = rotate(R, (J[1, 0], J[1, 1], J[1, 2]))
+                c = rotate(R, (J[2, 0], J[2, 1], J[2, 2]))
+            rates[j, 0, 0], rates[j, 0, 1], rates[j, 0, 2] = a
+            rates[j, 1, 0], rates[j, 1, 1], rates[j, 1, 2] = b
+            rates[j, 2, 0], rates[j, 2, 1], rates[j, 2, 2] = c
+            for k in range(3):
+                free[j, k] = True
+                is_at_bound |= vectors[j, k] <= low[j, k] or vectors[j, k] >= high[j, k]
+        if not is_at_bound:
+            largest = max(largest, 2.0 * abs(slopes[j, 0]), 2.0 * abs(slopes[j, 1]), 2.0 * abs(slopes[j, 2]))
             continue
-        for c in range(3):
-            t, v = along_axis(frames, j, c, slopes), vectors[j, c]
-            free[j, c] = not ((t <= 0.0 and v <= box.low[j, c]) or (t >= 0.0 and v >= box.high[j, c]))
-            if free[j, c]:
+        for k in range(3):
+            # The turn for this coordinate alone is upright on the rates of the other two
+            m, n = (k + 1) % 3, (k + 2) % 3
+            x = rates[j, m, 1] * rates[j, n, 2] - rates[j, m, 2] * rates[j, n, 1]
+            y = rates[j, m, 2] * rates[j, n, 0] - rates[j, m, 0] * rates[j, n, 2]
+            z = rates[j, m, 0] * rates[j, n, 1] - rates[j, m, 1] * rates[j, n, 0]
+            volume = x * rates[j, k, 0] + y * rates[j, k, 1] + z * rates[j, k, 2]
+            t, at = (x * slopes[j, 0] + y * slopes[j, 1] + z * slopes[j, 2]) / volume, vectors[j, k]
+            free[j, k] = not ((t <= 0.0 and at <= low[j, k]) or (t >= 0.0 and at >= high[j, k]))
+            if free[j, k]:
                 largest = max(largest, 2.0 * abs(t))
     return largest
 
 
-@kernel
-def bind_coordinates(face: ActiveLimits, vectors: FloatArray, frames: FloatArray, step: StepBuffers) -> bool:
-    """Hold the coordinates that a step would carry over a bound: they go to it, no further. Tell if there are any."""
-    is_any, box = False, face.walls
-    for j in range(frames.shape[0]):
-        if not box.boxed[j]:
+@inline_kernel
+def write_held_axes(boxed: BoolArray, face: ActiveLimits, frames: FloatArray) -> None:
+    r"""Turn coordinates that are not open into orthonormal world axes, and how far the step goes along each.
+
+    A coordinate that goes :math:`h_c` holds the turn to :math:`r_c \cdot \omega = h_c`, with a row r of ``rates``.
+    """
+    is_bound, is_open, travel, rates = face.is_bound, face.is_open, face.travel, face.rates
+    loose, held = face.loose, face.held
+    for j in range(boxed.shape[0]):
+        if not boxed[j]:
             continue
+        count = 0
         for c in range(3):
-            if not face.loose[j, c]:
+            loose[j, c], held[j, c] = True, 0.0
+        for c in range(3):
+            if is_open[j, c]:
                 continue
-            v = vectors[j, c] + step.ease[j] * along_axis(frames, j, c, step.torques)
-            if v < box.low[j, c] or v > box.high[j, c]:
-                face.loose[j, c], is_any = False, True
-                face.held[j, c] = (box.low[j, c] if v < box.low[j, c] else box.high[j, c]) - vectors[j, c]
+            x, y, z, way = rates[j, c, 0], rates[j, c, 1], rates[j, c, 2], travel[j, c]
+            # Gram-Schmidt: what the axes before do not hold yet
+            for k in range(count):
+                t = x * frames[j, 0, k] + y * frames[j, 1, k] + z * frames[j, 2, k]
+                x, y, z = x - t * frames[j, 0, k], y - t * frames[j, 1, k], z - t * frames[j, 2, k]
+                way -= t * held[j, k]
+            scale = 1.0 / sqrt(x * x + y * y + z * z)
+            frames[j, 0, count], frames[j, 1, count], frames[j, 2, count] = scale * x, scale * y, scale * z
+            loose[j, count], held[j, count] = False, scale * way
+            count += 1
+        is_bound[j] = count > 0
+
+
+@inline_kernel
+def bind_coordinates(
+    box: CoordinateBox, face: ActiveLimits, vectors: FloatArray, frames: FloatArray, step: StepBuffers
+) -> bool:
+    """Write the step of the coordinates, and stop those at a bound that would go over it. Tell if there are any."""
+    is_any, boxed, low, high = False, box.boxed, box.low, box.high
+    is_bound, is_open, travel, rates, held = face.is_bound, face.is_open, face.travel, face.rates, face.held
+    torques, ease, G = step.torques, step.ease, step.G
+    for j in range(frames.shape[0]):
+        if not boxed[j]:
+            continue
+        u, v, w = torques[j, 0], torques[j, 1], torques[j, 2]
+        x, y, z = ease[j] * u, ease[j] * v, ease[j] * w
+        if is_bound[j]:
+            a, b, c = held[j, 0], held[j, 1], held[j, 2]
+            x = G[j, 0, 0] * u + G[j, 0, 1] * v + G[j, 0, 2] * w
+            y = G[j, 1, 0] * u + G[j, 1, 1] * v + G[j, 1, 2] * w
+            z = G[j, 2, 0] * u + G[j, 2, 1] * v + G[j, 2, 2] * w
+            x += frames[j, 0, 0] * a + frames[j, 0, 1] * b + frames[j, 0, 2] * c
+            y += frames[j, 1, 0] * a + frames[j, 1, 1] * b + frames[j, 1, 2] * c
+            z += frames[j, 2, 0] * a + frames[j, 2, 1] * b + frames[j, 2, 2] * c
+        for k in range(3):
+            if not is_open[j, k]:
+                continue
+            way = rates[j, k, 0] * x + rates[j, k, 1] * y + rates[j, k, 2] * z
+            t = vectors[j, k] + way
+            if t < low[j, k] or t > high[j, k]:
+                is_open[j, k], is_any = False, True
+                way = (low[j, k] if t < low[j, k] else high[j, k]) - vectors[j, k]
+            travel[j, k] = way
     return is_any
 
 
 @inline_kernel
-def apply_box_step(face: ActiveLimits, step: StepBuffers, frames: FloatArray, state: IKState, trial: IKState) -> float:
+def apply_box_step(box: CoordinateBox, face: ActiveLimits, step: StepBuffers, state: IKState, trial: IKState) -> float:
     """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m]."""
-    joints, largest = state.wxyz.shape[0], 0.0
+    joints, largest, is_limited = state.wxyz.shape[0], 0.0, step.G.shape[0] > 0
+    boxed, low, high, is_swing, before, after = box
+    travel, ease, torques = face.travel, step.ease, step.torques
+    wxyz, world, vectors, out, new = state.wxyz, state.world, state.vectors, trial.wxyz, trial.vectors
     for c in range(3):
-        trial.root[c] = state.root[c] + step.ease[joints] * step.torques[joints, c]
+        trial.root[c] = state.root[c] + ease[joints] * torques[joints, c]
         largest = max(largest, abs(trial.root[c] - state.root[c]))
     for j in range(joints):
-        x, y, z = (
-            step.ease[j] * step.torques[j, 0],
-            step.ease[j] * step.torques[j, 1],
-            step.ease[j] * step.torques[j, 2],
-        )
-        if j < frames.shape[0] and face.walls.boxed[j]:
-            # A limited joint: loose coordinates take the step, the others go as far as they are held
-            u, v, w = row3(face.held, j)
-            u = frames[j, 0, 0] * x + frames[j, 1, 0] * y + frames[j, 2, 0] * z if face.loose[j, 0] else u
-            v = frames[j, 0, 1] * x + frames[j, 1, 1] * y + frames[j, 2, 1] * z if face.loose[j, 1] else v
-            w = frames[j, 0, 2] * x + frames[j, 1, 2] * y + frames[j, 2, 2] * z if face.loose[j, 2] else w
-            wanted = (state.vectors[j, 0] + u, state.vectors[j, 1] + v, state.vectors[j, 2] + w)
-            largest = max(largest, clamp_vector(face.walls, j, state.vectors, wanted, trial.vectors))
-            a, b, c, d = exp(row3(trial.vectors, j))
-        elif x == 0.0 and y == 0.0 and z == 0.0:
-            a, b, c, d = quaternion_at(state.wxyz, j)
-        else:
+        r = (wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3])
+        x, y, z = ease[j] * torques[j, 0], ease[j] * torques[j, 1], ease[j] * torques[j, 2]
+        if is_limited and boxed[j]:
+            # Coordinates, inside their box and where they are unique
+            old = (vectors[j, 0], vectors[j, 1], vectors[j, 2])
+            v = (
+                min(max(old[0] + travel[j, 0], low[j, 0]), high[j, 0]),
+                min(max(old[1] + travel[j, 1], low[j, 1]), high[j, 1]),
+                min(max(old[2] + travel[j, 2], low[j, 2]), high[j, 2]),
+            )
+            v = clamp_coordinates(is_swing[j], old, v)
+            new[j, 0], new[j, 1], new[j, 2] = v
+            change = max(abs(v[0] - old[0]), abs(v[1] - old[1]), abs(v[2] - old[2]))
+            largest = max(largest, change)
+            if is_swing[j] and change > 0.0:
+                p = (before[j, 0], before[j, 1], before[j, 2], before[j, 3])
+                q = (after[j, 0], after[j, 1], after[j, 2], after[j, 3])
+                r = pose_swing(p, q, v)
+            elif change > 0.0:
+                r = exp(v)
+        elif x != 0.0 or y != 0.0 or z != 0.0:
             # g <- g exp(delta), with the turn in the joint's own axes
-            x, y, z = unrotate(quaternion_at(state.world, j), (x, y, z))
-            largest = max(largest, abs(x), abs(y), abs(z))
-            a, b, c, d = turn_joint(state.wxyz, j, (x, y, z))
-        trial.wxyz[j, 0], trial.wxyz[j, 1], trial.wxyz[j, 2], trial.wxyz[j, 3] = a, b, c, d
+            turn = unrotate((world[j, 0], world[j, 1], world[j, 2], world[j, 3]), (x, y, z))
+            largest = max(largest, abs(turn[0]), abs(turn[1]), abs(turn[2]))
+            r = turn_rotation(r, turn)
+        out[j, 0], out[j, 1], out[j, 2], out[j, 3] = r
     return largest
 
 
 @kernel
-def turn_joint(wxyz: FloatArray, j: int, turn: Vector) -> tuple[float, float, float, float]:
-    """Rotation of joint j after a turn [rad] in its own axes, brought back to norm one by a Newton step."""
-    a, b, c, d = multiply(quaternion_at(wxyz, j), exp(turn))
+def turn_rotation(q: Quaternion, turn: Vector) -> Quaternion:
+    """Rotation after a turn [rad] in its own axes, brought back to norm one by a Newton step."""
+    a, b, c, d = multiply(q, exp(turn))
     scale = 1.5 - 0.5 * (a * a + b * b + c * c + d * d)
     return scale * a, scale * b, scale * c, scale * d
 
@@ -241,7 +412,7 @@ def turn_joint(wxyz: FloatArray, j: int, turn: Vector) -> tuple[float, float, fl
 @kernel
 def release_all_limits(face: ActiveLimits, world: FloatArray, frames: FloatArray) -> None:
     """Take all walls away: each joint has its own axes, and all of them are loose."""
-    face.loose[:], face.held[:], face.walls.boxed[:], face.axes[:] = True, 0.0, False, 0.0
+    face.loose[:], face.held[:], face.is_bound[:], face.axes[:] = True, 0.0, False, 0.0
     for j in range(face.axes.shape[0]):
         for c in range(3):
             face.axes[j, c, c] = 1.0
@@ -300,7 +471,7 @@ def add_active_limit(face: ActiveLimits, j: int, wanted: FloatArray, got: Vector
                 normal[c] += t * face.axes[j, c, k]
     if size > BLOCKED_RAD**2:
         best = rotate_free_axes(face, j, normal / sqrt(size))
-        face.loose[j, best], face.walls.boxed[j] = False, True
+        face.loose[j, best], face.is_bound[j] = False, True
     # Axes that are not loose go as far as the projection says
     for k in range(3):
         if not face.loose[j, k]:
@@ -324,7 +495,7 @@ def project_step(
                 t = step.ease[j] * along_axis(frames, j, k, step.torques)
             for c in range(3):
                 turns[j, c] += t * face.axes[j, c, k]
-        a, b, c, d = turn_joint(state.wxyz, j, row3(turns, j))
+        a, b, c, d = turn_rotation(quaternion_at(state.wxyz, j), row3(turns, j))
         trial.wxyz[j, 0], trial.wxyz[j, 1], trial.wxyz[j, 2], trial.wxyz[j, 3] = a, b, c, d
     out, violation, _ = check_bounds(bounds, trial.wxyz.reshape((1, joints, 4)))
     for j in range(joints):
@@ -355,25 +526,27 @@ def solve_active_set_step(
     blocks, expected = state.errors.shape[0], 0.0
     is_limited, has_springs = step.G.shape[0] > 0, bool(layout.springs.stiffness.any())
     if bounds is None:
-        face.loose[:], face.held[:] = face.free, 0.0
+        face.is_open[:], face.travel[:] = face.free, 0.0
     else:
         release_all_limits(face, state.world, rows.frames)
     for _ in range(MAX_BINDINGS):
         # (J G J^T + damping W^-1) y = e + J G P / damping - J held
-        compute_compliances(layout, face.walls.boxed, damping, rows.frames, face.loose, step)
-        multiply_compliance(layout.lists, face.walls.boxed, rows.turns, step)
-        assemble_dual_matrix(layout, damping, rows, step)
+        if bounds is None and is_limited:
+            write_held_axes(layout.box.boxed, face, rows.frames)
+        compute_compliances(layout, face.is_bound, damping, rows.frames, face.loose, step)
+        multiply_compliance(layout.lists, face.is_bound, rows.turns, step)
+        assemble_dual_matrix(layout, face.is_bound, damping, rows, step)
         for b in range(blocks):
             for c in range(3):
                 step.y[3 * b + c] = state.errors[b, c]
         if has_springs:
             add_prior_shift(layout.lists, damping, rows, state.pulls, step)
         if is_limited:
-            subtract_fixed_shift(layout.lists, face.walls.boxed, face.held, rows, step.y)
+            subtract_fixed_shift(layout.lists, face.is_bound, face.held, rows, step.y)
         expected = solve_dual(layout, damping, rows, state.pulls, step)
         # Limits that this step would break become active, and it is solved anew
         if bounds is None:
-            is_bound = is_limited and bind_coordinates(face, state.vectors, rows.frames, step)
+            is_bound = is_limited and bind_coordinates(layout.box, face, state.vectors, rows.frames, step)
         else:
             is_bound = project_step(bounds, face, step, rows.frames, state, trial)
         if not is_bound:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, Result, frozen_bools
+from marey.kinematics.ik.levenberg_marquardt import REGION_TOL_RAD
 from marey.kinematics.ik.methods import find_method
 from marey.kinematics.ik.pace import ClipSolution
 from marey.kinematics.ik.posing.attempts import (
@@ -27,6 +28,7 @@ from marey.kinematics.ik.solve import LIMIT_TOL_RAD, MODEL_LIMITS_CONFLICT
 from marey.kinematics.ik.starts import MAX_SIGMA, guess_from_pose, match_body
 from marey.kinematics.ik.state import STATIONARY, Goals
 from marey.kinematics.ik.tasks import LookAtTask, PoseTask, Task
+from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.contract import JointLimits
 from marey.lie import SO3
 from marey.models import PoseModel
@@ -156,7 +158,8 @@ def track(
     is_place = ~np.array(problem.is_angle, dtype=np.bool_)
     places = sizes[:, is_place].max(axis=1) if is_place.any() else np.zeros(frames)
     violation = np.zeros((frames, 1)) if limits is None else limits.violations(motion.rotations)
-    status, advice = _read_clip_status(is_met, clip, is_left, violation, body.skeleton)
+    is_advice = isinstance(limits, AnatomicalLimits) and limits.is_advice
+    status, advice = _read_clip_status(is_met, clip, is_left, violation, is_advice, body.skeleton)
     coordinates = clip.x if body.model is not None else None
     result = IKTrackResult(
         status,
@@ -176,16 +179,23 @@ def track(
 
 
 def _read_clip_status(
-    is_met: BoolArray, clip: ClipSolution, is_left: BoolArray, violation: FloatArray, skeleton: Skeleton
+    is_met: BoolArray,
+    clip: ClipSolution,
+    is_left: BoolArray,
+    violation: FloatArray,
+    is_advice: bool,
+    skeleton: Skeleton,
 ) -> tuple[SolveStatus, str]:
     missed, left = np.flatnonzero(~is_met.all(axis=1)), np.flatnonzero(is_left)
     note = f" In {len(left)} frames, first in {left[0]}: {MODEL_LIMITS_CONFLICT}" if len(left) else ""
     if held := int(clip.is_held[missed].sum()):
         note += f" {held} of them were held back so that no joint jumps; max_turn=None lets them."
-    outside = np.flatnonzero(violation.max(axis=1) > LIMIT_TOL_RAD)
-    if len(outside):
-        worst = int(violation.max(axis=1).argmax())
-        named = name_worst_joint(skeleton.names, violation[worst])
+    outside = np.flatnonzero(violation.max(axis=1) > (REGION_TOL_RAD if is_advice else LIMIT_TOL_RAD))
+    worst = int(violation.max(axis=1).argmax())
+    named = name_worst_joint(skeleton.names, violation[worst])
+    if len(outside) and is_advice:
+        note += f" Captured people do not combine joints as in {len(outside)} frames: in frame {worst}, {named}."
+    elif len(outside):
         return SolveStatus.STALLED, f"Limits do not hold in {len(outside)} frames: in frame {worst}, {named}.{note}"
     if not len(missed):
         return SolveStatus.CONVERGED, f"All goals are met in all frames.{note}"

@@ -11,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics.ik.active_set import clamp_vector, compute_box_frames, project_to_box, turn_joint
+from marey.kinematics.ik.active_set import (
+    clamp_coordinates,
+    compute_box_frames,
+    pose_joint,
+    project_to_box,
+    turn_rotation,
+)
 from marey.kinematics.ik.state import (
     Goals,
     IKLayout,
@@ -22,7 +28,7 @@ from marey.kinematics.ik.state import (
     evaluate_pose,
     linearise,
 )
-from marey.lie.kernels import exp, quaternion_at, rotate, row3
+from marey.lie.kernels import quaternion_at, rotate, row3
 from marey.models.evaluation import model_jacobian, model_rotations
 from marey.models.kinetic import RodBody, write_kinetic_metric
 
@@ -134,7 +140,7 @@ def write_jacobian(
 ) -> None:
     """Write the Jacobian ``(3 B, n)`` of the blocks; columns of frozen joints are zero."""
     linearise(layout, goals, state, rows)
-    # World axes of each joint's coordinates: its own axes, or those of its rotation vector when limited
+    # World axes of each joint's coordinates: its own axes, or those of its limited coordinates
     for j in range(state.wxyz.shape[0]):
         for c in range(3):
             axis = (1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0)
@@ -272,21 +278,26 @@ def retract(
 ) -> float:
     """Write the pose after a step ``(n,)``, and the step that limits left of it; return its largest component."""
     largest = 0.0
-    # The root's place by the step; joints by rotation vectors where limited, else by a turn in their own axes
+    # The root's place by the step; joints by their coordinates where limited, else by a turn in their own axes
     for c in range(3):
         new.root[c] = old.root[c] + step[c]
     taken[:] = step
     for j in range(1 if space.is_reduced else old.wxyz.shape[0]):
         x, y, z = step[3 + 3 * j], step[4 + 3 * j], step[5 + 3 * j]
         if not space.is_reduced and layout.box.boxed[j]:
-            wanted = (old.vectors[j, 0] + x, old.vectors[j, 1] + y, old.vectors[j, 2] + z)
-            clamp_vector(layout.box, j, old.vectors, wanted, new.vectors)
+            low, high, v = row3(layout.box.low, j), row3(layout.box.high, j), row3(old.vectors, j)
+            wanted = (
+                min(max(v[0] + x, low[0]), high[0]),
+                min(max(v[1] + y, low[1]), high[1]),
+                min(max(v[2] + z, low[2]), high[2]),
+            )
+            wanted = clamp_coordinates(layout.box.is_swing[j], v, wanted)
             for c in range(3):
-                taken[3 + 3 * j + c] = new.vectors[j, c] - old.vectors[j, c]
-            a, b, c_, d = exp(row3(new.vectors, j))
+                new.vectors[j, c], taken[3 + 3 * j + c] = wanted[c], wanted[c] - v[c]
+            q = pose_joint(layout.box, j, wanted)
         else:
-            a, b, c_, d = turn_joint(old.wxyz, j, (x, y, z))
-        new.wxyz[j, 0], new.wxyz[j, 1], new.wxyz[j, 2], new.wxyz[j, 3] = a, b, c_, d
+            q = turn_rotation(quaternion_at(old.wxyz, j), (x, y, z))
+        new.wxyz[j, 0], new.wxyz[j, 1], new.wxyz[j, 2], new.wxyz[j, 3] = q
     for i in range(old.x.shape[0]):
         new.x[i] = min(max(old.x[i] + step[6 + i], -space.bound[i]), space.bound[i])
         taken[6 + i] = new.x[i] - old.x[i]

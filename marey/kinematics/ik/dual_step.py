@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, inline_kernel, kernel
+from marey.base import BoolArray, FloatArray, IntArray, inline_kernel, kernel
 from marey.kinematics.ik.state import (
     COM,
     POINT,
@@ -22,7 +22,6 @@ from marey.kinematics.ik.state import (
     KinematicChains,
     LinearRows,
     PosePrior,
-    RotationVectorBox,
 )
 from marey.lie.kernels import Vector, row3
 
@@ -90,9 +89,9 @@ def solve_cholesky(U: FloatArray, y: FloatArray) -> None:
 def compute_compliances(
     layout: IKLayout, boxed: BoolArray, damping: float, frames: FloatArray, free: BoolArray, step: StepBuffers
 ) -> None:
-    r"""Write :math:`g_j = \lambda / (\lambda / m_j + s_j)`, and F g F^T of limited joints.
+    r"""Write :math:`g_j = \lambda / (\lambda / m_j + s_j)`, and :math:`g_j (I - \sum_k a_k a_k^T)` of ``boxed`` joints.
 
-    ``frames`` F holds the world axes of the coordinates of limited joints, and only the ``free`` ones count.
+    The sum is over orthonormal world axes ``frames`` that are not ``free``.
     """
     prior, ease, G = layout.springs, step.ease, step.G
     for j in range(ease.shape[0]):
@@ -102,10 +101,10 @@ def compute_compliances(
         if boxed[j]:
             for r in range(3):
                 for c in range(3):
-                    total = 0.0
+                    total = 1.0 if r == c else 0.0
                     for k in range(3):
-                        if free[j, k]:
-                            total += frames[j, r, k] * frames[j, c, k]
+                        if not free[j, k]:
+                            total -= frames[j, r, k] * frames[j, c, k]
                     G[j, r, c] = ease[j] * total
 
 
@@ -128,10 +127,12 @@ def multiply_compliance(lists: KinematicChains, boxed: BoolArray, turns: FloatAr
 
 
 @inline_kernel
-def assemble_dual_matrix(layout: IKLayout, damping: float, rows: LinearRows, step: StepBuffers) -> None:
+def assemble_dual_matrix(
+    layout: IKLayout, boxed: BoolArray, damping: float, rows: LinearRows, step: StepBuffers
+) -> None:
     r"""Write the upper triangle of :math:`J G J^T + \lambda W^{-1}` ``(3 B, 3 B)``."""
     kinds, softness, shifts, S = layout.blocks.kinds, layout.blocks.softness, rows.shifts, step.S
-    g, pair, is_limited = step.ease[step.ease.shape[0] - 1], 0, step.G.shape[0] > 0
+    g, pair = step.ease[step.ease.shape[0] - 1], 0
     for e in range(softness.shape[0]):
         for f in range(e + 1):
             both = (kinds[e] == POINT or kinds[e] == COM) and (kinds[f] == POINT or kinds[f] == COM)
@@ -142,8 +143,8 @@ def assemble_dual_matrix(layout: IKLayout, damping: float, rows: LinearRows, ste
                     total = x * shifts[e, c, 0] + y * shifts[e, c, 1] + z * shifts[e, c, 2]
                     S[3 * f + r, 3 * e + c] = total + (damping * softness[e, r, c] if e == f else 0.0)
             # What the joints that both blocks have in common add
-            if both and not is_limited:
-                add_lever_products(layout.lists, pair, 3 * f, 3 * e, rows.turns, step)
+            if both:
+                add_lever_products(layout.lists, boxed, pair, 3 * f, 3 * e, rows.turns, step)
             else:
                 add_jacobian_products(layout.lists, pair, 3 * f, 3 * e, rows.turns, step)
             pair += 1
@@ -151,17 +152,26 @@ def assemble_dual_matrix(layout: IKLayout, damping: float, rows: LinearRows, ste
 
 @inline_kernel
 def add_lever_products(
-    lists: KinematicChains, pair: int, row: int, column: int, turns: FloatArray, step: StepBuffers
+    lists: KinematicChains,
+    boxed: BoolArray,
+    pair: int,
+    row: int,
+    column: int,
+    turns: FloatArray,
+    step: StepBuffers,
 ) -> None:
     r"""Add :math:`\sum_j g_j [l_f]_\times [l_e]_\times^T` over common joints j.
 
-    The product is :math:`(l_e \cdot l_f) I - l_e l_f^T`.
+    The product is :math:`(l_e \cdot l_f) I - l_e l_f^T`, except for joints with axes that are held.
     """
     firsts, seconds, chain, S = lists.pair_first, lists.pair_second, lists.chain, step.S
     a = b = c = d = e = f = h = i = j = 0.0
     # The nine entries are kept in registers while the common joints are summed
     for k in range(lists.pair_start[pair], lists.pair_start[pair + 1]):
         m, n = firsts[k], seconds[k]
+        if step.G.shape[0] > 0 and boxed[chain[n]]:
+            add_joint_products(turns, step.eased, m, n, row, column, S)
+            continue
         g = step.ease[chain[n]]
         # The levers inside -[l]x
         x, y, z = turns[m, 1, 2], turns[m, 2, 0], turns[m, 0, 1]
@@ -185,24 +195,32 @@ def add_jacobian_products(
     lists: KinematicChains, pair: int, row: int, column: int, turns: FloatArray, step: StepBuffers
 ) -> None:
     r"""Add :math:`\sum_j L_f G L_e^T` over common joints."""
-    firsts, seconds, eased, S = lists.pair_first, lists.pair_second, step.eased, step.S
     for k in range(lists.pair_start[pair], lists.pair_start[pair + 1]):
-        m, n = firsts[k], seconds[k]
-        for r in range(3):
-            x, y, z = turns[n, r, 0], turns[n, r, 1], turns[n, r, 2]
-            for c in range(3):
-                S[row + r, column + c] += x * eased[m, c, 0] + y * eased[m, c, 1] + z * eased[m, c, 2]
+        add_joint_products(turns, step.eased, lists.pair_first[k], lists.pair_second[k], row, column, step.S)
 
 
 @inline_kernel
-def apply_block_force(lists: KinematicChains, b: int, force: Vector, rows: LinearRows, out: FloatArray) -> None:
+def add_joint_products(
+    turns: FloatArray, eased: FloatArray, m: int, n: int, row: int, column: int, S: FloatArray
+) -> None:
+    """Add what one joint, rows m and n of the chains, does to two blocks."""
+    for r in range(3):
+        x, y, z = turns[n, r, 0], turns[n, r, 1], turns[n, r, 2]
+        for c in range(3):
+            S[row + r, column + c] += x * eased[m, c, 0] + y * eased[m, c, 1] + z * eased[m, c, 2]
+
+
+@inline_kernel
+def apply_block_force(
+    starts: IntArray, chain: IntArray, b: int, force: Vector, shifts: FloatArray, turns: FloatArray, out: FloatArray
+) -> None:
     """Add what a force on block b does to every joint that moves it, and to the root's place."""
-    shifts, turns, last = rows.shifts, rows.turns, out.shape[0] - 1
+    last = out.shape[0] - 1
     x, y, z = force
     for c in range(3):
         out[last, c] += shifts[b, 0, c] * x + shifts[b, 1, c] * y + shifts[b, 2, c] * z
-    for i in range(lists.chain_start[b], lists.chain_start[b + 1]):
-        j = lists.chain[i]
+    for i in range(starts[b], starts[b + 1]):
+        j = chain[i]
         for c in range(3):
             out[j, c] += turns[i, 0, c] * x + turns[i, 1, c] * y + turns[i, 2, c] * z
 
@@ -213,13 +231,13 @@ def compute_descent(layout: IKLayout, state: IKState, rows: LinearRows, out: Flo
     for j in range(out.shape[0]):
         for c in range(3):
             out[j, c] = -state.pulls[j, c]
-    W = layout.blocks.weights
+    W, starts, chain = layout.blocks.weights, layout.lists.chain_start, layout.lists.chain
     for b in range(state.errors.shape[0]):
         u, v, w = row3(state.errors, b)
         x = W[b, 0, 0] * u + W[b, 0, 1] * v + W[b, 0, 2] * w
         y = W[b, 1, 0] * u + W[b, 1, 1] * v + W[b, 1, 2] * w
         z = W[b, 2, 0] * u + W[b, 2, 1] * v + W[b, 2, 2] * w
-        apply_block_force(layout.lists, b, (x, y, z), rows, out)
+        apply_block_force(starts, chain, b, (x, y, z), rows.shifts, rows.turns, out)
 
 
 @kernel
@@ -260,7 +278,7 @@ def subtract_fixed_shift(
 @kernel
 def predict_prior_change(
     prior: PosePrior,
-    walls: RotationVectorBox,
+    boxed: BoolArray,
     held: FloatArray,
     frames: FloatArray,
     pulls: FloatArray,
@@ -271,7 +289,7 @@ def predict_prior_change(
     for j in range(torques.shape[0]):
         u, v, w = row3(torques, j)
         x, y, z = step.ease[j] * u, step.ease[j] * v, step.ease[j] * w
-        if j < G.shape[0] and walls.boxed[j]:
+        if j < G.shape[0] and boxed[j]:
             # A limited joint: its compliance times the torque, and what is held
             a, b, c = row3(held, j)
             x = G[j, 0, 0] * u + G[j, 0, 1] * v + G[j, 0, 2] * w
@@ -291,17 +309,18 @@ def solve_dual(layout: IKLayout, damping: float, rows: LinearRows, pulls: FloatA
 
     The residual that the linear model leaves is :math:`\lambda W^{-1} x`.
     """
-    torques, V = step.torques, layout.blocks.softness
+    torques, y, V = step.torques, step.y, layout.blocks.softness
+    starts, chain, shifts, turns = layout.lists.chain_start, layout.lists.chain, rows.shifts, rows.turns
     factor_cholesky(step.S)
-    solve_cholesky(step.S, step.y)
+    solve_cholesky(step.S, y)
     # The step is G (J^T y - P / lambda)
     for j in range(torques.shape[0]):
         for c in range(3):
             torques[j, c] = -pulls[j, c] / damping
     expected = 0.0
     for b in range(V.shape[0]):
-        u, v, w = step.y[3 * b], step.y[3 * b + 1], step.y[3 * b + 2]
-        apply_block_force(layout.lists, b, (u, v, w), rows, torques)
+        u, v, w = y[3 * b], y[3 * b + 1], y[3 * b + 2]
+        apply_block_force(starts, chain, b, (u, v, w), shifts, turns, torques)
         expected += V[b, 0, 0] * u * u + V[b, 1, 1] * v * v + V[b, 2, 2] * w * w
         expected += 2.0 * (V[b, 0, 1] * u * v + V[b, 0, 2] * u * w + V[b, 1, 2] * v * w)
     return damping * damping * expected

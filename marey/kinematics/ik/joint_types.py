@@ -18,7 +18,7 @@ from marey.kinematics.ik.state import (
     OUT_OF_ITERATIONS,
     REACHED,
     STATIONARY,
-    RotationVectorBox,
+    CoordinateBox,
 )
 from marey.kinematics.limits.contract import JointLimits, freeze_with_infinities
 from marey.lie import SO3, right_jacobian
@@ -93,7 +93,7 @@ class TypedBody:
         root: FloatArray,
         wxyz: FloatArray,
         mobility: FloatArray,
-        box: RotationVectorBox | None = None,
+        box: CoordinateBox | None = None,
     ) -> None:
         """Begin at a pose; joints of ``box`` have its bounds on their rotation vectors."""
         types = {joint_index(skeleton, name): kind for name, kind in joints.items()}
@@ -109,7 +109,7 @@ class TypedBody:
                 self.reference[j] = (1.0, 0.0, 0.0, 0.0)
             elif mobility[j] == 0.0 and isinstance(kind, BallJoint):
                 own = []
-            elif box is not None and box.boxed[j] and isinstance(kind, BallJoint):
+            elif box is not None and box.boxed[j] and not box.is_swing[j] and isinstance(kind, BallJoint):
                 own = [f._replace(low=float(box.low[j, k]), high=float(box.high[j, k])) for k, f in enumerate(own)]
                 start += np.clip(SO3(wxyz[j]).log(), box.low[j], box.high[j]).tolist()
                 self.reference[j] = (1.0, 0.0, 0.0, 0.0)

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from marey.base import FloatArray, inline_kernel, kernel
 from marey.kinematics.ik.active_set import (
     ActiveLimits,
     apply_box_step,
-    compute_box_frames,
     largest_free_gradient,
     largest_pose_change,
     new_active_limits,
@@ -55,6 +56,7 @@ from marey.kinematics.ik.state import (
     OUT_OF_ITERATIONS,
     REACHED,
     STATIONARY,
+    CoordinateBox,
     Goals,
     IKLayout,
     IKState,
@@ -64,9 +66,9 @@ from marey.kinematics.ik.state import (
     MassPoints,
     PoseArrays,
     PosePrior,
-    RotationVectorBox,
     TaskBlocks,
     copy_state,
+    evaluate_goals,
     evaluate_parts,
     evaluate_pose,
     is_all_reached,
@@ -74,6 +76,7 @@ from marey.kinematics.ik.state import (
     new_rows,
     new_state,
 )
+from marey.kinematics.limits.anatomy.check import AnatomicalTables, narrow_intervals
 from marey.kinematics.limits.tables import Bounds, project_to_bounds
 
 MIN_DECREASE = 1e-10  # [-] relative decrease of the objective below which nothing more is won
@@ -87,6 +90,8 @@ MIN_DENSE_DAMPING, MAX_DENSE_DAMPING = 1e-12, 1e12
 STALL_WINDOW = 20  # iterations in which the objective has to fall by a part, or nothing more is to be expected
 STALL_DECREASE, STALL_DECREASE_OPTIMUM = 2e-3, 1e-7  # [-] that part: goals alone; springs, whose optimum is asked for
 ALLOWED_RAD = 1e-6  # [rad] a pose of a model is inside the limits to this
+
+REGION_TOL_RAD = 1e-3  # [rad] a pose is inside coupled regions to this: their tables have steps of 0.01 rad
 
 Outcome = tuple[int, int, int, float, float, float]
 """REACHED, STATIONARY or OUT_OF_ITERATIONS, iterations, evaluations, objective, projected gradient, violation [rad]"""
@@ -141,7 +146,7 @@ def solve_damped(
     best, wall, met = state, new_limit_violation(0), new_limit_violation(0)
     limited = joints if bounds is not None or dense is not None or layout.box.boxed.any() else 0
     rows, step = new_rows(layout, limited, pose.x.shape[0]), new_step_buffers(layout, limited)
-    face, at = new_active_limits(layout, bounds is None, limited), new_dense_model(0, 0)
+    face, at = new_active_limits(layout, limited), new_dense_model(0, 0)
     cost = bent = new_cost = new_bent = gradient = violation = change = decrease = quality = second = third = 0.0
     damping, radius, most_damping, is_worse, is_guarded, is_still = 0.0, 1.0, MAX_DAMPING, False, True, False
     flat, stalled = (GRADIENT_TOL, STALL_DECREASE_OPTIMUM) if seek_optimum else (LOOSE_GRADIENT_TOL, STALL_DECREASE)
@@ -209,7 +214,7 @@ def solve_damped(
             damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
             expected = solve_active_set_step(layout, bounds, damping, state, rows, face, step, trial)
             if has_springs:
-                change = predict_prior_change(layout.springs, face.walls, face.held, rows.frames, state.pulls, step)
+                change = predict_prior_change(layout.springs, face.is_bound, face.held, rows.frames, state.pulls, step)
                 expected += bent + change
             decrease = cost - expected
             if bounds is not None:
@@ -224,7 +229,7 @@ def solve_damped(
                     trial.root[c] = state.root[c] + step.ease[joints] * step.torques[joints, c]
                 change = largest_pose_change(state, trial)
             else:
-                change = apply_box_step(face, step, rows.frames, state, trial)
+                change = apply_box_step(layout.box, face, step, state, trial)
             new_cost, new_bent = evaluate_parts(layout, goals, trial)
         elif dense is not None:
             compute_step(dense.method, dense.option, damping, radius, at, dense.metric)
@@ -299,9 +304,8 @@ def compute_box_gradient(
     layout: IKLayout, state: IKState, rows: LinearRows, face: ActiveLimits, slopes: FloatArray
 ) -> float:
     """Write half the descent of a linearised pose and the coordinates that may move; return the projected gradient."""
-    compute_box_frames(layout.box, state.world, state.vectors, rows.frames)
     compute_descent(layout, state, rows, slopes)
-    return release_coordinates(layout, state.vectors, rows.frames, slopes, face.free)
+    return release_coordinates(layout, state, slopes, face)
 
 
 @kernel
@@ -310,12 +314,12 @@ def propose_step(
 ) -> tuple[FloatArray, FloatArray, float]:
     """One damped step without limits: the new root, the new rotations, and the largest slope at the old pose."""
     state, trial = new_state(layout, pose.root, pose.wxyz, pose.x), new_state(layout, pose.root, pose.wxyz, pose.x)
-    rows, step, face = new_rows(layout, 0, 0), new_step_buffers(layout, 0), new_active_limits(layout, True, 0)
+    rows, step, face = new_rows(layout, 0, 0), new_step_buffers(layout, 0), new_active_limits(layout, 0)
     evaluate_pose(layout, goals, state)
     linearise(layout, goals, state, rows)
     gradient = compute_box_gradient(layout, state, rows, face, step.slopes)
     solve_active_set_step(layout, None, min(max(damping, MIN_DAMPING), MAX_DAMPING), state, rows, face, step, trial)
-    apply_box_step(face, step, rows.frames, state, trial)
+    apply_box_step(layout.box, face, step, state, trial)
     return trial.root, trial.wxyz, gradient
 
 
@@ -333,14 +337,58 @@ def solve_pose(
 
     ``fields`` holds a tuple for each part of the layout.
     """
+    layout, dual = _read_layout(fields), DualStep(start_damping)
+    return solve_damped(layout, bounds, dual, None, Goals(*goals), PoseArrays(*pose), StopRule(*stop), history)
+
+
+@inline_kernel
+def _read_layout(fields: tuple[Any, ...]) -> IKLayout:
     tree, blocks, lists, mass, springs, box = fields
-    layout = IKLayout(
+    return IKLayout(
         JointArrays(*tree),
         TaskBlocks(*blocks),
         KinematicChains(*lists),
         MassPoints(*mass),
         PosePrior(*springs),
-        RotationVectorBox(*box),
+        CoordinateBox(*box),
     )
-    dual = DualStep(start_damping)
-    return solve_damped(layout, bounds, dual, None, Goals(*goals), PoseArrays(*pose), StopRule(*stop), history)
+
+
+@kernel
+def solve_in_regions(
+    fields: tuple[Any, ...],
+    tables: AnatomicalTables,
+    goals: tuple[Any, ...],
+    pose: tuple[Any, ...],
+    stop: tuple[Any, ...],
+    start_damping: float,
+    rounds: int,
+) -> tuple[bool, int, float]:
+    """Solve a pose that keeps the intervals of its coordinates under the regions that couple them, too.
+
+    A region bounds one coordinate given others. Each round projects the pose, narrows the intervals of coordinates that
+    left a region to what it leaves there, and solves again. Returns whether all goals are reached, iterations,
+    and the objective; the pose is inside its regions as far as one projection can tell.
+    """
+    layout, dual, history = _read_layout(fields), DualStep(start_damping), np.zeros((0, 4))
+    box, arrays = layout.box, PoseArrays(*pose)
+    low, high, is_narrow = box.low.copy(), box.high.copy(), np.zeros(box.low.shape, dtype=np.bool_)
+    narrow = IKLayout(
+        layout.tree,
+        layout.blocks,
+        layout.lists,
+        layout.mass,
+        layout.springs,
+        CoordinateBox(box.boxed, low, high, box.is_swing, box.before, box.after),
+    )
+    spent, away = 0, narrow_intervals(arrays.wxyz, tables, low, high, is_narrow)
+    for _ in range(rounds):
+        status, count, _, _, _, _ = solve_damped(
+            narrow, None, dual, None, Goals(*goals), arrays, StopRule(*stop), history
+        )
+        spent += count
+        away = narrow_intervals(arrays.wxyz, tables, low, high, is_narrow)
+        if away <= REGION_TOL_RAD and status != OUT_OF_ITERATIONS:
+            break
+    cost, is_reached = evaluate_goals(layout, Goals(*goals), arrays)
+    return is_reached, spent, cost

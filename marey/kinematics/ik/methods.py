@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import InputError, UnknownNameError
+from marey.kinematics.ik.active_set import project_to_box
 from marey.kinematics.ik.baselines.analytic_limb import solve_two_bone_tasks
 from marey.kinematics.ik.baselines.cyclic_descent import solve_ccd
 from marey.kinematics.ik.baselines.projected_gradient import (
@@ -32,7 +33,7 @@ from marey.kinematics.ik.levenberg_marquardt import (
     solve_pose,
 )
 from marey.kinematics.ik.pace import ClipSolution, solve_dense_clip
-from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome, build_box
+from marey.kinematics.ik.problem import Guess, IKProblem, SolverInputs, SolverOutcome, build_box
 from marey.kinematics.ik.state import (
     COM,
     OUT_OF_ITERATIONS,
@@ -42,9 +43,8 @@ from marey.kinematics.ik.state import (
     PoseArrays,
     evaluate_goals,
 )
-from marey.kinematics.limits.box import BoxLimits
 from marey.kinematics.limits.contract import JointLimits
-from marey.kinematics.limits.tables import BOX, FREE, Bounds
+from marey.kinematics.limits.tables import ANATOMY, BOX, FREE, Bounds
 from marey.lie import SO3
 
 Method = Callable[[SolverInputs, Guess, str], SolverOutcome]  # the last is the name of the method
@@ -70,9 +70,11 @@ def full_pose_space(run: SolverInputs) -> ModelSpace:
     )
 
 
-def select_bounds(bounds: Bounds | None) -> Bounds | None:
-    """Limits that are no boxes: those are part of the layout in the full space."""
-    return None if bounds is None or bounds.kind <= BOX else bounds
+def select_bounds(problem: IKProblem) -> Bounds | None:
+    """Limits that are not intervals of the layout, which holds boxes, and anatomical limits with regions as advice."""
+    bounds = problem.bounds
+    is_held = bounds is None or bounds.kind <= BOX or (bounds.kind == ANATOMY and problem.layout.box.boxed.any())
+    return None if is_held else bounds
 
 
 def solve_dual_pose(run: SolverInputs, guess: Guess, bounds: Bounds | None) -> SolverOutcome:
@@ -131,7 +133,7 @@ def solve_projected_lm(run: SolverInputs, guess: Guess, method: str = "projected
     if run.space is None and run.limits is not None:
         return _solve_python_limits(run, guess, run.limits)
     if run.space is None:
-        return solve_dual_pose(run, guess, select_bounds(bounds))
+        return solve_dual_pose(run, guess, select_bounds(run.problem))
     found, violation = _solve_dense(run, guess, MARQUARDT, None, bounds)
     if bounds is None or violation <= ALLOWED_RAD:
         return found
@@ -220,8 +222,7 @@ def solve_svd_clamp(run: SolverInputs, guess: Guess, method: str) -> SolverOutco
     loose = replace(run, problem=p.with_box(build_box(p.skeleton, None)))
     stop, count, tries, cost, gradient, _ = _solve_dense(loose, guess, SVD_CLAMP)[0]
     if box.boxed.any():
-        limits = BoxLimits(p.skeleton, box.low, box.high)
-        guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
+        project_to_box(box, guess.wxyz, np.zeros((p.skeleton.num_joints, 3)))
         cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
         stop, gradient = (stop, gradient) if is_reached else (STATIONARY, np.inf)
     return SolverOutcome(stop, count, tries, cost, gradient)

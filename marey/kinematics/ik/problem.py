@@ -17,6 +17,7 @@ from marey.kinematics.ik.state import (
     NO_SPEED_LIMITS,
     ORIENTATION,
     POINT,
+    CoordinateBox,
     Goals,
     IKLayout,
     JointArrays,
@@ -24,7 +25,6 @@ from marey.kinematics.ik.state import (
     MassPoints,
     PoseArrays,
     PosePrior,
-    RotationVectorBox,
     SpeedLimits,
     TaskBlocks,
 )
@@ -38,6 +38,7 @@ from marey.kinematics.ik.tasks import (
     Task,
     weight_matrix,
 )
+from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.box import BoxLimits
 from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.limits.tables import Bounds, compile_bounds
@@ -100,7 +101,7 @@ class IKProblem:
         layout = self.layout._replace(tree=self.layout.tree._replace(offsets=offsets.copy()))
         return replace(self, skeleton=skeleton, layout=layout, fields=split_layout(layout))
 
-    def with_box(self, box: RotationVectorBox) -> IKProblem:
+    def with_box(self, box: CoordinateBox) -> IKProblem:
         """Return the same tasks under other limits."""
         layout = self.layout._replace(box=box)
         return replace(self, layout=layout, fields=split_layout(layout))
@@ -210,7 +211,7 @@ def compile_problem(
         _list_chains(chains),
         _list_mass_points(skeleton, any(isinstance(task, ComTask) for task in tasks)),
         springs,
-        build_box(skeleton, limits if isinstance(limits, BoxLimits) and not is_reduced else None),
+        build_box(skeleton, None if is_reduced else limits),
     )
     _check_movable(skeleton, goal_tasks[: len(goals)], chains, layout)
     problem = _CACHE[key] = IKProblem(
@@ -257,15 +258,17 @@ def _build_blocks(
 
 def collect_targets(tasks: Sequence[Task]) -> tuple[FloatArray, BoolArray]:
     """Targets ``(B, 4)`` of single-frame tasks, and which of them are known ``(B,)``: those without a NaN."""
-    goals = [task.goal for task in tasks if not isinstance(task, PoseTask)]
-    targets, is_known = np.zeros((len(goals), 4)), np.ones(len(goals), dtype=np.bool_)
-    for row, goal in enumerate(goals):
-        if goal.ndim != 1:
-            raise InputError(f"goal {row} has targets for {len(goal)} frames", "Use track() for whole clips")
-        targets[row, : goal.size] = goal
-        if goal[0] != goal[0]:
-            targets[row], is_known[row] = 0.0, False
-    return targets, is_known
+    rows, is_known = list[list[float]](), list[bool]()
+    for task in tasks:
+        if isinstance(task, PoseTask):
+            continue
+        if task.goal.ndim != 1:
+            what = f"goal {len(rows)} has targets for {len(task.goal)} frames"
+            raise InputError(what, "Use track() for whole clips")
+        row: list[float] = task.goal.tolist()
+        is_known.append(row[0] == row[0])
+        rows.append([*row, 0.0][:4] if is_known[-1] else [0.0] * 4)
+    return np.array(rows).reshape(-1, 4), np.array(is_known, dtype=np.bool_)
 
 
 def mean_bone_length(skeleton: Skeleton) -> float:
@@ -374,14 +377,20 @@ def _build_prior(
     return springs, factor * task.weight, task.pose
 
 
-def build_box(skeleton: Skeleton, box: BoxLimits | None) -> RotationVectorBox:
-    """Limits on rotation vectors as arrays; none without a box."""
-    if box is None:
-        none = np.full((skeleton.num_joints, 3), np.inf)
-        return RotationVectorBox(np.zeros(skeleton.num_joints, dtype=np.bool_), -none, none)
-    low, high = np.array(box.low, dtype=np.float64), np.array(box.high, dtype=np.float64)
+def build_box(skeleton: Skeleton, limits: JointLimits | None) -> CoordinateBox:
+    """Intervals of rotation vectors, or of anatomical coordinates whose regions are advice; none for other limits."""
+    count = skeleton.num_joints
+    high, is_swing = np.full((count, 3), np.inf), np.zeros(count, dtype=np.bool_)
+    low, before = -high, np.tile((1.0, 0.0, 0.0, 0.0), (count, 1))
+    after = before.copy()
+    if isinstance(limits, BoxLimits):
+        low, high = np.array(limits.low, dtype=np.float64), np.array(limits.high, dtype=np.float64)
+    elif isinstance(limits, AnatomicalLimits) and limits.is_advice:
+        tables = limits.tables()
+        low[tables.joints], high[tables.joints] = tables.low.reshape(-1, 3), tables.high.reshape(-1, 3)
+        before[tables.joints], after[tables.joints], is_swing[tables.joints] = tables.before, tables.after, True
     boxed = np.asarray((np.isfinite(low) | np.isfinite(high)).any(axis=-1), dtype=np.bool_)
-    return RotationVectorBox(boxed, low, high)
+    return CoordinateBox(boxed, low, high, is_swing, before, after)
 
 
 def _check_movable(

@@ -9,8 +9,10 @@ from typing import Final, Literal
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, Result
+from marey.kinematics.ik.active_set import project_to_box
 from marey.kinematics.ik.baselines.clamps import solve_clamped
 from marey.kinematics.ik.joint_types import JointType, TypedBody, solve_typed
+from marey.kinematics.ik.levenberg_marquardt import REGION_TOL_RAD
 from marey.kinematics.ik.methods import find_method
 from marey.kinematics.ik.posing.attempts import (
     HELD_RAD,
@@ -18,7 +20,8 @@ from marey.kinematics.ik.posing.attempts import (
     accept_nearest,
     build_solver_inputs,
     compile_tasks,
-    largest_pose_violation,
+    keep_regions,
+    measure_violation,
     read_status,
     require_int,
     solve_nearest_posture,
@@ -27,7 +30,15 @@ from marey.kinematics.ik.posing.attempts import (
 from marey.kinematics.ik.posing.continuation import BranchEnd, follow_branch
 from marey.kinematics.ik.posing.defaults import Feet, default_limits, name_pins, plant_feet, shorten_far_goals
 from marey.kinematics.ik.posing.recheck import is_beyond_reach, measure_blocks, name_worst_joint
-from marey.kinematics.ik.problem import Guess, Root, SolverInputs, SolverOutcome, collect_targets, joint_index
+from marey.kinematics.ik.problem import (
+    Guess,
+    IKProblem,
+    Root,
+    SolverInputs,
+    SolverOutcome,
+    collect_targets,
+    joint_index,
+)
 from marey.kinematics.ik.starts import MAX_SIGMA, PosedBody, align_root, guess_from_pose, match_body
 from marey.kinematics.ik.state import OUT_OF_ITERATIONS, REACHED
 from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, PointTask, PoseTask, Task
@@ -149,7 +160,7 @@ def solve_ik(
     stiffer walls, so the pose stays one of the model; where the model has none inside the limits near the goals, the
     pose is projected on them, solved on in the full space, and ``advice`` says that the two disagree.
 
-    With a ``start`` and ``limits="auto"``, a goal that is farther away than 5 cm is met by the pose nearest to the
+    With a ``start`` and the default limits, a goal that is farther away than 5 cm is met by the pose nearest to the
     start, limbs counted before the trunk and the trunk before the collars.
 
     With a ``start`` the answer lies on the branch of poses that begins there: no joint turns by more than 0.2 rad for
@@ -211,7 +222,6 @@ def solve_ik(
         check_on_failure(on_failure)
     before, start = (start, start.pose) if isinstance(start, IKResult) else (None, start)
     body = match_body(model_or_skeleton, start, None if isinstance(limits, str) else limits)
-    is_posing = isinstance(limits, str) and body.model is None and method == "projected-lm" and not record
     limits = default_limits(limits, body)
     pins = plant_feet(body, tasks, start, root, feet)
     problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad, pins)
@@ -224,9 +234,14 @@ def solve_ik(
     guess = guess_from_pose(body, start)
     if body.model is not None and start is None:
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
-    moved = 0.0 if limits is None else largest_pose_violation(problem, guess, limits)
-    if limits is not None and moved > HELD_RAD and body.model is None:
-        guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
+    moved, violation = 0.0, None
+    is_advice = isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None
+    if is_advice:
+        moved = project_to_box(problem.layout.box, guess.wxyz, np.zeros((len(guess.wxyz), 3)))
+    elif limits is not None:
+        moved = float(measure_violation(limits, guess.wxyz).max())
+        if moved > HELD_RAD and body.model is None:
+            guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
     # The answer, and whether a missed goal is out of reach
     end, last_targets = None, None
     if before is not None and before.targets.shape == targets.shape:
@@ -238,7 +253,7 @@ def solve_ik(
         is_clamped = rate_clamp_rad is not None or goal_clamp_m is not None
         is_plain = joints is None and not is_clamped
         first = guess.copy() if is_plain and follow and start is not None and problem.spring_weight == 0.0 else None
-        is_person = is_posing and first is not None and isinstance(limits, AnatomicalLimits)
+        is_person = is_advice and first is not None and method == "projected-lm" and not record
         outcome = solve_nearest_posture(run, guess) if is_person else None
         if joints is not None:
             run, body, outcome = _solve_joint_types(run, guess, joints, body, limits)
@@ -248,16 +263,26 @@ def solve_ik(
             outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
         if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
             outcome = accept_nearest(run, guess, outcome)
+        if is_plain and method == "projected-lm" and isinstance(limits, AnatomicalLimits) and is_advice:
+            outcome, violation = keep_regions(run, guess, outcome, limits)
         if first is not None and method == "projected-lm":
-            outcome, end = follow_branch(run, first, guess, body, last_targets) or (outcome, None)
+            followed = follow_branch(run, first, guess, body, last_targets)
+            if followed is not None:
+                (outcome, end), violation = followed, None
     else:
+        # No goals: the nearest pose that keeps all limits, regions too
         outcome = SolverOutcome(REACHED, 0, 0, 0.0, 0.0)
+        if limits is not None and body.model is None:
+            guess = guess_from_pose(body, start)
+            moved = float(measure_violation(limits, guess.wxyz).max())
+            guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
     result = _build_result(
         run if run.targets is targets else replace(run, targets=targets),
         guess,
         outcome,
         (tasks, pins),
         limits,
+        violation,
         moved,
         body,
         end,
@@ -289,18 +314,19 @@ def _build_result(
     outcome: SolverOutcome,
     tasks_and_pins: tuple[Sequence[Task], Sequence[GoalTask]],
     limits: JointLimits | None,
+    violation: FloatArray | None,
     moved: float,
     body: PosedBody,
     end: BranchEnd | None,
 ) -> IKResult:
-    """Measure goals, pins and limits anew, and say what came out."""
+    """Measure goals, pins and limits anew, if their ``violation`` is not known, and say what came out."""
     problem, (tasks, pins) = run.problem, tasks_and_pins
     measured = measure_blocks(problem, run.targets[None], run.active[None], guess.root[None], guess.wxyz[None])
-    # The arrays of the guess become those of the pose
-    for array in (guess.root, guess.wxyz):
-        array.setflags(write=False)  # the pose may keep them as they are
-    pose = Pose(body.skeleton, guess.root, SO3(guess.wxyz))
-    violation = None if limits is None else limits.violation(pose)
+    if violation is None and limits is not None:
+        violation = measure_violation(limits, guess.wxyz)
+    # The arrays of the guess become those of the pose, which keeps them as they are
+    guess.root.setflags(write=False)
+    pose = Pose(body.skeleton, guess.root, SO3.from_unit(guess.wxyz))
     # How near each task came; pose tasks are always reached
     errors, reached, skipped = [0.0] * len(tasks), [True] * len(tasks), [False] * len(tasks)
     worst, missed, notes = [0.0, 0.0], list[str](), list[str]()
@@ -328,8 +354,13 @@ def _build_result(
                 notes.append("The iterations ended before the pose was the nearest one.")
     outside = 0.0 if violation is None else float(violation.max())
     if violation is not None and outside > LIMIT_TOL_RAD:
-        status = SolveStatus.STALLED if status is SolveStatus.CONVERGED else status
-        notes.append(f"After all, {name_worst_joint(body.skeleton.names, violation)}.")
+        named = name_worst_joint(body.skeleton.names, violation)
+        if isinstance(limits, AnatomicalLimits) and limits.is_advice and _keeps_intervals(problem, pose):
+            if outside > REGION_TOL_RAD:
+                notes.append(f"Captured people do not combine joints in this way: {named}.")
+        else:
+            status = SolveStatus.STALLED if status is SolveStatus.CONVERGED else status
+            notes.append(f"After all, {named}.")
     if end is not None and missed:
         status = SolveStatus.STALLED
     if moved > HELD_RAD:
@@ -347,7 +378,7 @@ def _build_result(
         np.array(errors),
         np.array(reached, dtype=np.bool_),
         np.array(skipped, dtype=np.bool_),
-        name_pins(body.skeleton, pins),
+        name_pins(body.skeleton, pins) if pins else (),
         max((size for pin, size in zip(pins, found[goals:], strict=True) if isinstance(pin, PointTask)), default=0.0),
         outside,
         outcome.objective,
@@ -359,6 +390,12 @@ def _build_result(
         run.history[: outcome.iterations],
         advise(status, missed, notes, end, limits is not None),
     )
+
+
+def _keeps_intervals(problem: IKProblem, pose: Pose) -> bool:
+    """Tell whether each coordinate is inside its interval, regions of several apart."""
+    wxyz = pose.rotations.wxyz.copy()
+    return project_to_box(problem.layout.box, wxyz, np.zeros((len(wxyz), 3))) <= LIMIT_TOL_RAD
 
 
 def _name_task(task: Task, skeleton: Skeleton) -> str:

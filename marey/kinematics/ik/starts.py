@@ -156,7 +156,7 @@ def generate_restarts(run: SolverInputs, body: PosedBody, limits: JointLimits | 
     stay where it is.
     """
     rng, mobility = np.random.default_rng(SEED), run.problem.layout.springs.mobility
-    middle = None if limits is None or body.model is not None else limits.middle().wxyz
+    middle = None if limits is None or body.model is not None else find_middle(limits)
     for i in range(count):
         # The first is the pose itself, the others are random around it
         guess = guess_from_pose(body, None)
@@ -170,6 +170,12 @@ def generate_restarts(run: SolverInputs, body: PosedBody, limits: JointLimits | 
             guess.wxyz[:] = (SO3(guess.wxyz) @ SO3.exp(turns)).wxyz
         align_root(run, guess)
         yield guess
+
+
+@lru_cache(maxsize=64)
+def find_middle(limits: JointLimits) -> FloatArray:
+    """Rotations ``(J, 4)`` well inside limits, kept from call to call."""
+    return np.array(limits.middle().wxyz)
 
 
 def align_root(run: SolverInputs, guess: Guess) -> None:

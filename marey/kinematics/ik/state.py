@@ -83,12 +83,15 @@ class PosePrior(NamedTuple):
     reference_root: FloatArray  # (3,) [m] where the last pulls the root
 
 
-class RotationVectorBox(NamedTuple):
-    """Limits on rotation vectors."""
+class CoordinateBox(NamedTuple):
+    """Intervals of the coordinates of joints: rotation vectors, or two swings and the twist of ``before R after``."""
 
     boxed: BoolArray  # (J,) joints that have them
     low: FloatArray  # (J, 3) [rad]
     high: FloatArray  # (J, 3) [rad]
+    is_swing: BoolArray  # (J,) coordinates are swings and twist
+    before: FloatArray  # (J, 4) of joints with swings
+    after: FloatArray  # (J, 4)
 
 
 class IKLayout(NamedTuple):
@@ -99,7 +102,7 @@ class IKLayout(NamedTuple):
     lists: KinematicChains
     mass: MassPoints
     springs: PosePrior
-    box: RotationVectorBox
+    box: CoordinateBox
 
 
 class Goals(NamedTuple):
@@ -123,7 +126,7 @@ class IKState(NamedTuple):
 
     root: FloatArray  # (3,) [m]
     wxyz: FloatArray  # (J, 4)
-    vectors: FloatArray  # (J, 3) [rad] rotation vectors of limited joints
+    vectors: FloatArray  # (J, 3) [rad] coordinates of limited joints
     x: FloatArray  # (k,) coordinates of the model
     positions: FloatArray  # (J, 3) [m]
     world: FloatArray  # (J, 4)

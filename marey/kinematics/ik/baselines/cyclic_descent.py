@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.kinematics.ik.active_set import clamp_vector, nearest_rotation_vector, project_to_box
+from marey.kinematics.ik.active_set import clamp_coordinates, pose_joint, project_to_box, read_coordinates
 from marey.kinematics.ik.state import (
     LOOK_AT,
     ORIENTATION,
@@ -24,9 +24,9 @@ from marey.kinematics.ik.state import (
 from marey.lie.kernels import (
     Vector,
     conjugate,
-    exp,
     multiply,
     norm,
+    put3,
     quaternion_at,
     rotate,
     row3,
@@ -149,9 +149,11 @@ def solve_ccd(
                 q = multiply(multiply(conjugate(above), q), above)
             write_rotation(state.wxyz[j], multiply(q, quaternion_at(state.wxyz, j)))
             if layout.box.boxed[j]:
-                v = nearest_rotation_vector(layout.box, j, state.wxyz)
-                clamp_vector(layout.box, j, state.vectors, v, state.vectors)
-                state.wxyz[j, 0], state.wxyz[j, 1], state.wxyz[j, 2], state.wxyz[j, 3] = exp(row3(state.vectors, j))
+                v = clamp_coordinates(
+                    layout.box.is_swing[j], row3(state.vectors, j), read_coordinates(layout.box, j, state.wxyz)
+                )
+                put3(state.vectors, j, v)
+                write_rotation(state.wxyz[j], pose_joint(layout.box, j, v))
             # Taken back where a limit spoils it
             new_cost = evaluate_turn(layout, goals, state)
             evaluations += 1

@@ -9,17 +9,17 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD
-from marey.kinematics.ik.methods import find_method, solve_projected_lm
+from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, REGION_TOL_RAD, solve_in_regions
+from marey.kinematics.ik.methods import START_DAMPING, find_method, solve_projected_lm
 from marey.kinematics.ik.posing.defaults import STUB_MOBILITY, anatomical_mobility
 from marey.kinematics.ik.posing.recheck import measure_blocks
 from marey.kinematics.ik.problem import Guess, IKProblem, Root, SolverInputs, SolverOutcome, compile_problem
 from marey.kinematics.ik.starts import PosedBody, build_metric, build_space, generate_restarts
 from marey.kinematics.ik.state import POINT, REACHED, PosePrior
 from marey.kinematics.ik.tasks import Task
+from marey.kinematics.limits.anatomy.check import measure_violation as measure_anatomical_violation
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.contract import JointLimits
-from marey.kinematics.limits.tables import largest_violation
 from marey.lie import SO3
 from marey.numerics import SolveStatus
 
@@ -31,6 +31,9 @@ SOFT_ITERATIONS: Final = 60  # of each of them
 # [1/rad²] of a limb, stage by stage: 1 rad from the start costs as much as a goal missed by 10, 3 and 1 cm
 POSTURE_STIFFNESS: Final = (1e-2, 1e-3, 1e-4)
 POSTURE_ITERATIONS: Final = 60  # of each stage
+REGION_ROUNDS: Final = 8  # times that intervals are narrowed
+REGION_ITERATIONS: Final = 5  # of each of them
+REGION_COST: Final = 1.02  # [-] of the objective: goals out of reach may be a hundredth farther away inside a region
 NEAR_M: Final = 0.05  # [m] goals nearer than this are dragged, and the feet need not give way first
 
 
@@ -153,6 +156,8 @@ def _solve_with_pins(run: SolverInputs, guess: Guess, method: str, limits: Joint
         else:
             guess.assign(soft)
     found = _enforce_limits(run, guess, solver(run, guess, method), limits, method)
+    if not spent:
+        return found
     return found._replace(iterations=spent + found.iterations, evaluations=tries + found.evaluations)
 
 
@@ -205,11 +210,42 @@ def accept_nearest(run: SolverInputs, guess: Guess, outcome: SolverOutcome) -> S
     return more._replace(iterations=outcome.iterations + more.iterations, evaluations=tries)
 
 
-def largest_pose_violation(problem: IKProblem, guess: Guess, limits: JointLimits) -> float:
-    """How far the furthest joint is outside the limits [rad]."""
-    if problem.bounds is None:
-        return float(limits.violations(SO3(guess.wxyz[None])).max())
-    return largest_violation(problem.bounds, guess.wxyz)
+def measure_violation(limits: JointLimits, wxyz: FloatArray) -> FloatArray:
+    """How far each joint of a pose ``(J, 4)`` is outside the limits ``(J,)`` [rad]."""
+    if not isinstance(limits, AnatomicalLimits):
+        return limits.violations(SO3(wxyz[None]))[0]
+    # The default limits, without the checks of a batch of rotations, which take as long as the solve
+    return measure_anatomical_violation(wxyz, limits.tables())
+
+
+def keep_regions(
+    run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: AnatomicalLimits
+) -> tuple[SolverOutcome, FloatArray]:
+    """Move a pose that keeps the intervals of its coordinates into the regions that couple them, and measure it.
+
+    Goals come first: a pose that meets them outside a region is kept if none inside is found. Returns also how far each
+    joint is outside then ``(J,)`` [rad].
+    """
+    violation = measure_violation(limits, guess.wxyz)
+    if float(violation.max()) <= REGION_TOL_RAD:
+        return outcome, violation
+    posed, errors = guess.copy(), run.errors.copy()
+    is_reached, spent, cost = solve_in_regions(
+        run.problem.fields,
+        limits.tables(),
+        (run.targets, run.active),
+        (posed.root, posed.wxyz, posed.x, errors),
+        (min(run.max_iterations, REGION_ITERATIONS), run.problem.seek_optimum),
+        START_DAMPING,
+        REGION_ROUNDS,
+    )
+    outcome = outcome._replace(iterations=outcome.iterations + spent, evaluations=outcome.evaluations + spent)
+    if not is_reached and (outcome.stop == REACHED or cost > REGION_COST * outcome.objective):
+        return outcome, violation
+    guess.assign(posed)
+    run.errors[:] = errors
+    outcome = outcome._replace(stop=REACHED if is_reached else outcome.stop, objective=cost)
+    return outcome, measure_violation(limits, guess.wxyz)
 
 
 def _enforce_limits(
@@ -219,7 +255,7 @@ def _enforce_limits(
     if limits is None or (method == "projected-lm" and run.problem.bounds is not None):
         return outcome
     allowed = HELD_RAD if run.space is None else ALLOWED_RAD
-    if largest_pose_violation(run.problem, guess, limits) <= allowed:
+    if float(measure_violation(limits, guess.wxyz).max()) <= allowed:
         return outcome
     if run.problem.bounds is not None:
         more = solve_projected_lm(run, guess)

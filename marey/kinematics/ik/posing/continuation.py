@@ -27,7 +27,7 @@ from marey.kinematics.ik.pace import MIN_JOINT_STEP_RAD, ClipSolution, limit_pos
 from marey.kinematics.ik.posing.attempts import solve_with_restarts
 from marey.kinematics.ik.posing.recheck import measure_blocks
 from marey.kinematics.ik.problem import Guess, SolverInputs, SolverOutcome
-from marey.kinematics.ik.starts import PosedBody
+from marey.kinematics.ik.starts import PosedBody, find_middle
 from marey.kinematics.ik.state import (
     LOOK_AT,
     ORIENTATION,
@@ -76,7 +76,7 @@ def build_speed_limits(body: PosedBody, limits: JointLimits | None, max_turn: fl
     most = np.inf if max_turn is None else float(max_turn)
     if not most > 0.0:
         raise InputError(f"max_turn is {max_turn}", "Give a positive number, or None for no bound")
-    middle = np.zeros((0, 4)) if limits is None else np.array(limits.middle().wxyz)
+    middle = np.zeros((0, 4)) if limits is None else find_middle(limits)
     return SpeedLimits(most, LIMB_FRACTION * body_reach(body.skeleton), middle)
 
 
@@ -92,7 +92,7 @@ def solve_frames(
     is_left = np.zeros(frames, dtype=np.bool_)
     if method == "projected-lm" and p.bounds is not None and run.space is None:
         # One compiled loop in the full space
-        bounds, pose = select_bounds(p.bounds), run.pose_arrays(guess)
+        bounds, pose = select_bounds(p), run.pose_arrays(guess)
         stop, dual = StopRule(run.max_iterations, p.seek_optimum), DualStep(START_DAMPING)
         solve_full_clip(p.layout, bounds, dual, run.pace, goals, pose, stop, clip)
         return clip, is_left

@@ -12,7 +12,7 @@ from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics.ik.problem import ROOTS, Root, joint_index, list_ancestors, moving_chain
 from marey.kinematics.ik.starts import PosedBody
 from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, OrientationTask, PointTask, PoseTask, Task
-from marey.kinematics.limits.anatomy.model import anatomical_limits
+from marey.kinematics.limits.anatomy.model import posing_limits
 from marey.kinematics.limits.contract import JointLimits
 from marey.lie import SO3
 from marey.skeleton import Pose, Skeleton, foot_points, joint_frames, role_map, t_pose
@@ -47,7 +47,7 @@ def default_limits(limits: JointLimits | Literal["auto"] | None, body: PosedBody
 def _find_anatomy(skeleton: Skeleton) -> JointLimits | None:
     """Anatomical limits, the same object at each call; none of a body whose limbs are not known."""
     try:
-        return anatomical_limits(skeleton, coupled=False)
+        return posing_limits(skeleton)
     except InputError:
         return None
 

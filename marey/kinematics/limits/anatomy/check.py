@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, IntArray, inline_kernel, kernel
+from marey.base import BoolArray, FloatArray, IntArray, inline_kernel, kernel
 from marey.kinematics.limits.contract import CheckArrays
 from marey.lie.kernels import (
     Quaternion,
@@ -31,7 +31,7 @@ from marey.lie.kernels import (
 
 FOLLOWS_RAD = 1e-12  # [rad] violation of a joint that is inside until the projection of another moves its bounds
 
-TIE_RAD = 1e-9  # [rad] distances are stored in steps, so rows hold exact zeros and ties, which rounding must not decide
+TIE_RAD = 1e-9  # [rad] rounding must not decide on poses at a bound, nor between distances, which are stored in steps
 
 
 class AnatomicalTables(NamedTuple):
@@ -57,7 +57,7 @@ class AnatomicalTables(NamedTuple):
 
 
 @inline_kernel
-def _swing_and_twist(q: Quaternion) -> Vector:
+def swing_and_twist(q: Quaternion) -> Vector:
     r"""Coordinates (s_y, s_z, t) of :math:`q = \exp(0, s_y, s_z) \exp(t, 0, 0)`."""
     w, x, y, z = q
     n = np.sqrt(w * w + x * x)
@@ -162,22 +162,28 @@ def _read_distance(row: FloatArray, v: NDArray[np.float32], x: FloatArray) -> tu
 
 
 @kernel
-def _find_interval(row: FloatArray, v: NDArray[np.float32], given: FloatArray, i: int) -> tuple[float, float, bool]:
-    """Interval of coordinate i in which a region's distance is not positive, given the others; False if there is none.
+def _find_interval(row: FloatArray, v: NDArray[np.float32], given: FloatArray) -> tuple[float, float, bool]:
+    """Interval of the bounded coordinate in which a region's distance is not positive, given the others.
 
-    Of several intervals, that with the deepest node.
+    Of several intervals, that with the deepest node; False if there is none.
     """
     axis = int(row[16])
     first, step, sign = row[4 + axis], row[7 + axis], row[13 + axis]
-    nodes, kept = int(row[1 + axis]), given[i]
-    best, least = 0, np.inf
+    nodes, best, least = int(row[1 + axis]), 0, np.inf
+    # Values at the nodes of a line: between four lines of the table, whose weights are the same all along
+    b, c = (1, 2) if axis == 0 else (0, 2) if axis == 1 else (0, 1)
+    strides = (int(row[2]) * int(row[3]), int(row[3]), 1)
+    j, s, _ = _locate(row, b, given)
+    k, t, _ = _locate(row, c, given)
+    at, along = int(row[0]) + j * strides[b] + k * strides[c], strides[axis]
+    side, on = (strides[b] if row[1 + b] > 1.0 else 0), (strides[c] if row[1 + c] > 1.0 else 0)
     line = np.empty(nodes)
     for n in range(nodes):
-        given[i] = sign * (first + step * n)
-        line[n] = _read_distance(row, v, given)[0]
+        m = at + n * along
+        low_side = (1.0 - t) * np.float64(v[m]) + t * np.float64(v[m + on])
+        line[n] = (1.0 - s) * low_side + s * ((1.0 - t) * np.float64(v[m + side]) + t * np.float64(v[m + side + on]))
         if line[n] < least - TIE_RAD:
             best, least = n, line[n]
-    given[i] = kept
     if least > -TIE_RAD:
         return sign * (first + step * best), sign * (first + step * best), False
     low = high = best
@@ -201,7 +207,7 @@ def _bound_coordinate(
     """Interval of a coordinate, given the earlier ones; a point, and True, where its regions leave nothing."""
     low, high, is_empty = tables.low[i], tables.high[i], False
     for m in range(tables.starts[i], tables.starts[i + 1]):
-        a, b, is_found = _find_interval(regions.rows[m], regions.distances, given, i)
+        a, b, is_found = _find_interval(regions.rows[m], regions.distances, given)
         low, high = max(low, a), min(high, b)
         is_empty |= not is_found
     if low <= high and not is_empty:
@@ -217,9 +223,9 @@ def _mark_outside(
     """List the coordinates that are outside their interval or a region that bounds them; return how many."""
     count, rows, v = 0, regions.rows, regions.distances
     for i in range(x.shape[0]):
-        is_inside = low[i] <= x[i] <= high[i]
+        is_inside = low[i] - TIE_RAD <= x[i] <= high[i] + TIE_RAD
         for m in range(starts[i], starts[i + 1]):
-            is_inside = is_inside and _read_distance(rows[m], v, x)[0] <= 0.0
+            is_inside = is_inside and _read_distance(rows[m], v, x)[0] <= TIE_RAD
         if not is_inside:
             outside[count] = i
             count += 1
@@ -229,9 +235,9 @@ def _mark_outside(
 @kernel
 def _is_inside(tables: AnatomicalTables, regions: RegionRows, i: int, x: FloatArray) -> bool:
     """Tell if a coordinate is inside its interval and the regions that bound it."""
-    is_inside = tables.low[i] <= x[i] <= tables.high[i]
+    is_inside = tables.low[i] - TIE_RAD <= x[i] <= tables.high[i] + TIE_RAD
     for m in range(tables.starts[i], tables.starts[i + 1]):
-        is_inside = is_inside and _read_distance(regions.rows[m], regions.distances, x)[0] <= 0.0
+        is_inside = is_inside and _read_distance(regions.rows[m], regions.distances, x)[0] <= TIE_RAD
     return is_inside
 
 
@@ -241,7 +247,7 @@ def _measure_coordinates(tables: AnatomicalTables, wxyz: FloatArray, x: FloatArr
     for k in range(tables.joints.shape[0]):
         q = quaternion_at(wxyz, tables.joints[k])
         q = multiply(quaternion_at(tables.before, k), multiply(q, quaternion_at(tables.after, k)))
-        x[3 * k], x[3 * k + 1], x[3 * k + 2] = _swing_and_twist(q)
+        x[3 * k], x[3 * k + 1], x[3 * k + 2] = swing_and_twist(q)
 
 
 @kernel
@@ -313,6 +319,53 @@ def check_anatomy(wxyz: FloatArray, tables: AnatomicalTables) -> CheckArrays:
                 g = _coordinate_gradient(x[3 * k], x[3 * k + 1], x[3 * k + 2], g)
                 put3(gradient[f], j, rotate(after, g))
     return out, violation, gradient
+
+
+@kernel
+def measure_violation(wxyz: FloatArray, tables: AnatomicalTables) -> FloatArray:
+    """How far each joint of one pose ``(J, 4)`` is outside ``(J,)`` [rad], as :func:`check_anatomy` has it."""
+    limited, violation = tables.joints.shape[0], np.zeros(wxyz.shape[0])
+    x, squares, slopes = np.empty(3 * limited), np.zeros(3 * limited), np.zeros(3 * limited)
+    regions, outside = RegionRows(_gather_regions(tables), tables.distances), np.empty(3 * limited, dtype=np.int64)
+    _measure_coordinates(tables, wxyz, x)
+    count = _mark_outside(tables.low, tables.high, tables.starts, regions, x, outside)
+    if count > 0:
+        _measure_violations(tables, regions, x, outside[:count], squares, slopes)
+        for k in range(limited):
+            violation[tables.joints[k]] = np.sqrt(squares[3 * k] + squares[3 * k + 1] + squares[3 * k + 2])
+    return violation
+
+
+@kernel
+def narrow_intervals(
+    wxyz: FloatArray, tables: AnatomicalTables, low: FloatArray, high: FloatArray, is_narrow: BoolArray
+) -> float:
+    """Project one pose ``(J, 4)``, and narrow the intervals ``(J, 3)`` of coordinates that its regions bound there.
+
+    Coordinates are marked in ``is_narrow`` ``(J, 3)`` when they leave a region, and follow its border from then on.
+    Each is bounded given those before it. Returns how far the pose was moved [rad].
+    """
+    limited, away = tables.joints.shape[0], 0.0
+    x, regions = np.empty(3 * limited), RegionRows(_gather_regions(tables), tables.distances)
+    _measure_coordinates(tables, wxyz, x)
+    for k in range(limited):
+        j, is_moved = tables.joints[k], False
+        for c in range(3):
+            i = 3 * k + c
+            if not is_narrow[j, c] and _is_inside(tables, regions, i, x):
+                continue
+            is_narrow[j, c] = True
+            a, b, _ = _bound_coordinate(tables, regions, i, x)
+            at = min(max(x[i], a), b)
+            away, is_moved = max(away, abs(at - x[i])), is_moved or at != x[i]
+            low[j, c], high[j, c], x[i] = a, b, at
+        if is_moved:
+            q = multiply(exp((0.0, x[3 * k], x[3 * k + 1])), exp((x[3 * k + 2], 0.0, 0.0)))
+            q = multiply(
+                conjugate(quaternion_at(tables.before, k)), multiply(q, conjugate(quaternion_at(tables.after, k)))
+            )
+            write_rotation(wxyz[j], q)
+    return away
 
 
 @kernel

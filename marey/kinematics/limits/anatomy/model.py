@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Final, final
 
@@ -29,6 +29,7 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import NO_PARENT, ROLES, RoleMap, Skeleton, role_map, t_pose
 
+REGION_MARGIN_RAD: Final = 0.1  # [rad] 0.979 of the captured poses of people outside the fit are feasible to this
 MIRROR: Final = SO3.exp([np.pi, 0.0, 0.0])  # conjugation with it reflects a rotation in the plane between the sides
 TRUNK: Final = ("pelvis", "spine1", "spine2", "spine3", "neck", "head")
 SWEEP: Final = TRUNK + tuple(
@@ -66,6 +67,7 @@ class AnatomicalLimits(JointLimits):
 
     skeleton: Skeleton
     _tables: AnatomicalTables
+    is_advice: bool = False  # goals of a solver come before regions of several coordinates
 
     def check(self, rotations: SO3) -> LimitCheck:
         """Measure the coordinates, and clamp each to what those before it allow."""
@@ -99,12 +101,12 @@ class AnatomicalLimits(JointLimits):
                 _add_points(tables, page, points, distances)
             low, high = np.minimum(tables.low, seen.min(axis=0)), np.maximum(tables.high, seen.max(axis=0))
             tables = _freeze_tables(tables._replace(low=low, high=high, distances=distances))
-        return AnatomicalLimits(self.skeleton, tables)
+        return replace(self, _tables=tables)
 
     def to_arrays(self) -> Arrays:
         """Charts, intervals and regions; distances in steps, a byte each."""
         arrays: Arrays = dict(self._tables._asdict())
-        arrays["distances"] = np.round(self._tables.distances / STEP_RAD).astype(np.int8)
+        arrays["distances"] = np.clip(np.round(self._tables.distances / STEP_RAD), -127, 127).astype(np.int8)
         return arrays
 
     @classmethod
@@ -119,30 +121,41 @@ class AnatomicalLimits(JointLimits):
         return f"AnatomicalLimits({self.skeleton!r}, {bounded} joints bounded, {coupled} regions)"
 
 
-def anatomical_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = (), coupled: bool = True) -> AnatomicalLimits:
+def anatomical_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = ()) -> AnatomicalLimits:
     """Limits of a human skeleton: published ranges of motion and captured people, widened by a person's own clips.
 
     Args:
         skeleton: any skeleton whose joints have roles; axes and rest pose do not matter.
         clips: motion of the same joints that must be allowed. They widen the limits and never narrow them.
-        coupled: whether regions of several coordinates hold beside the interval of each. Without them a check is many
-            times faster: solvers use it so.
 
     Raises:
         InputError: the skeleton has no legs or arms with roles, or a clip has other joints.
     """
-    shipped, own = _build_shipped_limits(skeleton, coupled), list(clips)
+    shipped, own = _build_shipped_limits(skeleton, 0.0), list(clips)
+    return shipped.widen(own) if own else shipped
+
+
+def posing_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = ()) -> AnatomicalLimits:
+    """Anatomical limits as solvers take them by default: regions are wider by ``REGION_MARGIN_RAD`` and are advice.
+
+    A solver keeps the interval of each coordinate in any case, and regions of several where its goals allow it. The
+    arguments are those of :func:`anatomical_limits`.
+    """
+    shipped, own = _build_shipped_limits(skeleton, REGION_MARGIN_RAD), list(clips)
     return shipped.widen(own) if own else shipped
 
 
 @lru_cache(maxsize=64)
-def _build_shipped_limits(skeleton: Skeleton, coupled: bool) -> AnatomicalLimits:
+def _build_shipped_limits(skeleton: Skeleton, margin_rad: float) -> AnatomicalLimits:
     """Limits without clips: every solve asks for them."""
-    return build_limits(skeleton, load_people(), coupled=coupled)
+    return build_limits(skeleton, load_people(), margin_rad)
 
 
-def build_limits(skeleton: Skeleton, people: PeopleRanges, *, coupled: bool = True) -> AnatomicalLimits:
-    """Limits of one skeleton from ranges of people, without couplings of roles that it lacks."""
+def build_limits(skeleton: Skeleton, people: PeopleRanges, margin_rad: float = 0.0) -> AnatomicalLimits:
+    """Limits of one skeleton from ranges of people, without couplings of roles that it lacks.
+
+    Regions with a margin [rad] are advice.
+    """
     charts = _find_charts(skeleton)
     numbers = {chart.role: 3 * k for k, chart in enumerate(charts) if chart.role}
     low, high = np.empty((len(charts), 3)), np.empty((len(charts), 3))
@@ -154,7 +167,7 @@ def build_limits(skeleton: Skeleton, people: PeopleRanges, *, coupled: bool = Tr
             low[k], high[k] = people.low[row], people.high[row]
     # Every region once for each side; its last coordinate in the order of the joints is the one that it bounds
     rows: list[tuple[int, list[int], list[float], int, int]] = []
-    for page, (region, _) in enumerate(REGIONS if coupled else ()):
+    for page, (region, _) in enumerate(REGIONS):
         is_paired = any("_" in role for role, _ in region)
         for is_right in (False, True) if is_paired else (False,):
             roles = [swap_sides(role) if is_right else role for role, _ in region]
@@ -184,9 +197,10 @@ def build_limits(skeleton: Skeleton, people: PeopleRanges, *, coupled: bool = Tr
                 people.grids,
                 people.origins,
                 people.spacings,
-                (STEP_RAD * people.distances).astype(np.float32),
+                (STEP_RAD * people.distances - margin_rad).astype(np.float32),
             )
         ),
+        margin_rad > 0.0,
     )
 
 
