@@ -183,10 +183,8 @@ def _warn_of_extent(motion: Motion) -> list[str]:
 def assess_motion(motion: Motion) -> Anatomy:
     """Judge the anatomy of a clip: by its rest pose, and by some of its frames where that says too little."""
     index = np.unique(np.linspace(0, motion.num_frames - 1, SAMPLED_FRAMES).astype(np.int64))
-    posed = None
-    if not assess_anatomy(motion.skeleton).is_human:
-        moving = None if motion.translations is None else motion.translations[index]
-        posed = joint_positions(motion.skeleton, motion.root_positions[index], motion.rotations.wxyz[index], moving)
+    moving = None if motion.translations is None else motion.translations[index]
+    posed = joint_positions(motion.skeleton, motion.root_positions[index], motion.rotations.wxyz[index], moving)
     return assess_anatomy(motion.skeleton, posed, motion.rotations[index])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3
-from marey.skeleton.limbs import stands_at_rest
+from marey.skeleton.limbs import recall_pose, stands_at_rest
 from marey.skeleton.naming import SIDES
 from marey.skeleton.roles import RoleMap, role_map
 from marey.skeleton.tree import NO_PARENT, Pose, Skeleton
@@ -40,9 +40,13 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
     """
     if roles is None:
         return t_pose(skeleton, role_map(skeleton))
-    # Local rotations to begin from: the rest pose, or the pose in which the joint axes of LAFAN1 were drawn
+    # Local rotations to begin from: the rest pose, the pose in which the joint axes of LAFAN1 were drawn, or that of a
+    # frame in which the person stands, where the rest pose says nothing
+    seen = recall_pose(skeleton)
     wxyz = np.zeros((skeleton.num_joints, 4))
     wxyz[:, 0] = 1.0
+    if seen is not None and seen.wxyz is not None and roles.profile != "lafan1":
+        wxyz = seen.wxyz.copy()
     if roles.profile == "lafan1":
         p = skeleton.rest_positions()
         leg = p[roles["left_ankle"]] - p[roles["left_hip"]]
@@ -74,7 +78,7 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
     if is_odd:
         aims |= _trunk_aims(skeleton, positions, world, roles)
     # Forward over the tree: turn the trunk upright, limbs to their aims, ankles so that the soles are level
-    upright = _upright_rotation(positions, roles, is_odd=is_odd)
+    upright = _upright_rotation(positions, roles, is_odd=is_odd and seen is None)
     feet = _ankle_frames(positions, world, roles, upright, is_odd=is_odd)
     turned: list[SO3] = []
     local: list[SO3] = []

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
+from marey.skeleton.naming import is_helper, is_twist, parse_joint_name
 from marey.skeleton.tree import NO_PARENT, Skeleton
 
 MIRROR_TOL: Final = 0.25  # [-] left and right bones of one body differ by less than this part of their length
@@ -101,9 +102,19 @@ class BodyPlan:
         return sum(cost for _, cost in self.costs)
 
 
-# Plans of skeletons whose rest pose says nothing, found in their frames
-_SEEN_PLANS: Final[dict[Skeleton, BodyPlan]] = {}
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenPose:
+    """A body found in a frame, of a skeleton whose rest pose says nothing."""
+
+    plan: BodyPlan
+    points: FloatArray  # (J, 3) joints in world, in the frame where the body stands best
+    wxyz: FloatArray | None  # (J, 4) local rotations of that frame
+
+
+_SEEN: Final[dict[Skeleton, SeenPose]] = {}
 MAX_SEEN: Final = 256
+NAMED: Final = 0.5  # taken from the cost of a reading for each joint of a limb that is called so: a hint, no proof
+MIRRORED: Final = 0.15  # [leg] distance of a joint from the mirror image of its twin, of a rest pose
 STRAIGHT_LEG: Final = 0.8  # [-] distance from hip to ankle over thigh and shank, of legs that stand
 ODD_POSTURE: Final = 4.0  # [-] cost of a posture that nobody takes for a rest pose
 
@@ -111,16 +122,16 @@ ODD_POSTURE: Final = 4.0  # [-] cost of a posture that nobody takes for a rest p
 def find_body_plan(skeleton: Skeleton) -> BodyPlan | None:
     """Return the most human reading of a skeleton, or ``None`` without two mirrored pairs of branches.
 
-    The rest pose is read, unless frames have told more (:func:`remember_plan`). The answer is kept.
+    The rest pose is read, unless frames have told more (:func:`remember_pose`). The answer is kept.
     """
-    seen = _SEEN_PLANS.get(skeleton)
-    return _search_plan(skeleton) if seen is None else seen
+    seen = _SEEN.get(skeleton)
+    return _search_plan(skeleton) if seen is None else seen.plan
 
 
-def find_posed_plan(skeleton: Skeleton, positions: FloatArray) -> BodyPlan | None:
-    """Return the most human reading of posed joints ``(P, J, 3)``, for a skeleton whose rest pose says nothing.
+def find_posed_plan(skeleton: Skeleton, positions: FloatArray) -> tuple[BodyPlan, int] | None:
+    """Return the most human reading of posed joints ``(P, J, 3)``, and the pose in which the body stands best.
 
-    A few poses are read as if they were the rest pose.
+    For a skeleton whose rest pose says nothing: a few poses are read as if they were the rest pose.
     """
     best: tuple[float, BodyPlan] | None = None
     for pose in positions[np.unique(np.linspace(0, len(positions) - 1, READ_POSES).astype(np.int64))]:
@@ -130,14 +141,50 @@ def find_posed_plan(skeleton: Skeleton, positions: FloatArray) -> BodyPlan | Non
         cost = None if plan is None else posture_cost(plan, pose[None])
         if plan is not None and (best is None or plan.cost + (cost or 0.0) < best[0]):
             best = (plan.cost + (cost or 0.0), plan)
-    return None if best is None else best[1]
+    if best is None:
+        return None
+    # Who stands has straight legs, a trunk above them and arms that hang or reach out
+    plan = best[1]
+    hips, ankles, shoulders = (
+        positions[:, [a, b]]
+        for a, b in (
+            (plan.legs[0].upper, plan.legs[1].upper),
+            (plan.legs[0].end, plan.legs[1].end),
+            (plan.arms[0].upper, plan.arms[1].upper),
+        )
+    )
+    reach = np.linalg.norm(hips - ankles, axis=-1).min(axis=1) / plan.leg_length
+    legs, trunk = (hips - ankles).mean(axis=1), (shoulders - hips).mean(axis=1)
+    norms = np.linalg.norm(legs, axis=1) * np.linalg.norm(trunk, axis=1)
+    standing = reach + (legs * trunk).sum(axis=1) / np.maximum(norms, 1e-12)
+    return plan, int(np.argmax(standing))
 
 
-def remember_plan(skeleton: Skeleton, plan: BodyPlan) -> None:
-    """Know a skeleton by a plan that was found in its frames."""
-    if len(_SEEN_PLANS) >= MAX_SEEN:
-        _SEEN_PLANS.clear()
-    _SEEN_PLANS[skeleton] = plan
+def remember_pose(skeleton: Skeleton, seen: SeenPose) -> None:
+    """Know a skeleton by a body that was found in its frames."""
+    if len(_SEEN) >= MAX_SEEN:
+        _SEEN.clear()
+    _SEEN[skeleton] = seen
+
+
+def recall_pose(skeleton: Skeleton) -> SeenPose | None:
+    """Return the body that was found in the frames of a skeleton, ``None`` where its rest pose tells enough."""
+    return _SEEN.get(skeleton)
+
+
+def is_mirrored(plan: BodyPlan, points: FloatArray) -> bool:
+    """Tell whether the limbs of a pose ``(J, 3)`` mirror one another across the plane between the hips."""
+    a, b = plan.legs
+    across = points[a.upper] - points[b.upper]
+    width = float(np.linalg.norm(across))
+    if width < 1e-9:
+        return False
+    across, middle = across / width, 0.5 * (points[a.upper] + points[b.upper])
+    c, d = plan.arms if float((points[plan.arms[0].upper] - points[plan.arms[1].upper]) @ across) > 0.0 else plan.arms[::-1]
+    left = points[[j for limb in (a, c) for j in (limb.upper, limb.middle, limb.end)]] - middle
+    right = points[[j for limb in (b, d) for j in (limb.upper, limb.middle, limb.end)]] - middle
+    image = left - 2.0 * (left @ across)[:, None] * across
+    return bool(np.linalg.norm(image - right, axis=1).max() < MIRRORED * plan.leg_length)
 
 
 def stands_at_rest(skeleton: Skeleton) -> bool:
@@ -147,7 +194,7 @@ def stands_at_rest(skeleton: Skeleton) -> bool:
         return True
     p = skeleton.rest_positions()
     cost = posture_cost(plan, p[None])
-    if cost is None or cost > ODD_POSTURE or skeleton in _SEEN_PLANS:
+    if cost is None or cost > ODD_POSTURE or skeleton in _SEEN:
         return False
     # Legs are straight and the head is above the shoulders
     legs = [math.dist(p[leg.upper], p[leg.end]) > STRAIGHT_LEG * leg.length for leg in plan.legs]
@@ -166,7 +213,7 @@ def _search_plan(skeleton: Skeleton) -> BodyPlan | None:
         plan = tree.read_as_body(legs, arms, pairs)
         if plan is not None:
             posture = posture_cost(plan, tree.points[None])
-            cost = plan.cost + (UNTOLD if posture is None else posture)
+            cost = plan.cost + (UNTOLD if posture is None else posture) - NAMED * tree.count_names(plan)
             if best is None or cost < best[0] - 1e-9:
                 best = (cost, plan)
     return None if best is None else best[1]
@@ -220,9 +267,10 @@ class _Pair:
 class _Tree:
     """Plain lists of one skeleton, for a search that visits joints one by one."""
 
-    __slots__ = ("below", "counts", "kids", "lengths", "matches", "parents", "places", "points", "tips")
+    __slots__ = ("below", "counts", "kids", "lengths", "matches", "names", "parents", "places", "points", "tips")
 
     def __init__(self, skeleton: Skeleton) -> None:
+        self.names = skeleton.names
         self.parents: list[int] = skeleton.parents.tolist()
         count = len(self.parents)
         self.lengths: list[float] = np.sqrt((skeleton.offsets**2).sum(axis=1)).tolist()
@@ -284,6 +332,16 @@ class _Tree:
     def way(self, joints: tuple[int, ...]) -> float:
         return sum(self.lengths[j] for j in joints)
 
+    def count_names(self, plan: BodyPlan) -> int:
+        """How many of the twelve joints of a reading are called what they are read as."""
+        told = [
+            parse_joint_name(self.names[joint])[1] == part
+            for limbs, parts in ((plan.legs, ("hip", "knee", "ankle")), (plan.arms, ("shoulder", "elbow", "wrist")))
+            for limb in limbs
+            for joint, part in zip((limb.upper, limb.middle, limb.end), parts, strict=True)
+        ]
+        return sum(told)
+
     def ancestors(self, joint: int) -> Iterator[int]:
         """The joint and all above it."""
         while joint != NO_PARENT:
@@ -325,6 +383,7 @@ class _Tree:
         for pair in pairs:
             left, right = (self.places[chain[-1]] for chain in pair.chains)
             is_spread = pair.fork in trunk and math.dist(left, right) > _SPREAD * pair.length
+            is_spread &= not any(is_helper(self.names[chain[-1]]) for chain in pair.chains)
             others += [pair.length] if is_spread and pair not in (legs, arms) else []
         trunk_length = self.way((*down, *up)) + 0.5 * (c.stub + d.stub)
         has_forearms = c.lower_length > 0.0 and d.lower_length > 0.0
@@ -440,7 +499,8 @@ class _Tree:
         return nodes, way
 
     def joint_cost(self, joints: tuple[int, ...], middle: int, count: int) -> float:
-        """Cost of joints inside the long bones, and of bones that are not straight at rest."""
+        """Cost of joints inside the long bones, unless called twist bones, and of bones that are not straight at rest."""
+        count -= sum(is_twist(self.names[j]) for j in joints[1:-1])
         way = self.way(joints[1:])
         if len(joints) < 2 or not way > 0.0:
             return _INNER * (count - 2)
