@@ -17,6 +17,7 @@ from marey.skeleton.tree import NO_PARENT, Skeleton
 
 MOST_COST: Final = 12.0  # of a body whose shape is asked for roles: above it is no body (see `anatomy`)
 BALL_ON_LEG: Final = 0.17  # ankle to ball of the foot over the leg ([Winter2009]_ fig. 4.1)
+NARROW: Final = 0.02  # [leg] hips or shoulders nearer to one another do not tell left from right
 SAME_BONE: Final = (0.55, 1.7)  # [-] length of a named bone over that of the shape: the same bone
 _LEG: Final = ("hip", "knee", "ankle")
 _UPPER_ARM: Final = ("upperarm", "uparm", "humerus", "armupper")
@@ -141,24 +142,30 @@ def _order_sides(
         return ordered[0], ordered[1], True
     seen = recall_pose(skeleton)
     p = skeleton.rest_positions() if seen is None else seen.points
-    left = _left_by_shape(skeleton, plan, p)
+    # Tips are known in the rest pose alone
+    ends = p + skeleton.tips if seen is None else p
+    left = _left_by_shape(plan, p, ends)
     by_shape: list[tuple[LimbChain, LimbChain]] = []
     for one, two in (plan.legs, plan.arms):
-        gap = float(left @ (p[list(one.chain)].mean(axis=0) - p[list(two.chain)].mean(axis=0)))
+        gap = float(left @ (p[one.upper] - p[two.upper]))
+        if abs(gap) < NARROW * plan.leg_length:
+            gap = float(left @ (p[list(one.chain)].mean(axis=0) - p[list(two.chain)].mean(axis=0)))
         by_shape.append((one, two) if gap > 0.0 else (two, one))
     return by_shape[0], by_shape[1], False
 
 
-def _left_by_shape(skeleton: Skeleton, plan: BodyPlan, p: FloatArray) -> FloatArray:
-    """Direction ``(3,)`` to the left of a body at ``p`` ``(J, 3)``: up times forward, where toes and knees point."""
+def _left_by_shape(plan: BodyPlan, p: FloatArray, ends: FloatArray) -> FloatArray:
+    """Direction ``(3,)`` to the left of a body: up times forward, where toes and knees point.
+
+    Joints are at ``p`` and their bones end at ``ends``, both ``(J, 3)``.
+    """
     hips = p[[leg.upper for leg in plan.legs]].mean(axis=0)
     feet = p[[leg.end for leg in plan.legs]].mean(axis=0)
     up = p[[arm.upper for arm in plan.arms]].mean(axis=0) - feet
     up = up / max(float(np.linalg.norm(up)), 1e-12)
     forward = np.zeros(3)
     for leg in plan.legs:
-        tip = p[leg.chain[-1]] + skeleton.tips[leg.chain[-1]]
-        forward = forward + tip - p[leg.end]
+        forward = forward + ends[leg.chain[-1]] - p[leg.end]
     forward = forward - up * float(up @ forward)
     if np.linalg.norm(forward) < 0.03 * plan.leg_length:
         # Without feet: knees stand before the line from hips to ankles, else a rest pose faces +Z
