@@ -211,7 +211,8 @@ def _search_plan(skeleton: Skeleton) -> BodyPlan | None:
     best: tuple[float, BodyPlan] | None = None
     for legs, arms in permutations(pairs, 2):
         plan = tree.read_as_body(legs, arms, pairs)
-        if plan is not None:
+        # Posture costs at least nothing, and names take at most that of twelve joints
+        if plan is not None and (best is None or plan.cost - 12.0 * NAMED < best[0]):
             posture = posture_cost(plan, tree.points[None])
             cost = plan.cost + (UNTOLD if posture is None else posture) - NAMED * tree.count_names(plan)
             if best is None or cost < best[0] - 1e-9:
@@ -267,10 +268,13 @@ class _Pair:
 class _Tree:
     """Plain lists of one skeleton, for a search that visits joints one by one."""
 
-    __slots__ = ("below", "counts", "kids", "lengths", "matches", "names", "parents", "places", "points", "tips")
+    __slots__ = (
+        "below", "counts", "kids", "legs", "lengths", "matches", "names", "parents", "places", "points", "tips"
+    )  # fmt: skip
 
     def __init__(self, skeleton: Skeleton) -> None:
         self.names = skeleton.names
+        self.legs: dict[tuple[int, ...], LimbChain | None] = {}  # chains read as legs
         self.parents: list[int] = skeleton.parents.tolist()
         count = len(self.parents)
         self.lengths: list[float] = np.sqrt((skeleton.offsets**2).sum(axis=1)).tolist()
@@ -357,13 +361,14 @@ class _Tree:
         root = next(j for j in above_hips if j in above_shoulders)
         down, up = above_hips[: above_hips.index(root)], above_shoulders[: above_shoulders.index(root)]
         trunk = (*down, root, *reversed(up))
-        found = [self.split_leg(chain) for chain in legs.chains]
-        a, b = found
+        for chain in legs.chains:
+            if chain not in self.legs:
+                self.legs[chain] = self.split_leg(chain)
+        a, b = (self.legs[chain] for chain in legs.chains)
         if a is None or b is None:
             return None
         leg = 0.5 * (a.length + b.length)
-        found = [self.split_arm(chain, leg) for chain in arms.chains]
-        c, d = found
+        c, d = (self.split_arm(chain, leg) for chain in arms.chains)
         if c is None or d is None:
             return None
         arm = 0.5 * (c.length + d.length)

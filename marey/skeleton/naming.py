@@ -200,6 +200,7 @@ _SIDED_PARTS: Final = ("collar", "elbow", "shoulder", "wrist", "foot", "ankle", 
 _MIDDLE_PARTS: Final = ("head", "neck", "spine", "pelvis")
 
 
+@lru_cache(maxsize=4096)
 def parse_joint_name(name: str, prefix: str = "") -> tuple[str, str]:
     """Return the side (``"left"``, ``"right"`` or ``""``) and the part (``""`` if unknown) of a joint name."""
     bare = name[len(prefix) :] if name.startswith(prefix) else name
