@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from marey.base import InputError, MissingFileError, UnknownNameError, atomic_file, load_shipped_clip
 from marey.io.person import find_person
-from marey.io.vertical_axis import turn_motion
+from marey.io.vertical_axis import correct_up, turn_motion
 from marey.motion import LoadReport, Motion, check_time_base
 
 READERS: Final = {
@@ -119,6 +119,8 @@ def load(
     motion = cast(Motion, _load_function(READERS[suffix])(path, **options))
     if up is not None and suffix not in MARKER_SUFFIXES:
         motion = turn_motion(motion, up, taken="+y" if suffix == ".safetensors" else None)
+    elif up is None and suffix in STATED_UNITS:
+        motion = correct_up(motion)
     motion = find_person(motion, is_unit_given=unit is not None)
     report = motion.load_report
 

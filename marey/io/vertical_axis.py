@@ -29,6 +29,7 @@ STEADY: Final = 0.05  # [-] spread of the floor height over the body's height
 TRAVEL: Final = 0.5  # [-] way along the ground over the body's height
 ON_FLOOR: Final = 0.08  # [-] height of the lowest joint over the body's height: an ankle or a toe on the floor
 OFTEN: Final = 0.25  # [-] of the frames, in which a person who turns over stands
+MOSTLY: Final = 0.9  # [-] of the frames
 UPRIGHT: Final = 0.95  # [-] cosine of a body that does not bend down
 LYING: Final = (0.02, 0.2)  # [-] height of the pelvis over the length of a body that lies
 MOST_FRAMES: Final = 1500  # of a creature's clip that are looked at
@@ -167,6 +168,28 @@ def detect_up(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translati
     is_above = float(body[..., 1].min()) > -0.01 * height
     lies = is_above and LYING[0] * height < float(np.median(body[:, 0, 1])) < LYING[1] * height
     return "+z" if motion[2] > STRICT and (walks or (stands and not lies)) else "+y"
+
+
+def correct_up(motion: Motion) -> Motion:
+    """Return a motion whose file states Y up and whose person stands along Z all the time turned upright, with a warning.
+
+    Exporters have a switch for it, which users turn off. Rest pose and nearly all frames must agree: a person who lies
+    has a rest pose that stands.
+    """
+    skeleton = motion.skeleton
+    anatomy = assess_anatomy(skeleton)
+    if anatomy.plan is None or not anatomy.is_human or motion.source is None:
+        return motion
+    if _body_axes(skeleton.rest_positions()[None], anatomy.plan)[0, 2] < UPRIGHT:
+        return motion
+    index = np.unique(np.linspace(0, motion.num_frames - 1, SAMPLED_FRAMES).astype(np.int64))
+    moving = None if motion.translations is None else motion.translations[index]
+    posed = joint_positions(skeleton, motion.root_positions[index], motion.rotations.wxyz[index], moving)
+    if float((_body_axes(posed, anatomy.plan)[:, 2] > STRICT).mean()) < MOSTLY:
+        return motion
+    turned = turn_motion(motion, "z")
+    warning = "the format has Y up and the person stands along Z at rest and in motion: turned upright. Give up= (--up)"
+    return replace(turned, load_report=motion.load_report.adding(warning))
 
 
 def _judge_creature(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translations: FloatArray | None) -> str:
