@@ -112,8 +112,8 @@ def choose_unit(height: float) -> UnitGuess:
         return UnitGuess(name, metres, note)
     metres = HEIGHT_M / height
     warning = (
-        f"a person in no known unit (in {name} about {tall:.3g} m tall): lengths were scaled so that the height is about "
-        f"{HEIGHT_M:.2f} m. Give unit= (--unit) to override"
+        f"a person in no known unit (in {name} about {tall:.3g} m tall): lengths were scaled so that the height is "
+        f"about {HEIGHT_M:.2f} m. Give unit= (--unit) to override"
     )
     return UnitGuess(f"{metres:.6g} m", metres, f"no known unit: {metres:.6g} m taken", warning)
 

@@ -171,7 +171,7 @@ def detect_up(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translati
 
 
 def correct_up(motion: Motion) -> Motion:
-    """Return a motion whose file states Y up and whose person stands along Z all the time turned upright, with a warning.
+    """Turn a motion upright whose file states Y up and whose person stands along Z all the time, with a warning.
 
     Exporters have a switch for it, which users turn off. Rest pose and nearly all frames must agree: a person who lies
     has a rest pose that stands.

@@ -180,7 +180,11 @@ def is_mirrored(plan: BodyPlan, points: FloatArray) -> bool:
     if width < 1e-9:
         return False
     across, middle = across / width, 0.5 * (points[a.upper] + points[b.upper])
-    c, d = plan.arms if float((points[plan.arms[0].upper] - points[plan.arms[1].upper]) @ across) > 0.0 else plan.arms[::-1]
+    c, d = (
+        plan.arms
+        if float((points[plan.arms[0].upper] - points[plan.arms[1].upper]) @ across) > 0.0
+        else plan.arms[::-1]
+    )
     left = points[[j for limb in (a, c) for j in (limb.upper, limb.middle, limb.end)]] - middle
     right = points[[j for limb in (b, d) for j in (limb.upper, limb.middle, limb.end)]] - middle
     image = left - 2.0 * (left @ across)[:, None] * across
@@ -504,7 +508,7 @@ class _Tree:
         return nodes, way
 
     def joint_cost(self, joints: tuple[int, ...], middle: int, count: int) -> float:
-        """Cost of joints inside the long bones, unless called twist bones, and of bones that are not straight at rest."""
+        """Cost of joints inside long bones, unless called twist bones, and of bones that are not straight at rest."""
         count -= sum(is_twist(self.names[j]) for j in joints[1:-1])
         way = self.way(joints[1:])
         if len(joints) < 2 or not way > 0.0:

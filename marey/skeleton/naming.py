@@ -165,7 +165,9 @@ _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Japanese and Chinese
 _FOREIGN_SIDES: Final = {
     "left": re.compile(r"link(s|e[rs]?)(?![a-z])|gauche|sinistr|izquierd|esquerd|лев|左", re.IGNORECASE),
-    "right": re.compile(r"recht(s|e[rs]?)(?![a-z])|droite?(?![a-z])|(?<![a-z])destr|derech|direit|прав|右", re.IGNORECASE),
+    "right": re.compile(
+        r"recht(s|e[rs]?)(?![a-z])|droite?(?![a-z])|(?<![a-z])destr|derech|direit|прав|右", re.IGNORECASE
+    ),
 }
 
 # joints that are not limbs: helpers, fingers, face
@@ -173,7 +175,8 @@ _IGNORED: Final = frozenset((
     "twist", "roll", "helper", "aux", "adjust", "corrective", "ik", "fk", "pole", "target", "effector", "eff", "holder",
     "thumb", "index", "middle", "ring", "pinky", "pinkie", "little", "finger", "fingers", "metacarpal", "heel",
     "eye", "eyes", "jaw", "brow", "eyebrow", "lip", "ear", "ears", "nose", "tongue", "hair", "breast", "bust",
-    "end", "site", "nub", "tip", "prop", "weapon", "tail", "skirt", "backpack", "camera", "cape", "coat", "control", "ctrl",
+    "end", "site", "nub", "tip", "prop", "weapon", "tail", "skirt", "backpack", "camera", "cape", "coat",
+    "control", "ctrl",
 ))  # fmt: skip
 _TWISTS: Final = frozenset({"twist", "roll"})
 _HELPERS: Final = frozenset({"ik", "pole", "target", "effector", "eff", "helper", "ctrl", "control", "camera"})
@@ -182,7 +185,8 @@ _HELPERS: Final = frozenset({"ik", "pole", "target", "effector", "eff", "helper"
 PART_WORDS: Final[dict[str, tuple[str, ...]]] = {
     "collar": ("collar", "clavicle", "scapula", "clav", "sternoclavicular", "shoulderblade", "acromioclavicular"),
     "elbow": ("forearm", "lowerarm", "lowarm", "elbow", "radius", "ulna", "armlower", "loarm", "farm"),
-    "shoulder": ("upperarm", "uparm", "humerus", "shoulder", "shldr", "armupper", "arm", "bicep", "glenohumeral", "uarm"),
+    "shoulder": ("upperarm", "uparm", "humerus", "shoulder", "shldr", "armupper", "arm", "bicep", "uarm",
+                 "glenohumeral"),
     "wrist": ("wrist", "hand", "palm", "carpus", "radiocarpal"),
     "foot": ("toebase", "toes", "toe", "ball", "metatarsal", "midtarsal", "forefoot", "midfoot", "metatarsals"),
     "ankle": ("ankle", "talus", "talocrural", "foot", "feet"),

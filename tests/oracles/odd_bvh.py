@@ -289,7 +289,11 @@ def _weapon(rig: Draft, _: Rng) -> None:
 
 
 def _targets(rig: Draft, _: Rng) -> None:
-    for name, where in (("ik_foot_root", (0.0, 0.0, 0.0)), ("ik_hand_root", (0.0, 0.0, 0.0)), ("camera", (0.0, 1.0, 3.0))):
+    for name, where in (
+        ("ik_foot_root", (0.0, 0.0, 0.0)),
+        ("ik_hand_root", (0.0, 0.0, 0.0)),
+        ("camera", (0.0, 1.0, 3.0)),
+    ):
         rig.add(name, rig.nodes[0].name, where)
     for side, x in (("l", 0.1), ("r", -0.1)):
         rig.add(f"ik_foot_{side}", "ik_foot_root", (x, -0.9, 0.0))
@@ -305,7 +309,9 @@ def _hair(rig: Draft, _: Rng) -> None:
     for k in range(8):
         parent = rig.names["pelvis"]
         for link in range(4):
-            rig.add(f"coat{k}_{link}", parent, (0.15 * np.sin(k), -0.15, 0.15 * np.cos(k)) if not link else (0, -0.16, 0))
+            rig.add(
+                f"coat{k}_{link}", parent, (0.15 * np.sin(k), -0.15, 0.15 * np.cos(k)) if not link else (0, -0.16, 0)
+            )
             parent = f"coat{k}_{link}"
 
 
@@ -330,7 +336,7 @@ TREES: Mapping[str, Callable[[Draft, Rng], None]] = {
     "weapon": _weapon,
     "targets": _targets,
     "hair and coat": _hair,
-    "all of it": lambda rig, rng: [f(rig, rng) for f in (_twist_beside, _fingers, _face, _weapon, _hair)][0],
+    "all of it": lambda rig, rng: [f(rig, rng) for f in (_twist_beside, _fingers, _face, _weapon, _hair)].clear(),
 }
 
 
@@ -457,7 +463,9 @@ def _put_above(rig: Draft, rng: Rng) -> str:
         rig.put_above(words[0], takes_path=True)
     elif kind == "turned":
         rig.put_above(words[0])
-        quarter = SO3.exp([-0.5 * np.pi, 0.0, 0.0]) if rng.random() < 0.5 else SO3.exp([0.0, rng.uniform(-3.0, 3.0), 0.0])
+        quarter = (
+            SO3.exp([-0.5 * np.pi, 0.0, 0.0]) if rng.random() < 0.5 else SO3.exp([0.0, rng.uniform(-3.0, 3.0), 0.0])
+        )
         hips = rig.nodes[1]
         rig.nodes[0].wxyz = np.broadcast_to(quarter.wxyz, rig.nodes[0].wxyz.shape).copy()
         assert hips.moves is not None
@@ -475,7 +483,25 @@ def write_text(rig: Draft, rng: Rng, choices: dict[str, str], unit_m: float, up:
     text = rig.text(unit="m", up=up, order=order, all_move=has_all)
     # Numbers in the file's unit: lengths are scaled word by word
     text = _scale_lengths(text, 1.0 / unit_m, is_last)
-    style = str(rng.choice(["plain", "crlf", "bom", "spaces", "lower", "upper", "braces", "blank lines", "tabs", "tight", "latin", "exponents", "cr"]))
+    style = str(
+        rng.choice(
+            [
+                "plain",
+                "crlf",
+                "bom",
+                "spaces",
+                "lower",
+                "upper",
+                "braces",
+                "blank lines",
+                "tabs",
+                "tight",
+                "latin",
+                "exponents",
+                "cr",
+            ]
+        )
+    )
     choices["text"] = style
     head, tail = text.split("MOTION")
     if style == "crlf":
@@ -487,8 +513,12 @@ def write_text(rig: Draft, rng: Rng, choices: dict[str, str], unit_m: float, up:
     elif style in ("lower", "upper"):
         for word in ("HIERARCHY", "ROOT", "JOINT", "End Site", "OFFSET", "CHANNELS"):
             new = word.lower() if style == "lower" else word.upper()
-            head = "\n".join(line.replace(word, new, 1) if line.strip().startswith(word) else line for line in head.split("\n"))
-        tail = tail.replace("Frames", "FRAMES" if style == "upper" else "frames").replace("Frame Time", "FRAME TIME" if style == "upper" else "frame time")
+            head = "\n".join(
+                line.replace(word, new, 1) if line.strip().startswith(word) else line for line in head.split("\n")
+            )
+        tail = tail.replace("Frames", "FRAMES" if style == "upper" else "frames").replace(
+            "Frame Time", "FRAME TIME" if style == "upper" else "frame time"
+        )
         text = head + ("MOTION" if style == "upper" else "motion") + tail
     elif style == "braces":
         text = head.replace("\n{", " {") + "MOTION" + tail
@@ -549,6 +579,7 @@ def draw_file(clip: Motion, rng: Rng, **fixed: str) -> OddFile:
 
     ``fixed`` chooses ``dialect``, ``tree``, ``rest``, ``unit`` or ``up``; others are drawn.
     """
+
     def pick(key: str, options: Sequence[str]) -> str:
         return fixed.get(key) or str(rng.choice(options))
 

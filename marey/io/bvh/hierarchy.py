@@ -371,7 +371,9 @@ def _interpret_header(head: bytes, character: int) -> BvhTree:
     a, b = roots[character], roots[character + 1]
     named = [(j, channel) for j, channels in enumerate(header.channels) for channel in channels]
     mine = [(k, channel[1:] == "scale") for k, (j, channel) in enumerate(named) if a <= j < b]
-    columns, scales = (np.array([k for k, is_scale in mine if is_scale == flag], dtype=np.int64) for flag in (False, True))
+    columns, scales = (
+        np.array([k for k, is_scale in mine if is_scale == flag], dtype=np.int64) for flag in (False, True)
+    )
     header.names, header.offsets = header.names[a:b], header.offsets[a:b]
     header.channels = [tuple(c for c in channels if c[1:] != "scale") for channels in header.channels[a:b]]
     header.parents = [max(parent - a, -1) for parent in header.parents[a:b]]

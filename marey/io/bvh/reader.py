@@ -73,7 +73,15 @@ def read_bvh(
             "joints have channels of scale, which were left out" + (" although some are not 1" if is_scaled else "")
         )
     said = [*tree.warnings, *frames.warnings, *warnings, *([guess.warning] if guess.warning else [])]
-    noted = [*text_notes, guess.note, *([rate_note] if rate_note else []), *tree.notes, *tracks.notes, *frames.notes, *notes]
+    noted = [
+        *text_notes,
+        guess.note,
+        *([rate_note] if rate_note else []),
+        *tree.notes,
+        *tracks.notes,
+        *frames.notes,
+        *notes,
+    ]
     report = LoadReport(said, noted, later=lambda: joint_flips(motion))
     return replace(motion, load_report=report)
 
