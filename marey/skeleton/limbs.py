@@ -281,9 +281,10 @@ class _Tree:
         self.legs: dict[tuple[int, ...], LimbChain | None] = {}  # chains read as legs
         self.parents: list[int] = skeleton.parents.tolist()
         count = len(self.parents)
-        self.lengths: list[float] = np.sqrt((skeleton.offsets**2).sum(axis=1)).tolist()
+        with np.errstate(over="ignore"):  # damaged files hold any numbers
+            self.lengths: list[float] = np.sqrt((skeleton.offsets**2).sum(axis=1)).tolist()
+            self.tips: list[float] = np.sqrt((skeleton.tips**2).sum(axis=1)).tolist()
         self.lengths[0] = 0.0
-        self.tips: list[float] = np.sqrt((skeleton.tips**2).sum(axis=1)).tolist()
         self.points = skeleton.rest_positions()
         self.places: list[list[float]] = self.points.tolist()
         self.kids: list[list[int]] = [[] for _ in range(count)]
