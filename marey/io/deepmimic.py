@@ -84,7 +84,9 @@ def read_deepmimic(path: AnyPath, *, rate_hz: float | None = None, unit: str | N
     file_size(path, limit=MAX_BYTES)
     data = Path(path).read_bytes()
     if Path(path).suffix.lower() == ".txt" and data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
-        raise format_error(path, "a text that holds no motion: a .txt file is read as a DeepMimic clip", "Give a motion file.")
+        raise format_error(
+            path, "a text that holds no motion: a .txt file is read as a DeepMimic clip", "Give a motion file."
+        )
     content = parse_json(data, path)
     with as_format_error(path):
         described = cast(dict[str, Any], content) if isinstance(content, dict) else {}

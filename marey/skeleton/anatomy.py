@@ -20,7 +20,7 @@ from marey.skeleton.limbs import (
     SeenPose,
     find_body_plan,
     find_posed_plan,
-    is_mirrored,
+    is_rest_pose,
     posture_cost,
     recall_pose,
     remember_pose,
@@ -90,8 +90,7 @@ def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rota
         _remember(skeleton, _judge(skeleton, rest.plan, WORST, "motors"))
     p_rest = skeleton.rest_positions()
     # A rest pose that is none: all bones along one axis, or each along an axis of its own
-    is_told = rest.plan is not None and is_mirrored(rest.plan, p_rest)
-    is_told = is_told and rest.plan is not None and posture_cost(rest.plan, p_rest[None]) is not None
+    is_told = rest.plan is not None and is_rest_pose(rest.plan, p_rest)
     if (rest.is_human and is_told) or positions is None or recall_pose(skeleton) is not None:
         return _SEEN_MOVING.get(skeleton, rest)
     found = find_posed_plan(skeleton, positions)
@@ -100,7 +99,7 @@ def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rota
     posed, stands = found
     # A galloping animal stretches out like a person: a rest pose with mirrored limbs counts as much as the frames
     told = [posture_cost(posed, positions)]
-    if rest.plan is not None and is_mirrored(rest.plan, p_rest):
+    if rest.plan is not None and is_told:
         told.append(posture_cost(rest.plan, p_rest[None]))
     postures = [cost for cost in told if cost is not None]
     anatomy = _judge(skeleton, posed, sum(postures) / len(postures) if postures else UNKNOWN_POSTURE)
@@ -110,7 +109,7 @@ def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rota
         _remember(skeleton, anatomy)
         wxyz = None if rotations is None else rotations.wxyz[stands]
         remember_pose(skeleton, SeenPose(posed, positions[stands], wxyz))
-    return anatomy if anatomy.score > rest.score else rest
+    return anatomy if anatomy.score > rest.score or (anatomy.is_human and not is_told) else rest
 
 
 def _remember(skeleton: Skeleton, anatomy: Anatomy) -> Anatomy:

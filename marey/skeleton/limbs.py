@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.skeleton.naming import is_helper, is_twist, parse_joint_name
+from marey.skeleton.naming import common_prefix, is_helper, is_twist, parse_joint_name
 from marey.skeleton.tree import NO_PARENT, Skeleton
 
 MIRROR_TOL: Final = 0.25  # [-] left and right bones of one body differ by less than this part of their length
@@ -113,7 +113,9 @@ class SeenPose:
 
 _SEEN: Final[dict[Skeleton, SeenPose]] = {}
 MAX_SEEN: Final = 256
-NAMED: Final = 0.5  # taken from the cost of a reading for each joint of a limb that is called so: a hint, no proof
+NAMED: Final = 1.0  # taken from the cost of a reading for each joint of a limb that is called so: a hint, no proof
+STANDING: Final = 1.0  # [-] cost of a posture that stands
+STRAIGHT: Final = 0.85  # [-] chord over path of a limb or a trunk that is drawn straight
 MIRRORED: Final = 0.15  # [leg] distance of a joint from the mirror image of its twin, of a rest pose
 STRAIGHT_LEG: Final = 0.8  # [-] distance from hip to ankle over thigh and shank, of legs that stand
 ODD_POSTURE: Final = 4.0  # [-] cost of a posture that nobody takes for a rest pose
@@ -172,19 +174,31 @@ def recall_pose(skeleton: Skeleton) -> SeenPose | None:
     return _SEEN.get(skeleton)
 
 
-def is_mirrored(plan: BodyPlan, points: FloatArray) -> bool:
-    """Tell whether the limbs of a pose ``(J, 3)`` mirror one another across the plane between the hips."""
+def is_rest_pose(plan: BodyPlan, points: FloatArray) -> bool:
+    """Tell whether a pose ``(J, 3)`` was drawn as one: its limbs mirror one another, or are straight while it stands.
+
+    Some files draw all bones along one axis, or each along an axis of its own, and their frames hold the whole pose.
+    """
+    posture = posture_cost(plan, points[None])
+    if posture is None:
+        return False
     a, b = plan.legs
+    ways = [
+        points[list(plan.trunk)],
+        *(points[[limb.upper, limb.middle, limb.end]] for limb in (*plan.legs, *plan.arms)),
+    ]
+    chords = [float(np.linalg.norm(way[-1] - way[0])) for way in ways]
+    paths = [float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum()) for way in ways]
+    if posture < STANDING and all(chord >= STRAIGHT * path for chord, path in zip(chords, paths, strict=True)):
+        return True
     across = points[a.upper] - points[b.upper]
     width = float(np.linalg.norm(across))
     if width < 1e-9:
         return False
     across, middle = across / width, 0.5 * (points[a.upper] + points[b.upper])
-    c, d = (
-        plan.arms
-        if float((points[plan.arms[0].upper] - points[plan.arms[1].upper]) @ across) > 0.0
-        else plan.arms[::-1]
-    )
+    c, d = plan.arms
+    if float((points[c.upper] - points[d.upper]) @ across) < 0.0:
+        c, d = d, c
     left = points[[j for limb in (a, c) for j in (limb.upper, limb.middle, limb.end)]] - middle
     right = points[[j for limb in (b, d) for j in (limb.upper, limb.middle, limb.end)]] - middle
     image = left - 2.0 * (left @ across)[:, None] * across
@@ -343,8 +357,9 @@ class _Tree:
 
     def count_names(self, plan: BodyPlan) -> int:
         """How many of the twelve joints of a reading are called what they are read as."""
+        prefix = common_prefix(self.names)
         told = [
-            parse_joint_name(self.names[joint])[1] == part
+            parse_joint_name(self.names[joint], prefix)[1] == part
             for limbs, parts in ((plan.legs, ("hip", "knee", "ankle")), (plan.arms, ("shoulder", "elbow", "wrist")))
             for limb in limbs
             for joint, part in zip((limb.upper, limb.middle, limb.end), parts, strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -160,6 +161,9 @@ H_ANIM_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 _LEFT: Final = frozenset({"left", "l", "lft", "lf", "lt"})
 _RIGHT: Final = frozenset({"right", "r", "rgt", "rt", "rght"})
+_SEPARATOR: Final = re.compile(r"[:_ |.\-]")
+MAX_PREFIX: Final = 64  # characters
+MOST_NAMES: Final = 0.75  # [-] of the joints, that share a prefix: a scene's root and props have none
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Sides in other languages, which may stand anywhere in a name: German, French, Italian, Spanish, Portuguese, Russian,
 # Japanese and Chinese
@@ -210,6 +214,13 @@ def parse_joint_name(name: str, prefix: str = "") -> tuple[str, str]:
     bare = name[len(prefix) :] if name.startswith(prefix) else name
     tail = bare[len(bare) - len(plain_name(bare)) :]
     words = [word.lower() for word in _WORD.findall(tail)]
+    # "lfemur", "rhip", "LFArm": the first letter is the side of a known part
+    for text in (_SEPARATOR.split(tail)[-1], tail):
+        whole = "".join(c for c in text.lower() if c.isalpha())
+        if whole[:1] in ("l", "r"):
+            part = next((part for part in _SIDED_PARTS if whole[1:] in PART_WORDS[part]), "")
+            if part:
+                return ("left" if whole[0] == "l" else "right"), part
     side, rest = _find_side(words)
     if not side:
         side = next((side for side, pattern in _FOREIGN_SIDES.items() if pattern.search(tail)), "")
@@ -222,9 +233,6 @@ def parse_joint_name(name: str, prefix: str = "") -> tuple[str, str]:
     if not part:
         inside = [(len(word), part) for part in parts for word in PART_WORDS[part] if len(word) > 2 and word in text]
         part = max(inside, default=(0, ""), key=lambda pair: pair[0])[1]
-    if not side and not part and text[:1] in ("l", "r"):  # "lfemur", "rhip"
-        part = next((part for part in _SIDED_PARTS if text[1:] in PART_WORDS[part]), "")
-        side = ("left" if text[0] == "l" else "right") if part else ""
     return side, part
 
 
@@ -239,14 +247,14 @@ def is_helper(name: str) -> bool:
     return any(word.lower() in _HELPERS for word in _WORD.findall(name))
 
 
+@lru_cache(maxsize=256)
 def common_prefix(names: tuple[str, ...]) -> str:
-    """Return what all names begin with, up to a separator: ``"Bob_"`` of ``Bob_Hips``, ``Bob_Head``."""
+    """Return what most names begin with, up to a separator: ``"Bob_"`` of ``Bob_Hips``, ``Bob_Head``, ``Root``."""
     if len(names) < 3:
         return ""
-    first, last = min(names), max(names)
-    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    cut = max((first.rfind(mark, 0, same) for mark in ":_ |.-"), default=-1)
-    return first[: cut + 1]
+    counts = Counter(name[: match.end()] for name in names for match in _SEPARATOR.finditer(name[:MAX_PREFIX]))
+    shared = [prefix for prefix, count in counts.items() if count >= MOST_NAMES * len(names)]
+    return max(shared, key=len, default="")
 
 
 def _find_side(words: list[str]) -> tuple[str, list[str]]:

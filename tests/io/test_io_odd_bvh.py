@@ -11,10 +11,10 @@ import pytest
 from oracles.odd_bvh import ALL_DIALECTS, MUST, RESTS, TREES, UNIT_M, OddFile, draw_file
 
 from marey import samples
-from marey.io import assess_motion, load
+from marey.io import load
 from marey.kinematics import retarget
 from marey.lie import SO3
-from marey.motion import Motion, mean_speed, standing_height
+from marey.motion import Motion, assess_motion, mean_speed, standing_height
 from marey.skeleton import HUMAN, role_map
 
 NEAR_M = 3e-3  # what offsets with six decimals and angles with five leave open, in the longest chains
