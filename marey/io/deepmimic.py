@@ -92,7 +92,7 @@ def read_deepmimic(path: AnyPath, *, rate_hz: float | None = None, unit: str | N
         described = cast(dict[str, Any], content) if isinstance(content, dict) else {}
         frames = described.get("Frames")
         if not isinstance(frames, list) or not frames:
-            first = cast(list[Any], content)[0] if isinstance(content, list) and content else content
+            first: Any = cast(list[Any], content)[0] if isinstance(content, list) and content else cast(Any, content)
             keys = [make_printable(key) for key in cast(dict[str, Any], first)] if isinstance(first, dict) else []
             held = f"; it holds {', '.join(repr(key) for key in keys[:3])}" if keys else ""
             what = f"no list 'Frames': this is no DeepMimic clip{held}"

@@ -79,7 +79,7 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
     elbows: dict[int, FloatArray] = {}
     for side in SIDES:
         a, b, c = (roles.get(f"{side}_{part}") for part in ("shoulder", "elbow", "wrist"))
-        if a in aims and b in aims and b is not None and c is not None:
+        if a in aims and b in aims and c is not None:
             upper, lower = positions[b] - positions[a], positions[c] - positions[b]
             cosine = float(upper @ lower) / float(np.linalg.norm(upper) * np.linalg.norm(lower))
             if cosine < BENT_COS:

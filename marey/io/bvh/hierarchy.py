@@ -28,9 +28,11 @@ from marey.skeleton import MAX_JOINTS, Skeleton, SkeletonDraft
 CHANNELS: Final = tuple(f"{axis}{kind}" for kind in ("position", "rotation") for axis in "XYZ")
 MAX_OFFSET: Final = 1e9  # file units; keeps every later product finite
 Vector = tuple[float, float, float]
-_CHANNEL: Final = {name.lower(): name for name in CHANNELS}
-_CHANNEL |= {f"{axis}translation": f"{axis.upper()}position" for axis in "xyz"}
-_CHANNEL |= {f"{axis}scale": f"{axis.upper()}scale" for axis in "xyz"}
+_CHANNEL: Final = {
+    **{name.lower(): name for name in CHANNELS},
+    **{f"{axis}translation": f"{axis.upper()}position" for axis in "xyz"},
+    **{f"{axis}scale": f"{axis.upper()}scale" for axis in "xyz"},
+}
 MOST_CHANNELS: Final = 9  # of a joint: positions, rotations, scales
 _REMARK: Final = re.compile(r"#(?!!)|//")  # "#!" begins an AMC file
 _POINT: Final = re.compile(rb"\d\.\d")
