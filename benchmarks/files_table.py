@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from marey.base import MareyError
-from marey.io import READABLE_SUFFIXES, assess_motion, load, load_markers
-from marey.motion import Motion, mean_speed, standing_height
+from marey.io import READABLE_SUFFIXES, load, load_markers
+from marey.motion import Motion, assess_motion, mean_speed, standing_height
 from marey.skeleton import role_map
 
 HUMAN_M = (1.3, 2.1)

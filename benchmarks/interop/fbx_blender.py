@@ -75,7 +75,9 @@ def main() -> int:
         except MareyError as error:
             print(f"{path.name:44} refused: {str(error).partition(': ')[2]}")
             continue
-        start = next((float(n.split()[4]) for n in motion.load_report.notes if n.startswith("the take starts")), 0.0)
+        start = next(
+            (float(n.split()[4]) for n in motion.load_report.notes if n.startswith("the animation starts")), 0.0
+        )
         frames = np.unique(np.linspace(0, motion.num_frames - 1, NUM_FRAMES).astype(int))
         facts = f"{path.name:44} {motion.skeleton.num_joints:6} {motion.num_frames:6} {motion.rate_hz:6g}"
         for importer in options.importers.split(","):

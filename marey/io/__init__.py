@@ -7,7 +7,7 @@ from marey.io.export.takes import bone_difference, fit_joint_order
 from marey.io.gltf.buffers import GltfPack, to_glb
 from marey.io.laboratory.capture import Subject, find_subject, load_analog, load_markers
 from marey.io.laboratory.opensim import GroundReaction, load_ground_reaction
-from marey.io.person import assess_motion, find_person
+from marey.io.person import find_person
 from marey.io.vertical_axis import parse_up
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "GltfPack",
     "GroundReaction",
     "Subject",
-    "assess_motion",
     "bone_difference",
     "clips",
     "find_person",

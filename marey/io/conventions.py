@@ -12,11 +12,11 @@ from marey.base import FloatArray, InputError, IntArray
 from marey.skeleton import LEG_OF_STATURE, TRUNK_ON_LEG, Skeleton, assess_anatomy, find_body_plan
 
 CMU_UNIT_M: Final = 0.0254 / 0.45  # CMU lengths are inches / 0.45
-METRES: Final = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "cmu": CMU_UNIT_M, "dm": 0.1}
+METRES: Final = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "cmu": CMU_UNIT_M, "dm": 0.1, "foot": 0.3048}
 RARE: Final = 0.25  # [ln] prior against rare units, so that a child in centimetres is not read as a giant in inches
 HEIGHT_M: Final = 1.70  # a person's height, the middle of what we expect
 HEIGHT_OF_REACH: Final = 1.4  # height over the longest way from the root to a bone's end: 1.3 to 1.5 in CMU, SMPL
-PLAUSIBLE_M: Final = (0.5, 3.0)  # heights outside of this raise a warning
+PLAUSIBLE_M: Final = (0.75, 2.4)  # a person's height in a known unit; outside of this the unit is none that we know
 FEW_JOINTS: Final = 5  # a tree of fewer joints is a test or a prop: its unit is noted, not warned of
 
 MOST_COST: Final = 12.0  # of a body whose legs and trunk are believed: above it is no body (see `anatomy`)
@@ -41,10 +41,10 @@ def unit_in_metres(unit: str) -> float:
     """Metres per named unit.
 
     Raises:
-        InputError: the name is not among ``m, cm, mm, inch, cmu, dm``.
+        InputError: the name is not among ``m, cm, mm, inch, cmu, dm, foot``.
     """
     word = str(unit).lower()
-    name = {"in": "inch", "inches": "inch", "metre": "m", "meter": "m"}.get(word, word)
+    name = {"in": "inch", "inches": "inch", "metre": "m", "meter": "m", "feet": "foot", "ft": "foot"}.get(word, word)
     if name not in METRES:
         raise InputError(f"unknown unit '{unit}'", f"Units are {', '.join(METRES)}.")
     return METRES[name]
@@ -94,10 +94,14 @@ def estimate_stature(skeleton: Skeleton) -> float:
 
 
 def choose_unit(height: float) -> UnitGuess:
-    """Choose the unit in which a person of this height, in file units, is nearest to a person's size."""
+    """Choose the unit in which a person of this height, in file units, is nearest to a person's size.
+
+    Studios also model at scales of their own. A body that is a person's in no unit is scaled to a mean height, with a
+    warning.
+    """
 
     def distance(name: str) -> float:
-        rare = RARE if name in ("inch", "cmu", "dm") else 0.0
+        rare = RARE if name in ("inch", "cmu", "dm", "foot") else 0.0
         return rare + abs(math.log(height * METRES[name] / HEIGHT_M))
 
     name = min(METRES, key=distance)
@@ -106,8 +110,12 @@ def choose_unit(height: float) -> UnitGuess:
     note = f"unit {name} taken ({metres:g} m): the skeleton is then about {tall:.2f} m tall"
     if PLAUSIBLE_M[0] <= tall <= PLAUSIBLE_M[1]:
         return UnitGuess(name, metres, note)
-    warning = f"the skeleton has human size in no known unit; {name} is assumed, {tall:.3g} m tall. Give unit="
-    return UnitGuess(name, metres, note, warning)
+    metres = HEIGHT_M / height
+    warning = (
+        f"a person in no known unit (in {name} about {tall:.3g} m tall): lengths were scaled so that the height is "
+        f"about {HEIGHT_M:.2f} m. Give unit= (--unit) to override"
+    )
+    return UnitGuess(f"{metres:.6g} m", metres, f"no known unit: {metres:.6g} m taken", warning)
 
 
 def rate_from_frame_time(text: str) -> tuple[float, str | None]:

@@ -15,6 +15,7 @@ import numpy as np
 from marey.base import FloatArray, FormatError, InputError
 from marey.io.binary import AnyPath, as_format_error, file_size, format_error, parse_json
 from marey.io.conventions import COMMON_RATES
+from marey.io.text import make_printable
 from marey.lie import SO3
 from marey.motion import LoadReport, Motion, Source
 from marey.skeleton import Skeleton, SkeletonDraft
@@ -81,14 +82,21 @@ def read_deepmimic(path: AnyPath, *, rate_hz: float | None = None, unit: str | N
     if unit not in (None, "m"):
         raise InputError(f"unit '{unit}' for a DeepMimic clip", "These clips are always in metres; leave unit out")
     file_size(path, limit=MAX_BYTES)
-    content = parse_json(Path(path).read_bytes(), path)
+    data = Path(path).read_bytes()
+    if Path(path).suffix.lower() == ".txt" and data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
+        raise format_error(
+            path, "a text that holds no motion: a .txt file is read as a DeepMimic clip", "Give a motion file."
+        )
+    content = parse_json(data, path)
     with as_format_error(path):
         described = cast(dict[str, Any], content) if isinstance(content, dict) else {}
         frames = described.get("Frames")
         if not isinstance(frames, list) or not frames:
-            raise format_error(
-                path, "no list 'Frames': this is no DeepMimic clip", "Give a file like humanoid3d_walk.txt."
-            )
+            first: Any = cast(list[Any], content)[0] if isinstance(content, list) and content else cast(Any, content)
+            keys = [make_printable(key) for key in cast(dict[str, Any], first)] if isinstance(first, dict) else []
+            held = f"; it holds {', '.join(repr(key) for key in keys[:3])}" if keys else ""
+            what = f"no list 'Frames': this is no DeepMimic clip{held}"
+            raise format_error(path, what, "Give a file like humanoid3d_walk.txt.")
         for number, row in enumerate(cast(list[Any], frames)):
             length = len(cast(list[Any], row)) if isinstance(row, list) else 0
             if length != ROW_LENGTH:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from marey.base import InputError, MissingFileError, UnknownNameError, atomic_file, load_shipped_clip
 from marey.io.person import find_person
-from marey.io.vertical_axis import turn_motion
+from marey.io.vertical_axis import correct_up, turn_motion
 from marey.motion import LoadReport, Motion, check_time_base
 
 READERS: Final = {
@@ -23,6 +23,8 @@ READERS: Final = {
     ".asf": ("marey.io.acclaim.asf", "read_asf"),
     ".glb": ("marey.io.gltf.files", "read_gltf"),
     ".gltf": ("marey.io.gltf.files", "read_gltf"),
+    ".vrm": ("marey.io.gltf.files", "read_gltf"),
+    ".vrma": ("marey.io.gltf.files", "read_gltf"),
     ".safetensors": ("marey.io.clip", "read_clip"),
     ".npz": ("marey.io.npz.reader", "read_npz"),
     ".mvnx": ("marey.io.mvnx", "read_mvnx"),
@@ -40,6 +42,8 @@ CLIP_LISTS: Final = {  # of files that may hold several clips; their readers tak
     ".bvh": ("marey.io.bvh.hierarchy", "list_bvh_clips"),
     ".glb": ("marey.io.gltf.files", "list_gltf_clips"),
     ".gltf": ("marey.io.gltf.files", "list_gltf_clips"),
+    ".vrm": ("marey.io.gltf.files", "list_gltf_clips"),
+    ".vrma": ("marey.io.gltf.files", "list_gltf_clips"),
     ".fbx": ("marey.io.fbx.reader", "list_fbx_clips"),
     ".mvnx": ("marey.io.mvnx", "list_mvnx_clips"),
     ".usd": ("marey.io.usd.reader", "list_usd_clips"),
@@ -115,6 +119,8 @@ def load(
     motion = cast(Motion, _load_function(READERS[suffix])(path, **options))
     if up is not None and suffix not in MARKER_SUFFIXES:
         motion = turn_motion(motion, up, taken="+y" if suffix == ".safetensors" else None)
+    elif up is None and suffix in STATED_UNITS:
+        motion = correct_up(motion)
     motion = find_person(motion, is_unit_given=unit is not None)
     report = motion.load_report
 

@@ -29,7 +29,7 @@ class ChannelMap:
 
     @classmethod
     def from_names(cls, names: Sequence[Sequence[str]]) -> ChannelMap:
-        """Number the channels of all joints one after the other, as BVH does."""
+        """Number the channels of all joints one after the other, as BVH does; scales take a column and do nothing."""
         axes, columns, positions = (np.full((len(names), 3), NONE, dtype=np.int64) for _ in range(3))
         column = 0
         for joint, channels in enumerate(names):
@@ -38,7 +38,7 @@ class ChannelMap:
                 axis = AXES.index(channel[0].lower())
                 if channel[1] == "p":
                     positions[joint, axis] = column
-                else:
+                elif channel[1] == "r":
                     axes[joint, turns], columns[joint, turns] = axis, column
                     turns += 1
                 column += 1

@@ -23,10 +23,10 @@ from marey.io.euler import ChannelMap, channels_to_positions, compose_euler
 from marey.io.vertical_axis import rotate_wxyz, to_file, to_world
 from marey.io.world_frames import localise_frames
 from marey.lie import SO3
-from marey.motion import Motion, standing_height
-from marey.skeleton import NO_PARENT, Anatomy, Skeleton, assess_anatomy, joint_frames, joint_positions
+from marey.motion import Motion, assess_motion, standing_height
+from marey.skeleton import NO_PARENT, Skeleton, joint_frames
 
-SAMPLED_FRAMES: Final = 24  # enough to see how a body stands
+SAMPLED_FRAMES: Final = 24  # enough to see which joints a joint follows
 LOOSE: Final = (
     0.02  # [-] of the body's size: a joint whose offset changes by more hangs on a joint that does not carry it
 )
@@ -178,16 +178,6 @@ def _warn_of_extent(motion: Motion) -> list[str]:
     if not is_stated or motion.skeleton.num_joints < 5 or THING_M[0] < extent < THING_M[1]:
         return []
     return [f"the skeleton is {extent:.3g} m large; if its unit is wrong, give unit="]
-
-
-def assess_motion(motion: Motion) -> Anatomy:
-    """Judge the anatomy of a clip: by its rest pose, and by some of its frames where that says too little."""
-    index = np.unique(np.linspace(0, motion.num_frames - 1, SAMPLED_FRAMES).astype(np.int64))
-    posed = None
-    if not assess_anatomy(motion.skeleton).is_human:
-        moving = None if motion.translations is None else motion.translations[index]
-        posed = joint_positions(motion.skeleton, motion.root_positions[index], motion.rotations.wxyz[index], moving)
-    return assess_anatomy(motion.skeleton, posed, motion.rotations[index])
 
 
 def restore_scene(motion: Motion) -> Motion:

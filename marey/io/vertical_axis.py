@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import BodyPlan, Skeleton, assess_anatomy, find_branches, joint_positions
+from marey.skeleton import BodyPlan, Skeleton, assess_anatomy, find_branches, joint_positions, stands_at_rest
 
 # World axes x, y, z as axes of a file with this vertical axis: number and sign of each
 AXES: Final = {
@@ -28,6 +28,8 @@ STRICT: Final = 0.85  # [-] the same, when the rest pose speaks against it
 STEADY: Final = 0.05  # [-] spread of the floor height over the body's height
 TRAVEL: Final = 0.5  # [-] way along the ground over the body's height
 ON_FLOOR: Final = 0.08  # [-] height of the lowest joint over the body's height: an ankle or a toe on the floor
+OFTEN: Final = 0.25  # [-] of the frames, in which a person who turns over stands
+MOSTLY: Final = 0.9  # [-] of the frames
 UPRIGHT: Final = 0.95  # [-] cosine of a body that does not bend down
 LYING: Final = (0.02, 0.2)  # [-] height of the pelvis over the length of a body that lies
 MOST_FRAMES: Final = 1500  # of a creature's clip that are looked at
@@ -136,16 +138,22 @@ def detect_up(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translati
     plan = anatomy.plan
     if not anatomy.is_human or plan is None:
         return _judge_creature(skeleton, roots, wxyz, translations)
-    rest = _body_axis(skeleton.rest_positions()[None], plan)
-    motion = _body_axis(posed, plan)
+    rest = _body_axes(skeleton.rest_positions()[None], plan)[0]
+    motion = _body_axes(posed, plan).mean(axis=0)
     if motion[1] > CLEAR:
         return "+y"
     if motion[2] < CLEAR:
         # Along no axis, or one that only a rest pose of the same opinion makes believable
         leaning = {up: min(rest @ axis, motion @ axis) for up, axis in _list_axes()}
         best = max(leaning, key=lambda up: leaning[up])
-        if leaning[best] > STRICT and assess_anatomy(skeleton).is_human:
-            return best
+        # An acrobat turns over, and still stands more often along the axis of the rest pose than along any other
+        upright = {up: float((_body_axes(posed, plan) @ axis > STRICT).mean()) for up, axis in _list_axes()}
+        standing = max(upright, key=lambda up: upright[up])
+        stands = upright[standing] > OFTEN and upright[standing] > 2.0 * sorted(upright.values())[-2]
+        if stands_at_rest(skeleton):
+            stands &= standing == max(upright, key=lambda up: float(rest @ dict(_list_axes())[up]))
+        if stands or (leaning[best] > STRICT and assess_anatomy(skeleton).is_human):
+            return standing if stands else best
         return _judge_creature(skeleton, roots, wxyz, translations)
     if rest[1] < CLEAR:
         return "+z"
@@ -160,6 +168,28 @@ def detect_up(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translati
     is_above = float(body[..., 1].min()) > -0.01 * height
     lies = is_above and LYING[0] * height < float(np.median(body[:, 0, 1])) < LYING[1] * height
     return "+z" if motion[2] > STRICT and (walks or (stands and not lies)) else "+y"
+
+
+def correct_up(motion: Motion) -> Motion:
+    """Turn a motion upright whose file states Y up and whose person stands along Z all the time, with a warning.
+
+    Exporters have a switch for it, which users turn off. Rest pose and nearly all frames must agree: a person who lies
+    has a rest pose that stands.
+    """
+    skeleton = motion.skeleton
+    anatomy = assess_anatomy(skeleton)
+    if anatomy.plan is None or not anatomy.is_human or motion.source is None:
+        return motion
+    if _body_axes(skeleton.rest_positions()[None], anatomy.plan)[0, 2] < UPRIGHT:
+        return motion
+    index = np.unique(np.linspace(0, motion.num_frames - 1, SAMPLED_FRAMES).astype(np.int64))
+    moving = None if motion.translations is None else motion.translations[index]
+    posed = joint_positions(skeleton, motion.root_positions[index], motion.rotations.wxyz[index], moving)
+    if float((_body_axes(posed, anatomy.plan)[:, 2] > STRICT).mean()) < MOSTLY:
+        return motion
+    turned = turn_motion(motion, "z")
+    warning = "the format has Y up and the person stands along Z at rest and in motion: turned upright. Give up= (--up)"
+    return replace(turned, load_report=motion.load_report.adding(warning))
 
 
 def _judge_creature(skeleton: Skeleton, roots: FloatArray, wxyz: FloatArray, translations: FloatArray | None) -> str:
@@ -249,12 +279,12 @@ def _find_fall(posed: FloatArray, ends: list[int], size: float) -> FloatArray:
     return np.asarray(np.sum(found, axis=0) / np.linalg.norm(found, axis=1).sum())
 
 
-def _body_axis(positions: FloatArray, plan: BodyPlan) -> FloatArray:
-    """Mean unit vector (3,) from feet to shoulders."""
+def _body_axes(positions: FloatArray, plan: BodyPlan) -> FloatArray:
+    """Unit vectors (P, 3) from feet to shoulders."""
     ends = [positions[:, [limb.upper for limb in plan.arms]], positions[:, [limb.end for limb in plan.legs]]]
     body = ends[0].mean(axis=1) - ends[1].mean(axis=1)
     lengths = np.linalg.norm(body, axis=-1, keepdims=True)
-    return (body / np.maximum(lengths, 1e-12)).mean(axis=0)
+    return np.asarray(body / np.maximum(lengths, 1e-12))
 
 
 def _joints_below(skeleton: Skeleton, root: int) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray
 from marey.lie import SO3
 from marey.measure.settings import MeterSettings
-from marey.motion import Motion
+from marey.motion import Motion, assess_motion
 from marey.motion.time_series import lowpass_values
 from marey.skeleton import RoleMap, foot_points, require_human, role_map
 
@@ -68,6 +68,7 @@ class MeasuredBody:
             InputError: the skeleton is no human, or has no two legs: there is no person to measure.
         """
         if roles is None:
+            assess_motion(motion)
             require_human(motion.skeleton, "measuring")
         roles = role_map(motion.skeleton) if roles is None else roles
         lacking = [role for role in NEEDED if role not in roles]

@@ -17,6 +17,7 @@ from marey.motion.markers import Markers
 from marey.motion.mass import BodySegment, MassTable, TrunkPart, centre_of_mass, mass_table, mass_weights
 from marey.motion.placement import (
     align_to_ground,
+    assess_motion,
     contact_positions,
     decode_relative_root,
     encode_relative_root,
@@ -48,6 +49,7 @@ __all__ = [
     "TimeBase",
     "TrunkPart",
     "align_to_ground",
+    "assess_motion",
     "cadence",
     "centre_of_mass",
     "check_time_base",

@@ -12,9 +12,20 @@ from marey.base import FloatArray, InputError, frozen
 from marey.lie import SO3
 from marey.motion.clip import Motion
 from marey.motion.time_series import lowpass_values
-from marey.skeleton import RoleMap, Skeleton, assess_anatomy, contact_points, foot_points, role_map, t_pose
+from marey.skeleton import (
+    Anatomy,
+    RoleMap,
+    Skeleton,
+    assess_anatomy,
+    contact_points,
+    foot_points,
+    joint_positions,
+    role_map,
+    t_pose,
+)
 
 UP = np.array([0.0, 1.0, 0.0])
+SAMPLED_FRAMES: Final = 24  # enough to see how a body stands
 _ACROSS = (("left_hip", "right_hip"), ("left_shoulder", "right_shoulder"))
 
 
@@ -139,6 +150,17 @@ def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
         return float(positions[head, 1] - low) / HEAD_SHARE
     high = float(tips[head, 1]) if head is not None else float(max(positions[:, 1].max(), tips[:, 1].max()))
     return high - low
+
+
+def assess_motion(motion: Motion) -> Anatomy:
+    """Judge the anatomy of a clip: by its rest pose, and by some of its frames where that says too little.
+
+    What the frames tell stays known of the skeleton: roles and the calibration pose rest on it.
+    """
+    index = np.unique(np.linspace(0, motion.num_frames - 1, SAMPLED_FRAMES).astype(np.int64))
+    moving = None if motion.translations is None else motion.translations[index]
+    posed = joint_positions(motion.skeleton, motion.root_positions[index], motion.rotations.wxyz[index], moving)
+    return assess_anatomy(motion.skeleton, posed, motion.rotations[index])
 
 
 def pelvis_positions(motion: Motion) -> FloatArray:

@@ -14,11 +14,20 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
-from marey.skeleton.limbs import WORST, BodyPlan, find_body_plan, find_posed_plan, posture_cost, remember_plan
+from marey.skeleton.limbs import (
+    WORST,
+    BodyPlan,
+    SeenPose,
+    find_body_plan,
+    find_posed_plan,
+    is_rest_pose,
+    posture_cost,
+    recall_pose,
+    remember_pose,
+)
 from marey.skeleton.tree import Skeleton
 
 HALF_COST: Final = 7.0  # cost of a body at which the score is one half: humans stay below 4, animals begin at 12
-MIRRORED_COST: Final = 1.0  # of a rest pose whose limbs are mirrored: directions of bones are meant
 UNKNOWN_POSTURE: Final = 0.5  # cost where neither rest pose nor frames show how the body stands
 MAX_REASONS: Final = 3
 MAX_SEEN: Final = 256
@@ -79,23 +88,28 @@ def assess_anatomy(skeleton: Skeleton, positions: FloatArray | None = None, rota
     rest = _assess_rest(skeleton)
     if rest.is_human and rest.plan is not None and rotations is not None and has_motors(rest.plan, rotations):
         _remember(skeleton, _judge(skeleton, rest.plan, WORST, "motors"))
-    if rest.is_human or positions is None:
+    p_rest = skeleton.rest_positions()
+    # A rest pose that is none: all bones along one axis, or each along an axis of its own
+    is_told = rest.plan is not None and is_rest_pose(rest.plan, p_rest)
+    if (rest.is_human and is_told) or positions is None or recall_pose(skeleton) is not None:
         return _SEEN_MOVING.get(skeleton, rest)
-    posed = find_posed_plan(skeleton, positions)
-    if posed is None:
+    found = find_posed_plan(skeleton, positions)
+    if found is None:
         return rest
+    posed, stands = found
     # A galloping animal stretches out like a person: a rest pose with mirrored limbs counts as much as the frames
     told = [posture_cost(posed, positions)]
-    if rest.plan is not None and dict(rest.plan.costs).get("symmetry", 0.0) < MIRRORED_COST:
-        told.append(posture_cost(rest.plan, skeleton.rest_positions()[None]))
+    if rest.plan is not None and is_told:
+        told.append(posture_cost(rest.plan, p_rest[None]))
     postures = [cost for cost in told if cost is not None]
     anatomy = _judge(skeleton, posed, sum(postures) / len(postures) if postures else UNKNOWN_POSTURE)
     if anatomy.is_human and rotations is not None and has_motors(posed, rotations):
         return _remember(skeleton, _judge(skeleton, posed, WORST, "motors"))
     if anatomy.is_human:
         _remember(skeleton, anatomy)
-        remember_plan(skeleton, posed)
-    return anatomy if anatomy.score > rest.score else rest
+        wxyz = None if rotations is None else rotations.wxyz[stands]
+        remember_pose(skeleton, SeenPose(posed, positions[stands], wxyz))
+    return anatomy if anatomy.score > rest.score or (anatomy.is_human and not is_told) else rest
 
 
 def _remember(skeleton: Skeleton, anatomy: Anatomy) -> Anatomy:

@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3
-from marey.skeleton.limbs import stands_at_rest
+from marey.skeleton.limbs import recall_pose, stands_at_rest
 from marey.skeleton.naming import SIDES
 from marey.skeleton.roles import RoleMap, role_map
 from marey.skeleton.tree import NO_PARENT, Pose, Skeleton
@@ -26,6 +26,7 @@ LEFT: Final = np.array([1.0, 0.0, 0.0])
 SNAP_RAD: Final = np.radians(25.0)  # a trunk leans a little in many rest poses; more than this is another facing
 UPRIGHT_COS: Final = np.cos(np.radians(12.0))  # legs this near to vertical stand on flat feet
 FOOT_PITCH_RAD: Final = np.radians(20.0)  # ankle to ball falls this much on a flat foot ([Winter2009]_ fig. 4.1)
+BENT_COS: Final = np.cos(np.radians(30.0))  # an elbow that bends further at rest shows the axis of its hinge
 LAFAN1_TOE_RAD: Final = np.radians(21.4546)  # angle of the toe joint in every LAFAN1 frame: the toes lie flat
 
 _LIMBS: Final = (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist"))
@@ -40,9 +41,13 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
     """
     if roles is None:
         return t_pose(skeleton, role_map(skeleton))
-    # Local rotations to begin from: the rest pose, or the pose in which the joint axes of LAFAN1 were drawn
+    # Local rotations to begin from: the rest pose, the pose in which the joint axes of LAFAN1 were drawn, or that of a
+    # frame in which the person stands, where the rest pose says nothing
+    seen = recall_pose(skeleton)
     wxyz = np.zeros((skeleton.num_joints, 4))
     wxyz[:, 0] = 1.0
+    if seen is not None and seen.wxyz is not None and roles.profile != "lafan1":
+        wxyz = seen.wxyz.copy()
     if roles.profile == "lafan1":
         p = skeleton.rest_positions()
         leg = p[roles["left_ankle"]] - p[roles["left_hip"]]
@@ -70,11 +75,20 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
             if a is None or b is None or np.linalg.norm(positions[b] - positions[a]) < 1e-6:
                 continue
             aims[a] = (world[a].inverse() @ (positions[b] - positions[a]), DOWN if upper in ("hip", "knee") else across)
+    # Forearms in the frame of the upper arm, where they are bent at rest
+    elbows: dict[int, FloatArray] = {}
+    for side in SIDES:
+        a, b, c = (roles.get(f"{side}_{part}") for part in ("shoulder", "elbow", "wrist"))
+        if a in aims and b in aims and c is not None:
+            upper, lower = positions[b] - positions[a], positions[c] - positions[b]
+            cosine = float(upper @ lower) / float(np.linalg.norm(upper) * np.linalg.norm(lower))
+            if cosine < BENT_COS:
+                elbows[a] = world[a].inverse() @ lower
     is_odd = roles.profile != "lafan1" and not stands_at_rest(skeleton)
     if is_odd:
         aims |= _trunk_aims(skeleton, positions, world, roles)
     # Forward over the tree: turn the trunk upright, limbs to their aims, ankles so that the soles are level
-    upright = _upright_rotation(positions, roles, is_odd=is_odd)
+    upright = _upright_rotation(positions, roles, is_odd=is_odd and seen is None)
     feet = _ankle_frames(positions, world, roles, upright, is_odd=is_odd)
     turned: list[SO3] = []
     local: list[SO3] = []
@@ -85,6 +99,11 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
         if j in aims:
             bone_joint, goal_world = aims[j]
             R_world_joint = shortest_arc(R_world_joint @ bone_joint, goal_world) @ R_world_joint
+        if j in elbows:
+            # An elbow bends forwards: the forearm as it rests is turned about the upper arm to the front
+            bend = R_world_joint @ elbows[j]
+            bend = bend - aims[j][1] * float(bend @ aims[j][1])
+            R_world_joint = shortest_arc(bend, FORWARD) @ R_world_joint
         turned.append(R_world_joint)
         local.append(R_world_joint if parent == NO_PARENT else R_world_parent.inverse() @ R_world_joint)
     return Pose(skeleton, skeleton.offsets[0], SO3.stack(local))
@@ -93,7 +112,7 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
 def _trunk_aims(
     skeleton: Skeleton, positions: FloatArray, world: SO3, roles: RoleMap
 ) -> dict[int, tuple[FloatArray, FloatArray]]:
-    """Aims of spine, head and collars: up and outwards, whatever the rest pose draws."""
+    """Aims of spine, head, collars and hands: up and outwards, whatever the rest pose draws."""
     spine = [roles[role] for role in ("pelvis", "spine1", "spine2", "spine3", "neck", "head") if role in roles]
     bones = [(a, b, UP) for a, b in pairwise(spine[1:])]
     for side, across in (("left", LEFT), ("right", -LEFT)):
@@ -107,6 +126,13 @@ def _trunk_aims(
     head = roles.get("head")
     if head is not None and skeleton.tips[head].any():
         aims[head] = (skeleton.tips[head], UP)
+    for side, across in (("left", LEFT), ("right", -LEFT)):
+        wrist = roles.get(f"{side}_wrist")
+        if wrist is not None:
+            fingers = skeleton.children(wrist)
+            hand = skeleton.offsets[fingers].mean(axis=0) if len(fingers) else skeleton.tips[wrist]
+            if np.linalg.norm(hand) > 1e-6:
+                aims[wrist] = (hand, across)
     return aims
 
 

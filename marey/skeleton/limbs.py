@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
+from marey.skeleton.naming import common_prefix, is_helper, is_twist, parse_joint_name
 from marey.skeleton.tree import NO_PARENT, Skeleton
 
 MIRROR_TOL: Final = 0.25  # [-] left and right bones of one body differ by less than this part of their length
@@ -101,9 +102,21 @@ class BodyPlan:
         return sum(cost for _, cost in self.costs)
 
 
-# Plans of skeletons whose rest pose says nothing, found in their frames
-_SEEN_PLANS: Final[dict[Skeleton, BodyPlan]] = {}
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenPose:
+    """A body found in a frame, of a skeleton whose rest pose says nothing."""
+
+    plan: BodyPlan
+    points: FloatArray  # (J, 3) joints in world, in the frame where the body stands best
+    wxyz: FloatArray | None  # (J, 4) local rotations of that frame
+
+
+_SEEN: Final[dict[Skeleton, SeenPose]] = {}
 MAX_SEEN: Final = 256
+NAMED: Final = 1.0  # taken from the cost of a reading for each joint of a limb that is called so: a hint, no proof
+STANDING: Final = 1.0  # [-] cost of a posture that stands
+STRAIGHT: Final = 0.85  # [-] chord over path of a limb or a trunk that is drawn straight
+MIRRORED: Final = 0.15  # [leg] distance of a joint from the mirror image of its twin, of a rest pose
 STRAIGHT_LEG: Final = 0.8  # [-] distance from hip to ankle over thigh and shank, of legs that stand
 ODD_POSTURE: Final = 4.0  # [-] cost of a posture that nobody takes for a rest pose
 
@@ -111,16 +124,16 @@ ODD_POSTURE: Final = 4.0  # [-] cost of a posture that nobody takes for a rest p
 def find_body_plan(skeleton: Skeleton) -> BodyPlan | None:
     """Return the most human reading of a skeleton, or ``None`` without two mirrored pairs of branches.
 
-    The rest pose is read, unless frames have told more (:func:`remember_plan`). The answer is kept.
+    The rest pose is read, unless frames have told more (:func:`remember_pose`). The answer is kept.
     """
-    seen = _SEEN_PLANS.get(skeleton)
-    return _search_plan(skeleton) if seen is None else seen
+    seen = _SEEN.get(skeleton)
+    return _search_plan(skeleton) if seen is None else seen.plan
 
 
-def find_posed_plan(skeleton: Skeleton, positions: FloatArray) -> BodyPlan | None:
-    """Return the most human reading of posed joints ``(P, J, 3)``, for a skeleton whose rest pose says nothing.
+def find_posed_plan(skeleton: Skeleton, positions: FloatArray) -> tuple[BodyPlan, int] | None:
+    """Return the most human reading of posed joints ``(P, J, 3)``, and the pose in which the body stands best.
 
-    A few poses are read as if they were the rest pose.
+    For a skeleton whose rest pose says nothing: a few poses are read as if they were the rest pose.
     """
     best: tuple[float, BodyPlan] | None = None
     for pose in positions[np.unique(np.linspace(0, len(positions) - 1, READ_POSES).astype(np.int64))]:
@@ -130,14 +143,66 @@ def find_posed_plan(skeleton: Skeleton, positions: FloatArray) -> BodyPlan | Non
         cost = None if plan is None else posture_cost(plan, pose[None])
         if plan is not None and (best is None or plan.cost + (cost or 0.0) < best[0]):
             best = (plan.cost + (cost or 0.0), plan)
-    return None if best is None else best[1]
+    if best is None:
+        return None
+    # Who stands has straight legs, a trunk above them and arms that hang or reach out
+    plan = best[1]
+    hips, ankles, shoulders = (
+        positions[:, [a, b]]
+        for a, b in (
+            (plan.legs[0].upper, plan.legs[1].upper),
+            (plan.legs[0].end, plan.legs[1].end),
+            (plan.arms[0].upper, plan.arms[1].upper),
+        )
+    )
+    reach = np.linalg.norm(hips - ankles, axis=-1).min(axis=1) / plan.leg_length
+    legs, trunk = (hips - ankles).mean(axis=1), (shoulders - hips).mean(axis=1)
+    norms = np.linalg.norm(legs, axis=1) * np.linalg.norm(trunk, axis=1)
+    standing = reach + (legs * trunk).sum(axis=1) / np.maximum(norms, 1e-12)
+    return plan, int(np.argmax(standing))
 
 
-def remember_plan(skeleton: Skeleton, plan: BodyPlan) -> None:
-    """Know a skeleton by a plan that was found in its frames."""
-    if len(_SEEN_PLANS) >= MAX_SEEN:
-        _SEEN_PLANS.clear()
-    _SEEN_PLANS[skeleton] = plan
+def remember_pose(skeleton: Skeleton, seen: SeenPose) -> None:
+    """Know a skeleton by a body that was found in its frames."""
+    if len(_SEEN) >= MAX_SEEN:
+        _SEEN.clear()
+    _SEEN[skeleton] = seen
+
+
+def recall_pose(skeleton: Skeleton) -> SeenPose | None:
+    """Return the body that was found in the frames of a skeleton, ``None`` where its rest pose tells enough."""
+    return _SEEN.get(skeleton)
+
+
+def is_rest_pose(plan: BodyPlan, points: FloatArray) -> bool:
+    """Tell whether a pose ``(J, 3)`` was drawn as one: its limbs mirror one another, or are straight while it stands.
+
+    Some files draw all bones along one axis, or each along an axis of its own, and their frames hold the whole pose.
+    """
+    posture = posture_cost(plan, points[None])
+    if posture is None:
+        return False
+    a, b = plan.legs
+    ways = [
+        points[list(plan.trunk)],
+        *(points[[limb.upper, limb.middle, limb.end]] for limb in (*plan.legs, *plan.arms)),
+    ]
+    chords = [float(np.linalg.norm(way[-1] - way[0])) for way in ways]
+    paths = [float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum()) for way in ways]
+    if posture < STANDING and all(chord >= STRAIGHT * path for chord, path in zip(chords, paths, strict=True)):
+        return True
+    across = points[a.upper] - points[b.upper]
+    width = float(np.linalg.norm(across))
+    if width < 1e-9:
+        return False
+    across, middle = across / width, 0.5 * (points[a.upper] + points[b.upper])
+    c, d = plan.arms
+    if float((points[c.upper] - points[d.upper]) @ across) < 0.0:
+        c, d = d, c
+    left = points[[j for limb in (a, c) for j in (limb.upper, limb.middle, limb.end)]] - middle
+    right = points[[j for limb in (b, d) for j in (limb.upper, limb.middle, limb.end)]] - middle
+    image = left - 2.0 * (left @ across)[:, None] * across
+    return bool(np.linalg.norm(image - right, axis=1).max() < MIRRORED * plan.leg_length)
 
 
 def stands_at_rest(skeleton: Skeleton) -> bool:
@@ -147,7 +212,7 @@ def stands_at_rest(skeleton: Skeleton) -> bool:
         return True
     p = skeleton.rest_positions()
     cost = posture_cost(plan, p[None])
-    if cost is None or cost > ODD_POSTURE or skeleton in _SEEN_PLANS:
+    if cost is None or cost > ODD_POSTURE or skeleton in _SEEN:
         return False
     # Legs are straight and the head is above the shoulders
     legs = [math.dist(p[leg.upper], p[leg.end]) > STRAIGHT_LEG * leg.length for leg in plan.legs]
@@ -164,9 +229,10 @@ def _search_plan(skeleton: Skeleton) -> BodyPlan | None:
     best: tuple[float, BodyPlan] | None = None
     for legs, arms in permutations(pairs, 2):
         plan = tree.read_as_body(legs, arms, pairs)
-        if plan is not None:
+        # Posture costs at least nothing, and names take at most that of twelve joints
+        if plan is not None and (best is None or plan.cost - 12.0 * NAMED < best[0]):
             posture = posture_cost(plan, tree.points[None])
-            cost = plan.cost + (UNTOLD if posture is None else posture)
+            cost = plan.cost + (UNTOLD if posture is None else posture) - NAMED * tree.count_names(plan)
             if best is None or cost < best[0] - 1e-9:
                 best = (cost, plan)
     return None if best is None else best[1]
@@ -220,14 +286,19 @@ class _Pair:
 class _Tree:
     """Plain lists of one skeleton, for a search that visits joints one by one."""
 
-    __slots__ = ("below", "counts", "kids", "lengths", "matches", "parents", "places", "points", "tips")
+    __slots__ = (
+        "below", "counts", "kids", "legs", "lengths", "matches", "names", "parents", "places", "points", "tips"
+    )  # fmt: skip
 
     def __init__(self, skeleton: Skeleton) -> None:
+        self.names = skeleton.names
+        self.legs: dict[tuple[int, ...], LimbChain | None] = {}  # chains read as legs
         self.parents: list[int] = skeleton.parents.tolist()
         count = len(self.parents)
-        self.lengths: list[float] = np.sqrt((skeleton.offsets**2).sum(axis=1)).tolist()
+        with np.errstate(over="ignore"):  # damaged files hold any numbers
+            self.lengths: list[float] = np.sqrt((skeleton.offsets**2).sum(axis=1)).tolist()
+            self.tips: list[float] = np.sqrt((skeleton.tips**2).sum(axis=1)).tolist()
         self.lengths[0] = 0.0
-        self.tips: list[float] = np.sqrt((skeleton.tips**2).sum(axis=1)).tolist()
         self.points = skeleton.rest_positions()
         self.places: list[list[float]] = self.points.tolist()
         self.kids: list[list[int]] = [[] for _ in range(count)]
@@ -284,6 +355,17 @@ class _Tree:
     def way(self, joints: tuple[int, ...]) -> float:
         return sum(self.lengths[j] for j in joints)
 
+    def count_names(self, plan: BodyPlan) -> int:
+        """How many of the twelve joints of a reading are called what they are read as."""
+        prefix = common_prefix(self.names)
+        told = [
+            parse_joint_name(self.names[joint], prefix)[1] == part
+            for limbs, parts in ((plan.legs, ("hip", "knee", "ankle")), (plan.arms, ("shoulder", "elbow", "wrist")))
+            for limb in limbs
+            for joint, part in zip((limb.upper, limb.middle, limb.end), parts, strict=True)
+        ]
+        return sum(told)
+
     def ancestors(self, joint: int) -> Iterator[int]:
         """The joint and all above it."""
         while joint != NO_PARENT:
@@ -299,13 +381,14 @@ class _Tree:
         root = next(j for j in above_hips if j in above_shoulders)
         down, up = above_hips[: above_hips.index(root)], above_shoulders[: above_shoulders.index(root)]
         trunk = (*down, root, *reversed(up))
-        found = [self.split_leg(chain) for chain in legs.chains]
-        a, b = found
+        for chain in legs.chains:
+            if chain not in self.legs:
+                self.legs[chain] = self.split_leg(chain)
+        a, b = (self.legs[chain] for chain in legs.chains)
         if a is None or b is None:
             return None
         leg = 0.5 * (a.length + b.length)
-        found = [self.split_arm(chain, leg) for chain in arms.chains]
-        c, d = found
+        c, d = (self.split_arm(chain, leg) for chain in arms.chains)
         if c is None or d is None:
             return None
         arm = 0.5 * (c.length + d.length)
@@ -325,6 +408,7 @@ class _Tree:
         for pair in pairs:
             left, right = (self.places[chain[-1]] for chain in pair.chains)
             is_spread = pair.fork in trunk and math.dist(left, right) > _SPREAD * pair.length
+            is_spread &= not any(is_helper(self.names[chain[-1]]) for chain in pair.chains)
             others += [pair.length] if is_spread and pair not in (legs, arms) else []
         trunk_length = self.way((*down, *up)) + 0.5 * (c.stub + d.stub)
         has_forearms = c.lower_length > 0.0 and d.lower_length > 0.0
@@ -440,7 +524,8 @@ class _Tree:
         return nodes, way
 
     def joint_cost(self, joints: tuple[int, ...], middle: int, count: int) -> float:
-        """Cost of joints inside the long bones, and of bones that are not straight at rest."""
+        """Cost of joints inside long bones, unless called twist bones, and of bones that are not straight at rest."""
+        count -= sum(is_twist(self.names[j]) for j in joints[1:-1])
         way = self.way(joints[1:])
         if len(joints) < 2 or not way > 0.0:
             return _INNER * (count - 2)

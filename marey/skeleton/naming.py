@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 SIDES: Final = ("left", "right")
@@ -159,21 +161,36 @@ H_ANIM_CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 _LEFT: Final = frozenset({"left", "l", "lft", "lf", "lt"})
 _RIGHT: Final = frozenset({"right", "r", "rgt", "rt", "rght"})
+_SEPARATOR: Final = re.compile(r"[:_ |.\-]")
+MAX_PREFIX: Final = 64  # characters
+MOST_NAMES: Final = 0.75  # [-] of the joints, that share a prefix: a scene's root and props have none
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# Sides in other languages, which may stand anywhere in a name: German, French, Italian, Spanish, Portuguese, Russian,
+# Japanese and Chinese
+_FOREIGN_SIDES: Final = {
+    "left": re.compile(r"link(s|e[rs]?)(?![a-z])|gauche|sinistr|izquierd|esquerd|лев|左", re.IGNORECASE),
+    "right": re.compile(
+        r"recht(s|e[rs]?)(?![a-z])|droite?(?![a-z])|(?<![a-z])destr|derech|direit|прав|右", re.IGNORECASE
+    ),
+}
 
 # joints that are not limbs: helpers, fingers, face
 _IGNORED: Final = frozenset((
     "twist", "roll", "helper", "aux", "adjust", "corrective", "ik", "fk", "pole", "target", "effector", "eff", "holder",
     "thumb", "index", "middle", "ring", "pinky", "pinkie", "little", "finger", "fingers", "metacarpal", "heel",
     "eye", "eyes", "jaw", "brow", "eyebrow", "lip", "ear", "ears", "nose", "tongue", "hair", "breast", "bust",
-    "end", "site", "nub", "tip", "prop", "weapon", "tail", "skirt",
+    "end", "site", "nub", "tip", "prop", "weapon", "tail", "skirt", "backpack", "camera", "cape", "coat",
+    "control", "ctrl",
 ))  # fmt: skip
+_TWISTS: Final = frozenset({"twist", "roll"})
+_HELPERS: Final = frozenset({"ik", "pole", "target", "effector", "eff", "helper", "ctrl", "control", "camera"})
 
 # words of each part; several habits of the same thing
 PART_WORDS: Final[dict[str, tuple[str, ...]]] = {
     "collar": ("collar", "clavicle", "scapula", "clav", "sternoclavicular", "shoulderblade", "acromioclavicular"),
-    "elbow": ("forearm", "lowerarm", "lowarm", "elbow", "radius", "ulna", "armlower", "loarm"),
-    "shoulder": ("upperarm", "uparm", "humerus", "shoulder", "shldr", "armupper", "arm", "bicep", "glenohumeral"),
+    "elbow": ("forearm", "lowerarm", "lowarm", "elbow", "radius", "ulna", "armlower", "loarm", "farm"),
+    "shoulder": ("upperarm", "uparm", "humerus", "shoulder", "shldr", "armupper", "arm", "bicep", "uarm",
+                 "glenohumeral"),
     "wrist": ("wrist", "hand", "palm", "carpus", "radiocarpal"),
     "foot": ("toebase", "toes", "toe", "ball", "metatarsal", "midtarsal", "forefoot", "midfoot", "metatarsals"),
     "ankle": ("ankle", "talus", "talocrural", "foot", "feet"),
@@ -191,12 +208,22 @@ _SIDED_PARTS: Final = ("collar", "elbow", "shoulder", "wrist", "foot", "ankle", 
 _MIDDLE_PARTS: Final = ("head", "neck", "spine", "pelvis")
 
 
+@lru_cache(maxsize=4096)
 def parse_joint_name(name: str, prefix: str = "") -> tuple[str, str]:
     """Return the side (``"left"``, ``"right"`` or ``""``) and the part (``""`` if unknown) of a joint name."""
     bare = name[len(prefix) :] if name.startswith(prefix) else name
     tail = bare[len(bare) - len(plain_name(bare)) :]
     words = [word.lower() for word in _WORD.findall(tail)]
+    # "lfemur", "rhip", "LFArm": the first letter is the side of a known part
+    for text in (_SEPARATOR.split(tail)[-1], tail):
+        whole = "".join(c for c in text.lower() if c.isalpha())
+        if whole[:1] in ("l", "r"):
+            part = next((part for part in _SIDED_PARTS if whole[1:] in PART_WORDS[part]), "")
+            if part:
+                return ("left" if whole[0] == "l" else "right"), part
     side, rest = _find_side(words)
+    if not side:
+        side = next((side for side, pattern in _FOREIGN_SIDES.items() if pattern.search(tail)), "")
     if any(word in _IGNORED for word in words):
         return side, ""
     # The part whose word is the whole text, else the one with the longest word in it
@@ -206,20 +233,28 @@ def parse_joint_name(name: str, prefix: str = "") -> tuple[str, str]:
     if not part:
         inside = [(len(word), part) for part in parts for word in PART_WORDS[part] if len(word) > 2 and word in text]
         part = max(inside, default=(0, ""), key=lambda pair: pair[0])[1]
-    if not side and not part and text[:1] in ("l", "r"):  # "lfemur", "rhip"
-        part = next((part for part in _SIDED_PARTS if text[1:] in PART_WORDS[part]), "")
-        side = ("left" if text[0] == "l" else "right") if part else ""
     return side, part
 
 
+@lru_cache(maxsize=4096)  # the search for limbs asks for one joint again and again
+def is_twist(name: str) -> bool:
+    """Tell whether a name is that of a joint that only shares the twist of a long bone."""
+    return any(word.lower() in _TWISTS for word in _WORD.findall(name))
+
+
+def is_helper(name: str) -> bool:
+    """Tell whether a name is that of a control or a target of inverse kinematics: no part of a body."""
+    return any(word.lower() in _HELPERS for word in _WORD.findall(name))
+
+
+@lru_cache(maxsize=256)
 def common_prefix(names: tuple[str, ...]) -> str:
-    """Return what all names begin with, up to a separator: ``"Bob_"`` of ``Bob_Hips``, ``Bob_Head``."""
+    """Return what most names begin with, up to a separator: ``"Bob_"`` of ``Bob_Hips``, ``Bob_Head``, ``Root``."""
     if len(names) < 3:
         return ""
-    first, last = min(names), max(names)
-    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    cut = max((first.rfind(mark, 0, same) for mark in ":_ |.-"), default=-1)
-    return first[: cut + 1]
+    counts = Counter(name[: match.end()] for name in names for match in _SEPARATOR.finditer(name[:MAX_PREFIX]))
+    shared = [prefix for prefix, count in counts.items() if count >= MOST_NAMES * len(names)]
+    return max(shared, key=len, default="")
 
 
 def _find_side(words: list[str]) -> tuple[str, list[str]]:

@@ -11,12 +11,13 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.skeleton.limbs import BodyPlan, LimbChain, find_body_plan
+from marey.skeleton.limbs import BodyPlan, LimbChain, find_body_plan, recall_pose
 from marey.skeleton.naming import SIDES, common_prefix, parse_joint_name, plain_name
 from marey.skeleton.tree import NO_PARENT, Skeleton
 
 MOST_COST: Final = 12.0  # of a body whose shape is asked for roles: above it is no body (see `anatomy`)
 BALL_ON_LEG: Final = 0.17  # ankle to ball of the foot over the leg ([Winter2009]_ fig. 4.1)
+NARROW: Final = 0.02  # [leg] hips or shoulders nearer to one another do not tell left from right
 SAME_BONE: Final = (0.55, 1.7)  # [-] length of a named bone over that of the shape: the same bone
 _LEG: Final = ("hip", "knee", "ankle")
 _UPPER_ARM: Final = ("upperarm", "uparm", "humerus", "armupper")
@@ -29,7 +30,7 @@ def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
     plan = find_body_plan(skeleton)
     if plan is not None and plan.cost > MOST_COST:
         plan = None
-    by_shape, sides_are_named = ({}, True) if plan is None else _guess_by_shape(skeleton, plan, by_name)
+    by_shape, sides_are_named = ({}, True) if plan is None else _guess_by_shape(skeleton, plan)
     # Of several joints with one meaning ("UpLeg" below "__UpLeg"), the one that the shape suggests
     prefix = common_prefix(skeleton.names)
     for role, joint in by_shape.items():
@@ -58,11 +59,11 @@ def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
     return joints, report
 
 
-def _guess_by_shape(skeleton: Skeleton, plan: BodyPlan, by_name: Mapping[str, int]) -> tuple[dict[str, int], bool]:
+def _guess_by_shape(skeleton: Skeleton, plan: BodyPlan) -> tuple[dict[str, int], bool]:
     """Roles that limbs, trunk and head have by their place, and whether names told left from right."""
-    legs, arms, sides_are_named = _order_sides(skeleton, plan, by_name)
+    legs, arms, sides_are_named = _order_sides(skeleton, plan)
     lengths = np.linalg.norm(skeleton.offsets, axis=1)
-    found = {"pelvis": plan.hip_fork}
+    found = {"pelvis": plan.root}
     for side, leg, arm in zip(SIDES, legs, arms, strict=True):
         found |= {f"{side}_hip": leg.upper, f"{side}_knee": leg.middle, f"{side}_ankle": leg.end}
         beyond = leg.chain[leg.chain.index(leg.end) + 1 :]
@@ -74,7 +75,7 @@ def _guess_by_shape(skeleton: Skeleton, plan: BodyPlan, by_name: Mapping[str, in
         if arm.end != arm.middle:
             found[f"{side}_wrist"] = arm.end
         found |= {f"{side}_collar": j for j in arm.chain[: arm.chain.index(arm.upper)][-1:]}
-    found |= name_spine_joints([j for j in plan.trunk if j not in (plan.hip_fork, plan.root)])
+    found |= name_spine_joints(list(plan.trunk[plan.trunk.index(plan.root) + 1 :]))
     # The head carries a face; without one it is the last joint, unless that is the end of a bone
     above = plan.head
     if len(above) > 1:
@@ -105,6 +106,11 @@ def _drop_unfit_names(skeleton: Skeleton, plan: BodyPlan, by_shape: Mapping[str,
                     del joints[role]
     if "pelvis" in joints and joints["pelvis"] not in plan.trunk:
         del joints["pelvis"]
+    # A node that carries the legs alone is no spine, whatever it is called
+    below = plan.trunk[: plan.trunk.index(plan.root)]
+    for role in ("spine1", "spine2", "spine3"):
+        if joints.get(role) in below:
+            del joints[role]
 
 
 def _fits_limb(named: list[int | None], limb: LimbChain, lengths: FloatArray) -> bool:
@@ -121,37 +127,45 @@ def _fits_limb(named: list[int | None], limb: LimbChain, lengths: FloatArray) ->
 
 
 def _order_sides(
-    skeleton: Skeleton, plan: BodyPlan, by_name: Mapping[str, int]
+    skeleton: Skeleton, plan: BodyPlan
 ) -> tuple[tuple[LimbChain, LimbChain], tuple[LimbChain, LimbChain], bool]:
     """Left and right leg, left and right arm, by names where these tell, else by where the toes point."""
-    lefts = {joint for role, joint in by_name.items() if role.startswith("left_")}
+    prefix = common_prefix(skeleton.names)
     ordered: list[tuple[LimbChain, LimbChain]] = []
     for one, two in (plan.legs, plan.arms):
-        counts = [len(lefts & set(limb.chain)) for limb in (one, two)]
-        if counts[0] != counts[1]:
-            ordered.append((one, two) if counts[0] > counts[1] else (two, one))
+        # A name may tell the side in a language whose words for limbs are not known
+        named = [[parse_joint_name(skeleton.names[j], prefix)[0] for j in limb.chain] for limb in (one, two)]
+        first, second = (sides.count("left") - sides.count("right") for sides in named)
+        if first != second:
+            ordered.append((one, two) if first > second else (two, one))
     if len(ordered) == 2:
         return ordered[0], ordered[1], True
-    left = _left_by_shape(skeleton, plan)
-    p = skeleton.rest_positions()
+    seen = recall_pose(skeleton)
+    p = skeleton.rest_positions() if seen is None else seen.points
+    # Tips are known in the rest pose alone
+    ends = p + skeleton.tips if seen is None else p
+    left = _left_by_shape(plan, p, ends)
     by_shape: list[tuple[LimbChain, LimbChain]] = []
     for one, two in (plan.legs, plan.arms):
-        gap = float(left @ (p[list(one.chain)].mean(axis=0) - p[list(two.chain)].mean(axis=0)))
+        gap = float(left @ (p[one.upper] - p[two.upper]))
+        if abs(gap) < NARROW * plan.leg_length:
+            gap = float(left @ (p[list(one.chain)].mean(axis=0) - p[list(two.chain)].mean(axis=0)))
         by_shape.append((one, two) if gap > 0.0 else (two, one))
     return by_shape[0], by_shape[1], False
 
 
-def _left_by_shape(skeleton: Skeleton, plan: BodyPlan) -> FloatArray:
-    """Direction ``(3,)`` to the body's left at rest: up times forward, which is where toes and knees point."""
-    p = skeleton.rest_positions()
+def _left_by_shape(plan: BodyPlan, p: FloatArray, ends: FloatArray) -> FloatArray:
+    """Direction ``(3,)`` to the left of a body: up times forward, where toes and knees point.
+
+    Joints are at ``p`` and their bones end at ``ends``, both ``(J, 3)``.
+    """
     hips = p[[leg.upper for leg in plan.legs]].mean(axis=0)
     feet = p[[leg.end for leg in plan.legs]].mean(axis=0)
     up = p[[arm.upper for arm in plan.arms]].mean(axis=0) - feet
     up = up / max(float(np.linalg.norm(up)), 1e-12)
     forward = np.zeros(3)
     for leg in plan.legs:
-        tip = p[leg.chain[-1]] + skeleton.tips[leg.chain[-1]]
-        forward = forward + tip - p[leg.end]
+        forward = forward + ends[leg.chain[-1]] - p[leg.end]
     forward = forward - up * float(up @ forward)
     if np.linalg.norm(forward) < 0.03 * plan.leg_length:
         # Without feet: knees stand before the line from hips to ankles, else a rest pose faces +Z
@@ -218,8 +232,8 @@ def _guess_by_name(skeleton: Skeleton) -> dict[str, int]:
     if not trunk["head"] and arms[0] is not None and arms[1] is not None:
         chest = int(skeleton.parents[arms[0]])
         upper = [j for j in trunk["spine"] if j != chest and chest != NO_PARENT and _is_below(skeleton, j, chest)]
-        if len(upper) > 1 and chest == int(skeleton.parents[arms[1]]):
-            trunk["neck"], trunk["head"] = trunk["neck"] or upper[:1], upper[-1:]
+        if upper and chest == int(skeleton.parents[arms[1]]):
+            trunk["neck"], trunk["head"] = trunk["neck"] or upper[:-1][:1], upper[-1:]
             trunk["spine"] = [j for j in trunk["spine"] if j not in upper]
     joints |= name_spine_joints(trunk["spine"])
     joints |= {part: trunk[part][0] for part in ("neck", "head") if trunk[part]}

@@ -6,9 +6,10 @@ import json
 
 import numpy as np
 import pytest
+from oracles.rigs import write_character
 
 from marey.cli.clips.convert import name_clip_file
-from marey.io import load, save
+from marey.io import load, load_character, save
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import HUMAN
@@ -99,3 +100,15 @@ def test_names_that_differ_in_case_only_are_numbered():
     taken: set[str] = set()
     names = [name_clip_file("out", None, clip, ".bvh", taken) for clip in ("Walk", "walk", "WALK")]
     assert names == ["out/Walk.bvh", "out/walk (2).bvh", "out/WALK (3).bvh"]
+
+
+def test_a_character_that_is_the_target_comes_out_with_its_mesh(run, tmp_path):
+    """Of `retarget --to`: as `convert --onto`, where the file has a mesh and the format holds one."""
+    write_character(tmp_path / "someone.glb")
+    mine = load_character(tmp_path / "someone.glb")
+    assert run("retarget", "walk", "--to", tmp_path / "someone.glb", "-o", tmp_path / "out.glb").code == 0
+    theirs = load_character(tmp_path / "out.glb")
+    np.testing.assert_array_equal(theirs.triangles, mine.triangles)
+    assert run("retarget", "walk", "--to", tmp_path / "someone.glb", "-o", tmp_path / "bare.glb", "--no-mesh").code == 0
+    assert len(load_character(tmp_path / "bare.glb").triangles) != len(mine.triangles)
+    assert run("retarget", "walk", "--to", tmp_path / "someone.glb", "-o", tmp_path / "out.bvh").code == 0

@@ -106,7 +106,7 @@ def test_a_rate_from_outside_wins(tmp_path):
     ("content", "message"),
     [
         ("", "the file is empty"),
-        ("Frames: none", ":1: not valid JSON"),
+        ("Frames: none", "a text that holds no motion"),
         ("[" * 100_000, "nested too deeply"),
         ("[1, 2]", "no list 'Frames'"),
         ('{"Frames": []}', "no list 'Frames'"),

@@ -443,6 +443,25 @@ def test_times_that_do_not_rise_are_refused(tmp_path):
         read_gltf(builder.save(tmp_path / "back.glb"))
 
 
+def test_of_two_keys_at_one_time_the_later_counts(tmp_path):
+    builder = one_bone()
+    builder.track(0, "translation", [0.0, 0.1, 0.1, 0.2], [[0.0] * 3, [1.0] * 3, [2.0] * 3, [3.0] * 3])
+    motion = read_gltf(builder.save(tmp_path / "twice.glb"), rate_hz=10.0)
+    np.testing.assert_allclose(motion.root_positions[:, 0], [0.0, 2.0, 3.0], atol=1e-6)
+
+
+def test_meshes_with_skins_of_their_own_bones_make_one_body(tmp_path):
+    builder = odd_rig(np.random.default_rng(5), skinned=False)
+    add_skin(builder, [0, 1, 2])
+    whole = builder.root["skins"]
+    add_skin(builder, [3, 5])
+    builder.root["skins"] = [*whole, *builder.root["skins"]]
+    builder.root["nodes"][-1]["skin"] = 1
+    motion = read_gltf(builder.save(tmp_path / "parts.vrm"))
+    assert {"bone0", "bone1", "bone2", "bone3", "bone5"} <= set(motion.skeleton.names)
+    assert_world_positions(builder, motion)
+
+
 def test_two_keys_a_year_apart_do_not_fill_the_memory(tmp_path):
     builder = one_bone()
     builder.track(0, "translation", [0.0, 3e7], np.zeros((2, 3)))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from oracles.creatures import CREATURES, make_walk, turn_file
 
+from marey import samples
 from marey.base import InputError
 from marey.io import clips, load, load_markers, save
 from marey.io.vertical_axis import AXES, detect_up, parse_up, to_file, to_world, turn_motion
@@ -161,3 +162,24 @@ def test_animals_of_other_tools_are_read_upright_in_both_axes(real):
                 count += 1
     assert count >= 100
     assert missed <= UNTOLD
+
+
+def test_a_scene_that_says_y_and_stands_along_z_is_turned_with_a_warning(tmp_path):
+    walk = samples.walk()
+    save(replace(turn_file(walk, "+z"), contacts=None, source=None), tmp_path / "switch.glb", body=False)
+    found = load(tmp_path / "switch.glb")
+    np.testing.assert_allclose(found.joint_positions(), walk.joint_positions(), atol=1e-5)
+    assert any("stands along Z" in warning for warning in found.load_report.warnings)
+    # The user knows better
+    kept = load(tmp_path / "switch.glb", up="y")
+    assert np.ptp(kept.joint_positions()[0], axis=0).argmax() == 2
+
+
+def test_a_scene_of_a_person_who_lies_is_left_alone(tmp_path):
+    walk = samples.walk()
+    tilt = SO3.exp([0.5 * np.pi, 0.0, 0.0])
+    wxyz = walk.rotations.wxyz.copy()
+    wxyz[:, 0] = (tilt @ walk.rotations[:, 0]).wxyz
+    lying = replace(walk, rotations=SO3(wxyz), root_positions=tilt @ walk.root_positions, contacts=None, source=None)
+    save(lying, tmp_path / "lies.glb", body=False)
+    np.testing.assert_allclose(load(tmp_path / "lies.glb").joint_positions(), lying.joint_positions(), atol=1e-5)

@@ -36,6 +36,7 @@ from marey.cli.common import (
 
 ROOT_MODES = ("hips", "bone", "in-place")
 HAND_MODES = ("directions", "positions", "touch")
+MESH_SUFFIXES = (".glb", ".gltf", ".fbx", ".usda")  # formats that hold a character
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -57,6 +58,10 @@ def retarget(
         list[str] | None,
         typer.Option(help="left_hand or right_hand: it holds something and stays where it was. Repeatable."),
     ] = None,
+    mesh: Annotated[
+        bool,
+        typer.Option("--mesh/--no-mesh", help="Write the character's mesh too, where the file and format have one."),
+    ] = True,
     format: Format = "bvh",  # noqa: A002 (the option is called so)
     require_valid: RequireValid = False,
     json: Json = False,
@@ -69,11 +74,12 @@ def retarget(
     """Move a motion to another skeleton.
 
     To the canonical human, or to the skeleton or character of another file. Limbs point where they pointed, feet stand
-    on the ground and stay where they stand.
+    on the ground and stay where they stand. A character comes out with its mesh, skin and materials.
     """
     files = expand_inputs(clips)
     targets = plan_motion_files(files, out, format)
     skeleton = load_skeleton(to)
+    onto = to if mesh and has_mesh(to) else None
 
     def move(clip: str) -> Outcome:
         from marey import save
@@ -82,7 +88,8 @@ def retarget(
         source = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
         result = solve_retarget(source, skeleton, hands=hands, pin=tuple(pin or ()))
         moved, report = result.motion, result.report
-        save(moved, targets[clip])
+        holds_mesh = Path(targets[clip]).suffix.lower() in MESH_SUFFIXES
+        save(moved, targets[clip], **({"onto": onto} if onto is not None and holds_mesh else {}))
         validity, fault = judge_motion(moved, is_required=require_valid)
         facts = {"out": targets[clip], "num_joints": moved.skeleton.num_joints, "num_frames": moved.num_frames}
         facts |= {"retarget": report.to_json()}
@@ -90,6 +97,17 @@ def retarget(
         return Outcome(facts | validity, "\n  ".join((text, *report.sentences())), fault=fault)
 
     run_each("retarget", files, move, is_json=json, csv=csv)
+
+
+def has_mesh(target: str) -> bool:
+    """Tell whether a file holds a character: a skinned mesh."""
+    from marey.base import MareyError
+    from marey.io import load_character
+
+    try:
+        return len(load_character(target).vertices) > 0
+    except MareyError:
+        return False
 
 
 def load_skeleton(target: str) -> Skeleton:

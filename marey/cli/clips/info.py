@@ -78,8 +78,7 @@ def info(
 
 def describe_motion(motion: Motion) -> dict[str, Any]:
     """Facts about a motion, as plain JSON values."""
-    from marey.io import assess_motion
-    from marey.motion import mean_speed, standing_height
+    from marey.motion import assess_motion, mean_speed, standing_height
     from marey.skeleton import role_map
 
     source = motion.source

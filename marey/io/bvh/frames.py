@@ -222,7 +222,7 @@ def read_plain_table(text: TextFile, start: int, frames: int, width: int) -> Flo
 MAX_CHANNEL: Final = 1e9  # [deg or unit] far above any capture; keeps every later product finite
 MAX_ROTATIONS: Final = 2_000_000  # frames times joints, unless the file is as large as such a motion should be
 BYTES_A_ROTATION: Final = 2  # the shortest way to write a joint's turn, a digit and a blank
-_FIELD: Final = re.compile(rb"[\s:]*(frames|frame[ \t]*time)[ \t]*:?[ \t]*([^\s:]*)", re.IGNORECASE)
+_FIELD: Final = re.compile(rb"[\s:]*(frames|frame[ \t_]*time)[ \t]*:?[ \t]*([^\s:]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

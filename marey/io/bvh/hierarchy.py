@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, FormatError
+from marey.base import FloatArray, FormatError, IntArray
 from marey.io.binary import AnyPath
 from marey.io.conventions import CMU_UNIT_M, METRES, UnitGuess, estimate_stature, guess_body_unit
 from marey.io.euler import NONE, ChannelMap
@@ -28,7 +28,15 @@ from marey.skeleton import MAX_JOINTS, Skeleton, SkeletonDraft
 CHANNELS: Final = tuple(f"{axis}{kind}" for kind in ("position", "rotation") for axis in "XYZ")
 MAX_OFFSET: Final = 1e9  # file units; keeps every later product finite
 Vector = tuple[float, float, float]
-_CHANNEL: Final = {name.lower(): name for name in CHANNELS}
+_CHANNEL: Final = {
+    **{name.lower(): name for name in CHANNELS},
+    **{f"{axis}translation": f"{axis.upper()}position" for axis in "xyz"},
+    **{f"{axis}scale": f"{axis.upper()}scale" for axis in "xyz"},
+}
+MOST_CHANNELS: Final = 9  # of a joint: positions, rotations, scales
+_REMARK: Final = re.compile(r"#(?!!)|//")  # "#!" begins an AMC file
+_POINT: Final = re.compile(rb"\d\.\d")
+_COMMA: Final = re.compile(rb"(?<=\d),(?=\d)")
 _WORDS: Final = re.compile(r"\n|[{}]|[^\s{}]+")
 _MOTION: Final = re.compile(rb"^[ \t\r\f\v]*motion(?=[\s:])", re.IGNORECASE | re.MULTILINE)
 _END_SITE: Final = -2  # on the stack of open braces: an end site, not a joint
@@ -44,6 +52,14 @@ class BvhHeader:
     channels: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     end_sites: list[tuple[int, Vector]] = field(default_factory=list[tuple[int, Vector]])  # joint, offset
     rest_rotations: int = 0  # offsets followed by three more numbers
+
+
+def read_bvh_text(path: AnyPath) -> tuple[TextFile, tuple[str, ...]]:
+    """Read the file, and a note where all of its decimals are written with a comma, which some countries' tools do."""
+    text = read_text(path)
+    if _POINT.search(text.data) is None and _COMMA.search(text.data) is not None:
+        return replace(text, data=_COMMA.sub(b".", text.data)), ("decimals are written with a comma in the file",)
+    return text, ()
 
 
 def find_motion(text: TextFile) -> tuple[int, int]:
@@ -69,7 +85,12 @@ class _HierarchyParser:
 
     def __init__(self, text: TextFile) -> None:
         self.text, self.at = text, 0
-        self.words: list[str] = _WORDS.findall(text.data.decode("utf-8", errors="replace"))
+        try:
+            head = text.data.decode("utf-8")
+        except UnicodeDecodeError:
+            # Names in the characters of a country: each byte stays apart from the others
+            head = text.data.decode("latin-1")
+        self.words: list[str] = _WORDS.findall(head)
         self.tree = BvhHeader()
         self.open: list[int] = []  # joints whose braces are open
         self.unset: set[int] = set()  # joints whose OFFSET has not come yet
@@ -89,9 +110,12 @@ class _HierarchyParser:
             raise self.error("the hierarchy has no ROOT", "A BVH file needs one ROOT joint.")
 
     def next(self) -> str:
-        """Return the next word, or an empty one at the end."""
+        """Return the next word, or an empty one at the end; remarks after # or // are passed over."""
         words, at = self.words, self.at
-        while at < len(words) and words[at] == "\n":
+        while at < len(words) and (words[at] == "\n" or _REMARK.match(words[at])):
+            if words[at] != "\n":
+                while at < len(words) and words[at] != "\n":
+                    at += 1
             at += 1
         self.at = at + 1
         return words[at] if at < len(words) else ""
@@ -194,9 +218,9 @@ class _HierarchyParser:
     def read_channels(self) -> None:
         words = self.rest_of_line()
         count = parse_float(words[0]) if words else None
-        if count is None or not 0 <= count <= 6 or count != int(count):
+        if count is None or not 0 <= count <= MOST_CHANNELS or count != int(count):
             found = make_printable(words[0]) if words else ""
-            raise self.error(f"CHANNELS count is '{found}'", "It must be a whole number from 0 to 6.")
+            raise self.error(f"CHANNELS count is '{found}'", f"It must be a whole number from 0 to {MOST_CHANNELS}.")
         named = words[1 : 1 + int(count)]
         for word in named:
             if word.lower() not in _CHANNEL:
@@ -293,8 +317,10 @@ class BvhTree:
 
     names: tuple[str, ...]  # (J,) as the file spells them
     layout: ChannelMap
-    whole: ChannelMap  # of all characters of the file
-    first: tuple[int, int]  # joint and column of the whole at which this character begins
+    whole: ChannelMap  # of all characters of the file, scales included
+    first: int  # joint of the whole at which this character begins
+    columns: IntArray  # (C,) its columns of the whole
+    scales: IntArray  # columns of its scales, which are left out
     end_sites: tuple[tuple[int, Vector], ...]  # joint, offset in file units
     raw: Skeleton  # file units and axes
     profile: str  # "cmu" or empty
@@ -320,7 +346,7 @@ def read_tree(text: TextFile, clip: str | int | None = None) -> tuple[BvhTree, i
 
 def list_bvh_clips(path: AnyPath) -> tuple[str, ...]:
     """Characters of a file by their roots, or the name of the file where there is one."""
-    text = read_text(path)
+    text, _ = read_bvh_text(path)
     return _name_characters(text.data[: find_motion(text)[0]], Path(path).stem)
 
 
@@ -345,8 +371,13 @@ def _interpret_header(head: bytes, character: int) -> BvhTree:
     # The joints of one character, numbered from its root
     roots = [*(j for j, parent in enumerate(header.parents) if parent < 0), len(header.names)]
     a, b = roots[character], roots[character + 1]
-    column = sum(len(channels) for channels in header.channels[:a])
-    header.names, header.offsets, header.channels = header.names[a:b], header.offsets[a:b], header.channels[a:b]
+    named = [(j, channel) for j, channels in enumerate(header.channels) for channel in channels]
+    mine = [(k, channel[1:] == "scale") for k, (j, channel) in enumerate(named) if a <= j < b]
+    columns, scales = (
+        np.array([k for k, is_scale in mine if is_scale == flag], dtype=np.int64) for flag in (False, True)
+    )
+    header.names, header.offsets = header.names[a:b], header.offsets[a:b]
+    header.channels = [tuple(c for c in channels if c[1:] != "scale") for channels in header.channels[a:b]]
     header.parents = [max(parent - a, -1) for parent in header.parents[a:b]]
     header.end_sites = [(joint - a, tip) for joint, tip in header.end_sites if a <= joint < b]
     layout = ChannelMap.from_names(header.channels)
@@ -368,7 +399,9 @@ def _interpret_header(head: bytes, character: int) -> BvhTree:
         if header.rest_rotations
         else ()
     )
-    return BvhTree(tuple(header.names), layout, whole, (a, column), sites, raw, profile, unit, tuple(warnings), notes)
+    return BvhTree(
+        tuple(header.names), layout, whole, a, columns, scales, sites, raw, profile, unit, tuple(warnings), notes
+    )
 
 
 def _make_names_unique(names: list[str]) -> tuple[list[str], list[str]]:

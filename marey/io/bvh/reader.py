@@ -11,10 +11,18 @@ import numpy as np
 
 from marey.base import FloatArray, FormatError
 from marey.io.bvh.frames import BvhFrames, read_frames
-from marey.io.bvh.hierarchy import BvhTree, build_skeleton, find_motion, joint_flips, leading_rows, read_tree
+from marey.io.bvh.hierarchy import (
+    BvhTree,
+    build_skeleton,
+    find_motion,
+    joint_flips,
+    leading_rows,
+    read_bvh_text,
+    read_tree,
+)
 from marey.io.conventions import UnitGuess, guess_body_unit, longest_reach, rate_from_frame_time, unit_in_metres
 from marey.io.euler import NONE, ChannelMap, channels_to_positions, wrap_rotations
-from marey.io.text import TextFile, make_printable, parse_float, read_text
+from marey.io.text import TextFile, make_printable, parse_float
 from marey.io.vertical_axis import SAMPLED_FRAMES, detect_up, rotate_wxyz, to_world
 from marey.motion import LoadReport, Motion, Source
 from marey.skeleton import Skeleton, assess_anatomy, joint_positions
@@ -39,15 +47,15 @@ def read_bvh(
         MissingFileError: there is no such file.
         FormatError: it is not a BVH file; the message has the line and the fix.
     """
-    text = read_text(path)
+    text, text_notes = read_bvh_text(path)
     tree, at = read_tree(text, clip)
     frames = read_frames(text, at, tree.whole)
+    is_scaled = bool(np.abs(frames.channels[:, tree.scales] - 1.0).max(initial=0.0) > SCALED)
     if tree.whole.num_channels > tree.layout.num_channels:
-        joint, column = tree.first
         frames = replace(
             frames,
-            channels=frames.channels[:, column : column + tree.layout.num_channels],
-            wxyz=frames.wxyz[:, joint : joint + len(tree.names)],
+            channels=np.ascontiguousarray(frames.channels[:, tree.columns]),
+            wxyz=frames.wxyz[:, tree.first : tree.first + len(tree.names)],
         )
     rate, rate_note = _rate(text, frames, rate_hz)
     dropped, warnings, notes = leading_rows(frames.channels, tree.layout, tree.profile, tree.raw)
@@ -60,8 +68,20 @@ def read_bvh(
     motion = _motion(tree, frames, dropped, tracks, guess, rate, text.path)
     if motion.source is not None and motion.source.up != "+y":
         notes.append(f"{motion.source.up.lstrip('+').upper()} is up in the file; rotated so that Y is up")
+    if len(tree.scales):
+        (warnings if is_scaled else notes).append(
+            "joints have channels of scale, which were left out" + (" although some are not 1" if is_scaled else "")
+        )
     said = [*tree.warnings, *frames.warnings, *warnings, *([guess.warning] if guess.warning else [])]
-    noted = [guess.note, *([rate_note] if rate_note else []), *tree.notes, *tracks.notes, *frames.notes, *notes]
+    noted = [
+        *text_notes,
+        guess.note,
+        *([rate_note] if rate_note else []),
+        *tree.notes,
+        *tracks.notes,
+        *frames.notes,
+        *notes,
+    ]
     report = LoadReport(said, noted, later=lambda: joint_flips(motion))
     return replace(motion, load_report=report)
 
@@ -140,6 +160,7 @@ def _rate(text: TextFile, frames: BvhFrames, rate_hz: float | None) -> tuple[flo
     return rate_from_frame_time(frames.frame_time)
 
 
+SCALED: Final = 1e-3  # [-] a scale that differs less from 1 is none
 STILL: Final = 1e-6  # [file unit] a position that changes less is constant
 SAME_BONE: Final = 0.05  # [-] a bone whose length in the frames differs more has another than its offset says
 TRAVELS: Final = 0.3  # [-] a joint that wanders this part of the body's height leads the body and is no bone

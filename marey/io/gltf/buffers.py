@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from marey.base import FloatArray
 from marey.io.binary import AnyPath, format_error, map_file, parse_json
 
+GLTF_SUFFIXES: Final = (".glb", ".gltf", ".vrm")  # of files that hold characters; VRM is GLB with notes of its own
 MAX_GLTF_BYTES: Final = 2 << 30  # [byte] the size field of a GLB file has 32 bits
 MAX_TEXT_BYTES: Final = 256 << 20  # [byte] a .gltf file may carry its buffers inside the text
 _MAGIC: Final = b"glTF"

@@ -103,7 +103,7 @@ def _read_scene(
 
         number, notes = choose_clip(document.path, names, asked, moves)
         found, name = read_tracks(document, animations[number]), str(animations[number].get("name", ""))
-    skins = _pick_skins(document, notes)
+    skins = _pick_skins(document, tree, notes)
     joints = pick_joints(document.path, tree, _select_nodes(tree, skins, found))
     # Tracks of the joints and of what lies above them, and the frames they ask for
     used = tree.with_ancestors(joints)
@@ -124,17 +124,21 @@ def _read_scene(
     )
 
 
-def _pick_skins(document: GltfDocument, notes: list[str]) -> list[dict[str, Any]]:
-    """Return the largest skin, and those that share joints with it."""
+def _pick_skins(document: GltfDocument, tree: SceneTree, notes: list[str]) -> list[dict[str, Any]]:
+    """Return the largest skin, and those of the same body: they share joints with it, or hang on or carry one of its.
+
+    Some exporters give each mesh a skin of the bones that it needs alone.
+    """
     skins = sorted(document.items("skins"), key=lambda skin: -len(skin["joints"]))
     for skin in skins:
         for joint in skin["joints"]:
             document.item("nodes", joint)
-    kept: list[dict[str, Any]] = []
+    kept, known = list[dict[str, Any]](), set[int]()
     for skin in skins:
-        known = {joint for other in kept for joint in other["joints"]}
-        if not kept or known & set(skin["joints"]):
+        joints = {int(joint) for joint in skin["joints"]}
+        if not kept or known & tree.with_ancestors(joints) or joints & tree.with_ancestors(known):
             kept.append(skin)
+            known |= joints
     if len(kept) < len(skins):
         notes.append(f"{len(skins) - len(kept)} of {len(skins)} skins belong to other bodies and were dropped")
     return kept

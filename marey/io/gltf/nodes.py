@@ -50,11 +50,13 @@ def _read_track(document: GltfDocument, node: int, path: str, sampler: dict[str,
     if values.shape != (rows, _WIDTHS[path]):
         what = f"a {path} track has {len(times)} times and values of shape {values.shape}"
         raise format_error(document.path, what)
-    if (np.diff(times) <= 0.0).any():
+    values = values.reshape(len(times), 3, -1) if mode == "CUBICSPLINE" else values
+    steps = np.diff(times)
+    if (steps < 0.0).any():
         raise format_error(document.path, f"the key times of a {path} track do not rise")
-    return AnimationTrack(
-        node, path, times, values.reshape(len(times), 3, -1) if mode == "CUBICSPLINE" else values, mode
-    )
+    # Exporters repeat a time where a curve jumps, and where float32 cannot tell two keys apart: the later one counts
+    kept = np.append(steps > 0.0, True)
+    return AnimationTrack(node, path, times[kept], values[kept], mode)
 
 
 def read_tree(document: GltfDocument) -> SceneTree:

@@ -24,7 +24,15 @@ from marey.base import FloatArray, InputError
 from marey.io.binary import AnyPath, as_format_error, map_file
 from marey.io.dispatch import load
 from marey.io.export.takes import ROOT_BONE, as_clips, check_root_mode, fit_clips, ground_track, place_root
-from marey.io.gltf.buffers import MAX_GLTF_BYTES, GltfDocument, GltfPack, read_document, to_glb, to_gltf
+from marey.io.gltf.buffers import (
+    GLTF_SUFFIXES,
+    MAX_GLTF_BYTES,
+    GltfDocument,
+    GltfPack,
+    read_document,
+    to_glb,
+    to_gltf,
+)
 from marey.io.gltf.nodes import default_local
 from marey.io.gltf.rig import CharacterRig, find_rig
 from marey.io.gltf.writer import describe_motion
@@ -104,7 +112,7 @@ def write_onto(
         InputError: a motion is on another skeleton than the character.
         FormatError: the character's file is damaged.
     """
-    if Path(character).suffix.lower() not in (".glb", ".gltf"):
+    if Path(character).suffix.lower() not in GLTF_SUFFIXES:
         what = f"a '{Path(path).suffix}' file on the character '{Path(character).name}'"
         raise InputError(what, "Give a .glb or .gltf character, or write .fbx")
     base = load(character)

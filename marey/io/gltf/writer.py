@@ -17,7 +17,7 @@ from marey.base import FloatArray, InputError, IntArray
 from marey.io.binary import AnyPath
 from marey.io.character import Character, load_character
 from marey.io.export.takes import as_clips, fit_clips, place_root
-from marey.io.gltf.buffers import INDICES, VERTICES, GltfPack, to_glb, to_gltf
+from marey.io.gltf.buffers import GLTF_SUFFIXES, INDICES, VERTICES, GltfPack, to_glb, to_gltf
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, find_runs
 from marey.skeleton import Capsules, EulerLimits, Skeleton, capsule_mesh, capsules
@@ -152,7 +152,7 @@ def write_gltf(
         keep_clips: with ``onto``, keep the animations that the character's file has, behind the new ones.
     """
     file = getattr(onto, "path", onto)
-    if onto is not None and Path(file).suffix.lower() in (".glb", ".gltf"):
+    if onto is not None and Path(file).suffix.lower() in GLTF_SUFFIXES:
         from marey.io.gltf.onto import write_onto
 
         write_onto(motion, path, file, root=root, keep_clips=keep_clips)

@@ -26,7 +26,7 @@ from marey.kinematics.retargeting.target import (
     foot_heading,
 )
 from marey.lie import SO3
-from marey.motion import Contacts, Motion
+from marey.motion import Contacts, Motion, assess_motion
 from marey.skeleton import (
     HUMAN,
     RoleMap,
@@ -124,8 +124,8 @@ def solve_retarget(
             raise UnknownNameError("pin", name, "retarget", HANDS)
     if roles is None:
         # A few frames tell the posture where the rest pose does not
-        few = slice(None, None, max(1, motion.num_frames // 8))
-        require_human(motion.skeleton, "retargeting", motion[few].joint_positions())
+        assess_motion(motion)
+        require_human(motion.skeleton, "retargeting")
     motion, restored = restore_source(motion)
     roles = restored_roles(motion.skeleton) if roles is None else roles
     require_legs(motion.skeleton, roles)

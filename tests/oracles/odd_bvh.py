@@ -1,0 +1,608 @@
+"""BVH files drawn at random from what tools do: bodies, trees, rest poses, nodes above, names, units, axes, text.
+
+:func:`draw_file` makes one file and what is true of it: where each joint is in world, which joint plays which role. A
+reader is right when its joints are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from oracles.studio_bvh import DIALECTS, Dialect, StudioNode, StudioRig
+
+from marey.base import FloatArray
+from marey.lie import SO3
+from marey.motion import Motion
+
+Rng = np.random.Generator
+SIDES = ("left", "right")
+MORE_DIALECTS: Mapping[str, Dialect] = {
+    "100 styles": Dialect(
+        ("Hips", "Chest", "Chest2", "Chest3", "Neck", "Head"),
+        ("{}Hip", "{}Knee", "{}Ankle", "{}Toe", "{}Collar", "{}Shoulder", "{}Elbow", "{}Wrist"),
+    ),
+    "old biped": Dialect(
+        tuple(f"Bip01 {p}" for p in ("Pelvis", "Spine", "Spine1", "Spine2", "Neck", "Head")),
+        tuple(f"Bip01 {{}} {p}" for p in ("Thigh", "Calf", "Foot", "Toe0", "Clavicle", "UpperArm", "Forearm", "Hand")),
+        ("L", "R"),
+    ),
+    "biped underscores": Dialect(
+        tuple(f"Bip01_{p}" for p in ("Pelvis", "Spine", "Spine1", "Spine2", "Neck", "Head")),
+        tuple(f"Bip01_{{}}_{p}" for p in ("Thigh", "Calf", "Foot", "Toe0", "Clavicle", "UpperArm", "Forearm", "Hand")),
+        ("L", "R"),
+    ),
+    "second life": Dialect(
+        ("mPelvis", "mTorso", "mSpine3", "mChest", "mNeck", "mHead"),
+        tuple(
+            f"m{p}{{}}" for p in ("Hip", "Knee", "Ankle", "Foot", "Collar", "Shoulder", "Elbow", "Wrist")
+        ),
+        ("Left", "Right"),
+    ),
+    "max friendly": Dialect(
+        ("Hips", "ToSpine", "Chest", "Chest2", "Neck", "Head"),
+        ("{}Hip", "{}Knee", "{}Ankle", "{}Toe", "{}Collar", "{}Shoulder", "{}Elbow", "{}Wrist"),
+    ),
+    "human 3.6m": Dialect(
+        ("Hip", "Spine", "Thorax", "Thorax1", "Neck/Nose", "Head"),
+        ("{}Hip", "{}Knee", "{}Foot", "{}ToeBase", "{}Clav", "{}Shoulder", "{}Elbow", "{}Wrist"),
+        ("L", "R"),
+    ),
+    "eyes japan": Dialect(
+        ("Hips", "Spine", "Spine1", "Spine2", "Neck", "Head"),
+        ("{}Thigh", "{}Shin", "{}Foot", "{}Toe", "{}Collar", "{}UpArm", "{}LoArm", "{}Hand"),
+        ("L", "R"),
+    ),
+    "advanced skeleton": Dialect(
+        ("Root_M", "Spine1_M", "Spine2_M", "Chest_M", "Neck_M", "Head_M"),
+        ("Hip_{}", "Knee_{}", "Ankle_{}", "Toes_{}", "Scapula_{}", "Shoulder_{}", "Elbow_{}", "Wrist_{}"),
+        ("L", "R"),
+    ),
+    "source engine": Dialect(
+        tuple(f"ValveBiped.Bip01_{p}" for p in ("Pelvis", "Spine", "Spine1", "Spine2", "Neck1", "Head1")),
+        tuple(
+            f"ValveBiped.Bip01_{{}}_{p}"
+            for p in ("Thigh", "Calf", "Foot", "Toe0", "Clavicle", "UpperArm", "Forearm", "Hand")
+        ),
+        ("L", "R"),
+    ),
+    "japanese studio": Dialect(
+        ("腰", "背骨", "背骨1", "胸", "首", "頭"),
+        ("{}脚", "{}膝", "{}足", "{}爪先", "{}肩", "{}上腕", "{}前腕", "{}手"),
+        ("左", "右"),
+    ),
+    "russian": Dialect(
+        ("Таз", "Спина", "Спина1", "Грудь", "Шея", "Голова"),
+        ("{} бедро", "{} голень", "{} стопа", "{} носок", "{} ключица", "{} плечо", "{} предплечье", "{} кисть"),
+        ("Левое", "Правое"),
+    ),
+    "numbers": Dialect(
+        tuple(f"joint{k}" for k in range(6)), tuple(f"joint{{}}{k}" for k in range(8)), ("1", "2")
+    ),
+    "letters alone": Dialect(
+        ("p", "s1", "s2", "s3", "n", "h"), ("{}h", "{}k", "{}a", "{}t", "{}c", "{}s", "{}e", "{}w"), ("l", "r")
+    ),
+    "nokov": Dialect(
+        ("Hips", "Spine", "Spine1", "Spine2", "Neck", "Head"),
+        ("{}UpLeg", "{}Leg", "{}Foot", "{}ToeBase", "{}Shoulder", "{}Arm", "{}ForeArm", "{}Hand"),
+    ),
+    "unreal five": Dialect(
+        ("pelvis", "spine_01", "spine_03", "spine_05", "neck_01", "head"),
+        ("thigh_{}", "calf_{}", "foot_{}", "ball_{}", "clavicle_{}", "upperarm_{}", "lowerarm_{}", "hand_{}"),
+        ("l", "r"),
+    ),
+    "suffix words": Dialect(
+        ("Hips", "Torso", "Torso1", "Torso2", "Neck", "Head"),
+        ("Thigh_{}", "Shin_{}", "Ankle_{}", "Ball_{}", "Clavicle_{}", "Bicep_{}", "Forearm_{}", "Palm_{}"),
+        ("left", "right"),
+    ),
+    "sims": Dialect(
+        ("b__ROOT_bind__", "b__Spine0__", "b__Spine1__", "b__Spine2__", "b__Neck__", "b__Head__"),
+        (
+            "b__{}_Thigh__", "b__{}_Calf__", "b__{}_Foot__", "b__{}_Toe__",
+            "b__{}_Clavicle__", "b__{}_UpperArm__", "b__{}_Forearm__", "b__{}_Hand__",
+        ),
+        ("L", "R"),
+    ),
+}  # fmt: skip
+ALL_DIALECTS: Mapping[str, Dialect] = {**DIALECTS, **MORE_DIALECTS}
+UNIT_M = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "dm": 0.1, "foot": 0.3048}
+NODES = ("Reference", "Armature", "root", "joint_Root", "Root", "World", "RootNode", "Character1_Reference", "CTRL",
+         "Bip01", "Global", "Solving:Actor", "Scene", "master", "Trajectory", "Motion", "Skeleton 1")  # fmt: skip
+MUST = ("pelvis", "head", *(f"{side}_{part}" for side in SIDES for part in
+        ("hip", "knee", "ankle", "shoulder", "elbow", "wrist")))  # fmt: skip
+
+
+@dataclass
+class OddFile:
+    """A drawn file and what is true of it."""
+
+    data: bytes
+    positions: FloatArray  # (F, K, 3) [m] of the joints below, Y up
+    joints: tuple[str, ...]  # (K,) names
+    roles: dict[str, str]  # joint by role
+    rate_hz: float
+    choices: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Draft(StudioRig):
+    """A rig whose nodes are found by role."""
+
+    names: dict[str, str]
+
+    def node(self, role: str) -> StudioNode:
+        """Return the node of a role."""
+        return self.nodes[self.find(self.names[role])]
+
+    def has(self, role: str) -> bool:
+        """Whether the rig still has the joint."""
+        return any(node.name == self.names[role] for node in self.nodes)
+
+    def drop(self, role: str) -> None:
+        """Take a joint out: its children hang on its parent, its turn goes into theirs."""
+        index = self.find(self.names[role])
+        gone = self.nodes.pop(index)
+        for node in self.nodes:
+            if node.parent == index:
+                node.offset = gone.offset + node.offset
+                node.wxyz = (SO3(gone.wxyz) @ SO3(node.wxyz)).wxyz
+                node.parent = gone.parent
+            node.parent -= node.parent > index
+
+    def split(self, role: str, child: str, parts: int, word: str) -> None:
+        """Put joints that do not turn into a bone."""
+        bone = self.node(child)
+        step = bone.offset / parts
+        parent = self.names[role]
+        for k in range(1, parts):
+            name = f"{self.names[role]}{word}{k}"
+            self.add(name, parent, step)
+            parent = name
+        bone.parent, bone.offset = self.find(parent), step
+
+    def world(self) -> tuple[FloatArray, list[str]]:
+        """Positions ``(F, J, 3)`` [m] of all nodes and their names."""
+        frames: dict[int, tuple[SO3, FloatArray]] = {}
+
+        def pose(i: int) -> tuple[SO3, FloatArray]:
+            if i not in frames:
+                node = self.nodes[i]
+                local = np.tile(node.offset, (len(node.wxyz), 1)) if node.moves is None else node.moves
+                if node.parent < 0:
+                    frames[i] = SO3(node.wxyz), local
+                else:
+                    R, p = pose(node.parent)
+                    frames[i] = R @ SO3(node.wxyz), p + R @ local
+            return frames[i]
+
+        return np.stack([pose(i)[1] for i in range(len(self.nodes))], axis=1), [node.name for node in self.nodes]
+
+
+def scale_body(motion: Motion, rng: Rng) -> Motion:
+    """Another person: stature, legs, arms, trunk and head of other lengths, still human."""
+    stature = rng.uniform(1.42, 2.0) / 1.75
+    legs, arms, trunk, head = np.exp(rng.normal(0.0, 0.06, 4))
+    offsets, tips = motion.skeleton.offsets.copy(), motion.skeleton.tips.copy()
+    for j, name in enumerate(motion.skeleton.names):
+        part = name.removeprefix("left_").removeprefix("right_")
+        factor = {"knee": legs, "ankle": legs, "elbow": arms, "wrist": arms, "spine1": trunk, "spine2": trunk,
+                  "spine3": trunk, "neck": trunk, "collar": trunk, "head": head}.get(part, 1.0)  # fmt: skip
+        offsets[j] *= factor * stature
+        tips[j] *= stature * (head if part == "head" else 1.0)
+    body = type(motion.skeleton)(motion.skeleton.names, motion.skeleton.parents, offsets, tips)
+    return Motion(body, motion.rate_hz, motion.root_positions * legs * stature, motion.rotations, name="person")
+
+
+def _drop_roles(*roles: str) -> Callable[[Draft, Rng], None]:
+    def change(rig: Draft, _: Rng) -> None:
+        for role in roles:
+            for name in (role,) if role in rig.names else (f"left_{role}", f"right_{role}"):
+                if rig.has(name):
+                    rig.drop(name)
+
+    return change
+
+
+def _arms_on_neck(rig: Draft, _: Rng) -> None:
+    """The collars of a Biped hang on its neck."""
+    neck = rig.find(rig.names["neck"])
+    R_neck = SO3(rig.nodes[neck].wxyz)
+    for side in SIDES:
+        collar = rig.node(f"{side}_collar")
+        collar.offset = collar.offset - rig.nodes[neck].offset
+        # The turn of the neck is taken back, at rest and in every frame: the neck does not turn here
+        collar.parent = neck
+    rig.nodes[neck].wxyz = np.tile([1.0, 0.0, 0.0, 0.0], (len(R_neck.wxyz), 1))
+
+
+def _legs_on_spine(rig: Draft, _: Rng) -> None:
+    """Thighs of an old Biped hang on its first spine joint, which does not turn then."""
+    spine = rig.find(rig.names["spine1"])
+    rig.nodes[spine].wxyz = np.tile([1.0, 0.0, 0.0, 0.0], (len(rig.nodes[spine].wxyz), 1))
+    for side in SIDES:
+        hip = rig.node(f"{side}_hip")
+        hip.offset, hip.parent = hip.offset - rig.nodes[spine].offset, spine
+
+
+def _twist_beside(rig: Draft, rng: Rng) -> None:
+    for side in SIDES:
+        for upper, lower in (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist")):
+            along = rig.node(f"{side}_{lower}").offset * rng.uniform(0.2, 0.8)
+            rig.add(f"{rig.names[f'{side}_{upper}']}_twist", rig.names[f"{side}_{upper}"], along)
+
+
+def _twist_inside(rig: Draft, _: Rng) -> None:
+    for side in SIDES:
+        for upper, lower in (("shoulder", "elbow"), ("elbow", "wrist"), ("hip", "knee")):
+            rig.split(f"{side}_{upper}", f"{side}_{lower}", 2, "Roll")
+
+
+def _fingers(rig: Draft, _: Rng) -> None:
+    for side, out in (("left", 1.0), ("right", -1.0)):
+        hand = rig.names[f"{side}_wrist"]
+        for i, finger in enumerate(("Thumb", "Index", "Middle", "Ring", "Pinky")):
+            parent = hand
+            for k in range(1, 5):
+                name = f"{hand}{finger}{k}"
+                rig.add(name, parent, (out * (0.08 if k == 1 else 0.028), 0.0, 0.02 * (2 - i) if k == 1 else 0.0))
+                parent = name
+
+
+def _spines(count: int) -> Callable[[Draft, Rng], None]:
+    return lambda rig, _: rig.split("spine1", "spine2", count, "x")
+
+
+def _stubs(rig: Draft, _: Rng) -> None:
+    """Joints of no length between pelvis and thigh."""
+    for side in SIDES:
+        rig.add(f"{rig.names[f'{side}_hip']}_stub", rig.names["pelvis"], (0.0, 0.0, 0.0))
+        rig.node(f"{side}_hip").parent = len(rig.nodes) - 1
+
+
+def _lower_body_node(rig: Draft, _: Rng) -> None:
+    """Both legs hang on a node of their own beside the spine."""
+    rig.add("LowerBody", rig.names["pelvis"], (0.0, 0.02, 0.0))
+    for side in SIDES:
+        hip = rig.node(f"{side}_hip")
+        hip.parent, hip.offset = len(rig.nodes) - 1, hip.offset - [0.0, 0.02, 0.0]
+
+
+def _ends(rig: Draft, rng: Rng) -> None:
+    """Last joints instead of end sites: Nub, _End."""
+    word = str(rng.choice(["_End", "Nub", "_end", "_Tip", " End"]))
+    for node in list(rig.nodes):
+        if node.tip is not None and node.tip.any():
+            rig.add(node.name + word, node.name, node.tip)
+            node.tip = None
+
+
+def _face(rig: Draft, rng: Rng) -> None:
+    for k in range(30):
+        rig.add(f"face_{k}", rig.names["head"], 0.1 * rng.normal(size=3) * [0.5, 0.5, 0.3] + [0.0, 0.05, 0.08])
+
+
+def _weapon(rig: Draft, _: Rng) -> None:
+    rig.add("Sword", rig.names["right_wrist"], (-0.08, 0.0, 0.03), tip=(0.0, 0.0, 1.1))
+    rig.add("Shield", rig.names["left_elbow"], (0.15, 0.0, 0.1), tip=(0.0, 0.4, 0.0))
+    rig.add("Backpack", rig.names["spine3"], (0.0, 0.1, -0.2), tip=(0.0, -0.3, -0.1))
+
+
+def _targets(rig: Draft, _: Rng) -> None:
+    for name, where in (
+        ("ik_foot_root", (0.0, 0.0, 0.0)),
+        ("ik_hand_root", (0.0, 0.0, 0.0)),
+        ("camera", (0.0, 1.0, 3.0)),
+    ):
+        rig.add(name, rig.nodes[0].name, where)
+    for side, x in (("l", 0.1), ("r", -0.1)):
+        rig.add(f"ik_foot_{side}", "ik_foot_root", (x, -0.9, 0.0))
+        rig.add(f"ik_hand_{side}", "ik_hand_root", (6.0 * x, 0.4, 0.1))
+
+
+def _hair(rig: Draft, _: Rng) -> None:
+    for k in range(6):
+        parent = rig.names["head"]
+        for link in range(7):
+            rig.add(f"hair{k}_{link}", parent, (0.02 * (k - 2.5), -0.07, -0.08 if link == 0 else 0.0))
+            parent = f"hair{k}_{link}"
+    for k in range(8):
+        parent = rig.names["pelvis"]
+        for link in range(4):
+            rig.add(
+                f"coat{k}_{link}", parent, (0.15 * np.sin(k), -0.15, 0.15 * np.cos(k)) if not link else (0, -0.16, 0)
+            )
+            parent = f"coat{k}_{link}"
+
+
+TREES: Mapping[str, Callable[[Draft, Rng], None]] = {
+    "plain": lambda rig, rng: None,
+    "no toes": _drop_roles("foot"),
+    "no collars": _drop_roles("collar"),
+    "no neck": _drop_roles("neck"),
+    "one spine": _drop_roles("spine2", "spine3"),
+    "two spines, no toes": _drop_roles("spine2", "foot"),
+    "five spines": _spines(3),
+    "seven spines, fingers": lambda rig, rng: (_spines(5)(rig, rng), _fingers(rig, rng))[0],
+    "arms on the neck": _arms_on_neck,
+    "legs on the spine": _legs_on_spine,
+    "twist bones beside": _twist_beside,
+    "twist bones inside": _twist_inside,
+    "fingers": _fingers,
+    "stubs": _stubs,
+    "node of the legs": _lower_body_node,
+    "last joints for ends": _ends,
+    "face": _face,
+    "weapon": _weapon,
+    "targets": _targets,
+    "hair and coat": _hair,
+    "all of it": lambda rig, rng: [f(rig, rng) for f in (_twist_beside, _fingers, _face, _weapon, _hair)].clear(),
+}
+
+
+def _change_rest(rig: Draft, turns: Mapping[str, SO3]) -> None:
+    """Draw the skeleton in another rest pose: each node gets a new rest frame; the motion stays.
+
+    ``turns`` holds world rotations of the new frames in the old rest, by node; others inherit their parent's.
+    """
+    order = sorted(range(len(rig.nodes)), key=lambda i: _depth(rig, i))
+    G: dict[int, SO3] = {-1: SO3.identity()}
+    for i in order:
+        node = rig.nodes[i]
+        G[i] = turns.get(node.name, G[node.parent])
+        above = G[node.parent]
+        node.offset = above.inverse() @ node.offset
+        if node.moves is not None:
+            node.moves = above.inverse() @ node.moves
+        node.wxyz = (above.inverse() @ SO3(node.wxyz) @ G[i]).wxyz
+        if node.tip is not None:
+            node.tip = G[i].inverse() @ node.tip
+
+
+def _depth(rig: Draft, i: int) -> int:
+    depth = 0
+    while (i := rig.nodes[i].parent) >= 0:
+        depth += 1
+    return depth
+
+
+def _arms_down(degrees: float) -> Callable[[Draft, Rng], None]:
+    def change(rig: Draft, _: Rng) -> None:
+        _change_rest(
+            rig,
+            {
+                rig.names[f"{side}_shoulder"]: SO3.exp([0.0, 0.0, sign * np.radians(degrees)])
+                for side, sign in (("left", 1.0), ("right", -1.0))
+            },
+        )
+
+    return change
+
+
+def _along_axis(axis: Sequence[float]) -> Callable[[Draft, Rng], None]:
+    """Every bone along one local axis, as engines and LAFAN1 draw them: offsets are lists of lengths."""
+
+    def change(rig: Draft, _: Rng) -> None:
+        kids: dict[int, list[int]] = {}
+        for i, node in enumerate(rig.nodes):
+            kids.setdefault(node.parent, []).append(i)
+        turns: dict[str, SO3] = {}
+        for i, node in enumerate(rig.nodes):
+            ways = [rig.nodes[k].offset for k in kids.get(i, [])] or ([] if node.tip is None else [node.tip])
+            longest = max(ways, key=lambda way: float(np.linalg.norm(way)), default=np.zeros(3))
+            if node.parent >= 0 and np.linalg.norm(longest) > 1e-9:
+                turns[node.name] = _rotate_onto(np.array(axis, dtype=float), longest / np.linalg.norm(longest))
+        _change_rest(rig, turns)
+
+    return change
+
+
+def _rotate_onto(a: FloatArray, b: FloatArray) -> SO3:
+    cross, dot = np.cross(a, b), float(a @ b)
+    if dot < -0.999999:
+        other = np.cross(a, [1.0, 0.0, 0.0] if abs(a[0]) < 0.9 else [0.0, 1.0, 0.0])
+        return SO3.exp(np.pi * other / np.linalg.norm(other))
+    angle = np.arctan2(float(np.linalg.norm(cross)), dot)
+    return SO3.exp(cross / max(float(np.linalg.norm(cross)), 1e-12) * angle)
+
+
+def _random_frames(rig: Draft, rng: Rng) -> None:
+    _change_rest(rig, {node.name: SO3.exp(rng.normal(size=3)) for node in rig.nodes[1:]})
+
+
+def _small_turns(rig: Draft, rng: Rng) -> None:
+    _change_rest(rig, {node.name: SO3.exp(0.15 * rng.normal(size=3)) for node in rig.nodes[1:]})
+
+
+def _first_frame(rig: Draft, _: Rng) -> None:
+    """The rest pose is the first frame, so all of its channels are zero."""
+    frames: dict[int, SO3] = {}
+
+    def turn(i: int) -> SO3:
+        if i < 0:
+            return SO3.identity()
+        if i not in frames:
+            frames[i] = turn(rig.nodes[i].parent) @ SO3(rig.nodes[i].wxyz[:1])[0]
+        return frames[i]
+
+    # R' = G_parent^-1 R G with G = W_0^-1 ... offsets as they are in world of frame 0
+    new = [turn(i) for i in range(len(rig.nodes))]
+    for i, node in enumerate(rig.nodes):
+        above = new[node.parent] if node.parent >= 0 else SO3.identity()
+        node.offset = above @ node.offset
+        if node.moves is not None:
+            node.moves = above @ node.moves
+        node.wxyz = (above @ SO3(node.wxyz) @ new[i].inverse()).wxyz
+        if node.tip is not None:
+            node.tip = new[i] @ node.tip
+
+
+RESTS: Mapping[str, Callable[[Draft, Rng], None]] = {
+    "T": lambda rig, rng: None,
+    "A 45": _arms_down(-45.0),
+    "A 30": _arms_down(-30.0),
+    "arms down": _arms_down(-85.0),
+    "first frame": _first_frame,
+    "small turns": _small_turns,
+    "bones along x": _along_axis((1.0, 0.0, 0.0)),
+    "bones along y": _along_axis((0.0, 1.0, 0.0)),
+    "frames at random": _random_frames,
+}
+
+
+def _put_above(rig: Draft, rng: Rng) -> str:
+    """Nodes above the hips: none, at rest, far away, travelling, turned."""
+    kind = str(rng.choice(["none", "none", "at rest", "two", "far", "travels", "turned", "three"]))
+    words = [str(w) for w in rng.permutation(NODES) if w not in [node.name for node in rig.nodes]]
+    if kind in ("at rest", "two", "three"):
+        for name in words[: {"at rest": 1, "two": 2, "three": 3}[kind]]:
+            rig.put_above(name)
+    elif kind == "far":
+        rig.put_above(words[0], rng.normal(size=3) * [3.0, 0.5, 3.0])
+    elif kind == "travels":
+        rig.put_above(words[0], takes_path=True)
+    elif kind == "turned":
+        rig.put_above(words[0])
+        quarter = (
+            SO3.exp([-0.5 * np.pi, 0.0, 0.0]) if rng.random() < 0.5 else SO3.exp([0.0, rng.uniform(-3.0, 3.0), 0.0])
+        )
+        hips = rig.nodes[1]
+        rig.nodes[0].wxyz = np.broadcast_to(quarter.wxyz, rig.nodes[0].wxyz.shape).copy()
+        assert hips.moves is not None
+        hips.moves = quarter.inverse() @ hips.moves
+        hips.offset = quarter.inverse() @ hips.offset
+        hips.wxyz = (quarter.inverse() @ SO3(hips.wxyz)).wxyz
+    return kind
+
+
+def write_text(rig: Draft, rng: Rng, choices: dict[str, str], unit_m: float, up: str) -> bytes:
+    """Write a rig in one of the ways of the tools; what was chosen goes into ``choices``."""
+    order = str(rng.choice(["ZXY", "XYZ", "YXZ", "ZYX", "YZX", "XZY"]))
+    has_all, is_last = rng.random() < 0.3, rng.random() < 0.15
+    choices |= {"order": order, "positions": "all" if has_all else "root"}
+    text = rig.text(unit="m", up=up, order=order, all_move=has_all)
+    # Numbers in the file's unit: lengths are scaled word by word
+    text = _scale_lengths(text, 1.0 / unit_m, is_last)
+    style = str(
+        rng.choice(
+            [
+                "plain",
+                "crlf",
+                "bom",
+                "spaces",
+                "lower",
+                "upper",
+                "braces",
+                "blank lines",
+                "tabs",
+                "tight",
+                "latin",
+                "exponents",
+                "cr",
+            ]
+        )
+    )
+    choices["text"] = style
+    head, tail = text.split("MOTION")
+    if style == "crlf":
+        text = text.replace("\n", "\r\n")
+    elif style == "cr":
+        text = text.replace("\n", "\r")
+    elif style == "spaces":
+        text = "\n".join(line.replace("\t", "  ") + "  " for line in text.splitlines()) + "\n\n\n"
+    elif style in ("lower", "upper"):
+        for word in ("HIERARCHY", "ROOT", "JOINT", "End Site", "OFFSET", "CHANNELS"):
+            new = word.lower() if style == "lower" else word.upper()
+            head = "\n".join(
+                line.replace(word, new, 1) if line.strip().startswith(word) else line for line in head.split("\n")
+            )
+        tail = tail.replace("Frames", "FRAMES" if style == "upper" else "frames").replace(
+            "Frame Time", "FRAME TIME" if style == "upper" else "frame time"
+        )
+        text = head + ("MOTION" if style == "upper" else "motion") + tail
+    elif style == "braces":
+        text = head.replace("\n{", " {") + "MOTION" + tail
+        lines: list[str] = []
+        for line in text.split("\n"):
+            if line.strip() == "{":
+                lines[-1] += " {"
+            else:
+                lines.append(line)
+        text = "\n".join(lines)
+    elif style == "blank lines":
+        text = text.replace("MOTION", "\n\nMOTION\n").replace("\n}", "\n\n}")
+    elif style == "tabs":
+        text = head + "MOTION" + tail.replace(" ", "\t").replace("Frame\tTime", "Frame Time")
+    elif style == "tight":
+        text = text.replace("Frames: ", "Frames:").replace("Frame Time: ", "Frame Time:")
+    elif style == "exponents":
+        lines = tail.split("\n")
+        lines[3:] = [" ".join(f"{float(x):.8e}" for x in line.split()) for line in lines[3:]]
+        text = head + "MOTION" + "\n".join(lines)
+    if style == "bom":
+        return b"\xef\xbb\xbf" + text.encode()
+    if style == "latin":
+        return text.encode("utf-16") if all(ord(c) < 128 for c in text) and rng.random() < 0.5 else text.encode("utf-8")
+    return text.encode()
+
+
+def _scale_lengths(text: str, factor: float, is_last: bool) -> str:
+    """Scale offsets and positions; with ``is_last``, position channels follow the rotations."""
+    head, tail = text.split("MOTION")
+    lines, columns, moves = [], 0, []
+    for line in head.split("\n"):
+        words = line.split()
+        pad = line[: len(line) - len(line.lstrip())]
+        if words[:1] == ["OFFSET"]:
+            line = pad + "OFFSET " + " ".join(f"{float(x) * factor:.6f}" for x in words[1:])
+        elif words[:1] == ["CHANNELS"]:
+            count = int(words[1])
+            moves += range(columns, columns + 3) if count == 6 else []
+            columns += count
+            if count == 6 and is_last:
+                line = pad + f"CHANNELS 6 {' '.join(words[5:])} {' '.join(words[2:5])}"
+        lines.append(line)
+    _, frames, time, *rows = tail.split("\n")
+    table = np.array([[float(x) for x in row.split()] for row in rows if row.strip()])
+    table[:, moves] *= factor
+    if is_last:
+        order = np.arange(table.shape[1])
+        for start in moves[::3]:
+            order[start : start + 6] = [start + 3, start + 4, start + 5, start, start + 1, start + 2]
+        table = table[:, order]
+    body = "\n".join(" ".join(f"{x:.6f}" for x in row) for row in table)
+    return "\n".join(lines) + f"MOTION\n{frames}\n{time}\n{body}\n"
+
+
+def draw_file(clip: Motion, rng: Rng, **fixed: str) -> OddFile:
+    """Draw one file of a clip on the canonical human.
+
+    ``fixed`` chooses ``dialect``, ``tree``, ``rest``, ``unit`` or ``up``; others are drawn.
+    """
+
+    def pick(key: str, options: Sequence[str]) -> str:
+        return fixed.get(key) or str(rng.choice(options))
+
+    choices = {
+        "dialect": pick("dialect", list(ALL_DIALECTS)),
+        "tree": pick("tree", list(TREES)),
+        "rest": pick("rest", list(RESTS)),
+        "unit": pick("unit", ["cm", "cm", "cm", "m", "mm", "inch", "dm"]),
+        "up": pick("up", ["y", "y", "z"]),
+    }
+    person = scale_body(clip, rng)
+    names = ALL_DIALECTS[choices["dialect"]].names()
+    rig = Draft.from_motion(person, names)
+    assert isinstance(rig, Draft)
+    rig.names = names
+    rig.nodes[0].offset = np.zeros(3) if rng.random() < 0.5 else rig.nodes[0].offset
+    TREES[choices["tree"]](rig, rng)
+    positions, joints = rig.world()
+    RESTS[choices["rest"]](rig, rng)
+    choices["above"] = fixed.get("above") or _put_above(rig, rng)
+    rig.rate_hz = float(rng.choice([24.0, 25.0, 30.0, 50.0, 60.0, 100.0, 120.0]))
+    data = write_text(rig, rng, choices, UNIT_M[choices["unit"]], choices["up"])
+    # Where the legs meet at the spine, either joint may be called the pelvis
+    unsure = {"pelvis"} if choices["tree"] == "legs on the spine" else set[str]()
+    roles = {role: name for role, name in names.items() if name in joints and role not in unsure}
+    return OddFile(data, positions, tuple(joints), roles, rig.rate_hz, choices)
