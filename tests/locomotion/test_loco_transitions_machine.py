@@ -292,7 +292,7 @@ def test_a_wish_during_the_jump_is_what_is_gone_back_to():
     jumper.jump(1.0)
     while jumper.state != "jump":
         jumper.advance(0.01)
-    jumper.wish(jumper.target._replace(speed=0.4), 1.0)
+    jumper.set_target(jumper.target._replace(speed=0.4), 1.0)
     assert jumper.parameters.speed == pytest.approx(1.0)
     trace(jumper, 5.0)
     assert jumper.parameters.speed == 0.4
