@@ -28,7 +28,7 @@ RATE_HZ, SECONDS = 120.0, 8.0
 NEAR_MPS = {"walk": 0.3, "run": 0.6}  # captures this near in speed stand beside
 FIGURES = (
     "scraped_m_per_10m", "swing_clearance_median_mm", "swing_clearance_least_mm", "swing_dragging_share",
-    "stance_slip_p95_mps", "knee_flexion_min_deg", "knee_acceleration_p99_deg_per_s2", "upper_arm_swing_deg",
+    "stance_slip_p95_mps", "knee_flexion_least_deg", "knee_acceleration_120hz_p99_deg_per_s2", "upper_arm_swing_deg",
 )  # fmt: skip
 SHORT = ("scraped", "clear med", "clear min", "drag", "slip p95", "knee min", "knee acc", "arm")
 
@@ -98,7 +98,7 @@ def judge(held: dict[str, Any], raw: dict[str, Any], beside: dict[str, float], o
     least = min(10.0, 0.7 * own["clear_median"]) if own else 10.0
     if held.get("swing_clearance_median_mm", 99.0) < least:
         missed.append("clearance")
-    if held["knee_acceleration_p99_deg_per_s2"] > 1.5 * raw["knee_acceleration_p99_deg_per_s2"]:
+    if held["knee_acceleration_120hz_p99_deg_per_s2"] > 1.5 * raw["knee_acceleration_120hz_p99_deg_per_s2"]:
         missed.append("knee")
     if abs(held["speed_error"]) > 0.005:
         missed.append("speed")
@@ -134,7 +134,7 @@ def main() -> None:
             print(
                 f"{name:8s} {gait:4s} {speed:4.1f} {turn:5.1f}  {figures} {100 * held['speed_error']:8.2f}   "
                 f"{raw.get('scraped_m_per_10m', float('nan')):.2f}, {raw.get('swing_clearance_median_mm', float('nan')):.0f}, "
-                f"{raw['knee_acceleration_p99_deg_per_s2']:.0f}; {side}; {' '.join(missed) or '-'}", flush=True,
+                f"{raw['knee_acceleration_120hz_p99_deg_per_s2']:.0f}; {side}; {' '.join(missed) or '-'}", flush=True,
             )  # fmt: skip
     if options.json is not None:
         options.json.write_text(json.dumps({"captures": captures, "rows": rows}, indent=1), encoding="utf-8")

@@ -24,6 +24,7 @@ from marey.locomotion.model.locomotion_model import LocomotionModel, Style
 from marey.locomotion.model.walker import GaitWalker, RawFrame, make_body_arrays
 from marey.locomotion.planning.parameters import SCALINGS, GaitParameters
 from marey.locomotion.plants.baselines import plant_step_priority
+from marey.locomotion.plants.hold import hold_step
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
     FEET,
@@ -33,7 +34,6 @@ from marey.locomotion.plants.state import (
     allocate_plant_state,
     make_leg_arrays,
 )
-from marey.locomotion.plants.step import plant_step
 from marey.locomotion.steering.course import add_obstacle
 from marey.locomotion.steering.decision import ObstacleDecision
 from marey.locomotion.steering.obstacles import Obstacle
@@ -134,7 +134,7 @@ class Engine:
                 raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
         self._walker = GaitWalker(gaits, build, start, position=place, **numbers)
         # What holds the feet to the ground
-        self._plant = plant_step_priority if ik == "priority" else plant_step
+        self._plant = plant_step_priority if ik == "priority" else hold_step
         self._legs, self._planting = make_leg_arrays(model.skeleton), allocate_plant_state()
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
         self._prints: deque[Footprint] = deque(maxlen=MAX_FOOTPRINTS)

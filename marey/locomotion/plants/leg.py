@@ -26,8 +26,8 @@ from marey.lie.kernels import (
 )
 from marey.locomotion.plants.state import ANKLE, HIP, KNEE, TOE, FootState, LegArrays
 
-SOFTNESS = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
-MAX_LEG_EXTENSION = 0.995  # [-] largest extension of a leg: beyond it a knee snaps straight ([Glardon2005]_ §III.2.4)
+SOFTNESS = 3.0  # [-] saturation starts this part of the last stretch before the largest extension
+MAX_LEG_EXTENSION = 0.9985  # [-] largest extension of a leg: beyond it a knee snaps straight ([Glardon2005]_ §III.2.4)
 STRAIGHT_LEG = 0.9999  # [-] as straight as a captured leg is taken to be
 TOE_RETURN_S = 0.05  # [s] bent toes stretch by half in 0.035 s ...
 TOE_RETURN_RADPS = 5.0  # [rad/s] ... but no faster than 290 degrees/s

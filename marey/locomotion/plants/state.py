@@ -139,6 +139,18 @@ class FootState:
     toe_risen: float  # [m] how far the raw toe of a held toe has risen
     least_lag: float  # [m] least distance over the ground that a held toe has had from its raw one
     toe_bend: float  # [rad] of toes that would pierce the floor
+    free_s: float  # [s] since the foot left the ground
+    stood_s: float  # [s] since it landed
+    steepest: float  # [rad] that the raw foot has been since its heel rose, about
+    on_ball: bool  # the foot lands, or has landed, on its ball
+    landing_goal: Vector3  # [m] where heel or ball shall land
+    struck: Vector3  # [m] where the raw heel or ball is then
+    frozen: Vector3  # [m] from the raw ball to where it stood, when the foot left
+    frozen_yaw: float  # [rad] of the correction then
+    flatness: float  # [-] how far the foot is laid flat: linear in time, 0 to 1
+    tip: Vector3  # [m] end of the toes in the frame of the ball
+    tip_up: float  # [m] over the ball, of a foot in the air
+    heel_back: float  # [m] heel pad of a flat foot against its ankle, ahead
     ankle_rest: float  # [m] rest height, in the character's size, as all below
     toe_rest: float  # [m]
     size: float  # [-] of the character
