@@ -60,16 +60,19 @@ from marey.locomotion.plants.step import raise_heel
 
 LEAVE_S = 0.08  # [s] a foot that leaves follows its raw path wholly after this time ...
 STEEP_RAD = (0.05, 0.80)  # [rad] ... or, from the first to the second, as its raw heel rises over its ball
-ARRIVE_S = (0.02, 0.08)  # [s] from so long before it lands to so long after, a foot slows down to rest
+ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
+REST_PART = 0.4  # [-] ... until so many ease times after it
 GOAL_PART = 0.7  # [-] of the way from where a foot lands to where it is in mid-stance: there it stands
 NOTICE_S = 0.25  # [s] before it lands, a foot begins to turn to where it lands
+LONG_S = 0.4  # [s] how long the feet that a character begins with have been in the air
 FADE_PART = 0.6  # [-] of a swing: the correction of the last stance has faded
-FLAT_S = 0.08  # [s] in which a foot is laid flat, and rises from it
+FLAT_PART = 0.5  # [-] of the ease time, in which a foot is laid flat, and rises from it
 HEEL_RISE_RAD = 0.12  # [rad] a foot whose raw heel is over its ball by more is not laid flat any more
 HEEL_UP_M = 0.01  # [m] a planned heel this high is not reported to be down
 CLEARANCE_M = 0.016  # [m] of a sole in the middle of a swing, for a leg of the model
 CLEARANCE_PART = 0.30  # [-] of a swing, at each end, over which it grows
-BLUR_M = 0.008  # [m] width over which the lift sets in
+BLUR_M = 0.008  # [m] width over which the lift sets in ...
+TOUCH_M = 0.003  # [m] ... and that of the point of a standing foot that is not held
 SINK_S = 0.10  # [s] in which a foot that lands above the floor, as in a run, comes down ...
 SINK_M = 0.05  # [m] ... from no higher
 BROKEN_M = 0.002  # [m] a planted ankle farther from its goal is reported
@@ -137,17 +140,17 @@ def update_hold(
     ankle_down = forecast.planted[a] and not foot.ankle_barred
     toe_down = forecast.planted[t] and not foot.toe_barred
     down, was_down = ankle_down or toe_down, foot.ankle_held or foot.toe_held
-    ankle_s, toe_s = 0.0 if ankle_down else forecast.until_s[a], 0.0 if toe_down else forecast.until_s[t]
-    first_s = 0.0 if down else min(ankle_s, toe_s)
+    first_s = 0.0 if down else min(forecast.until_s[a], forecast.until_s[t])
     left_foot = was_down and not down
-    foot.free_s = 0.0 if down or left_foot or not foot.is_alive else foot.free_s + dt
+    foot.free_s = 0.0 if down or left_foot else foot.free_s + (dt if foot.is_alive else LONG_S)
     swing_s = max(foot.free_s + first_s, 1e-6)
     # Eases of this moment
     leave = quintic_step(foot.free_s / LEAVE_S)
     fade = 1.0 - quintic_step(foot.free_s / (FADE_PART * swing_s))
     come = 0.0 if down else quintic_step(1.0 - first_s / min(NOTICE_S, 0.6 * swing_s))
     foot.stood_s = foot.stood_s + dt if was_down else 0.0
-    arrive = quintic_step(((foot.stood_s if down else -first_s) + ARRIVE_S[0]) / (ARRIVE_S[0] + ARRIVE_S[1]))
+    slow_s = ARRIVE_S + REST_PART * options.ease_s
+    arrive = quintic_step(((foot.stood_s if down else -first_s) + ARRIVE_S) / slow_s)
     # Yaw: a foot that stands keeps its heading
     left = rotate(W, get3(foot.lateral))
     heading = atan2(-left[2], left[0])
@@ -160,10 +163,8 @@ def update_hold(
         kept = (1.0 - leave) * wrap_angle(foot.heading - heading) + leave * foot.frozen_yaw
         foot.yaw = (fade * kept if foot.is_alive else 0.0) + come * forecast.toe_in[side]
     turned = rotate(yaw_rotation(foot.yaw), raw_f)
-    # Tilt: heel and ball down together lay the foot flat
-    flat_s = max(ankle_s, toe_s)
-    wanted = max(0.0, 1.0 - flat_s / FLAT_S)
-    step = dt / FLAT_S
+    # Tilt: a foot is laid flat from its landing on, and let go when its heel leaves.
+    wanted, step = 1.0 if ankle_down else 0.0, dt / (FLAT_PART * options.ease_s)
     foot.flatness = wanted if not foot.is_alive else min(foot.flatness + step, max(foot.flatness - step, wanted))
     stood, foot_heading = foot.heading, heading + foot.yaw
     foot.heading = foot_heading
@@ -198,7 +199,10 @@ def update_hold(
             foot.steepest = 0.0
             set3(foot.frozen, subtract3(add3(stands, f), p_ball))
         target = add3(stands, moving)
-        lift = lift_sole(foot, target, f, heel, ground, 0.0)
+        # What is not held must not be under the floor.
+        away = ground - target[1] - (heel[1] if toe_down else f[1] - foot.toe_rest)
+        blur = TOUCH_M * foot.size
+        lift = 0.5 * (away + sqrt(away * away + blur * blur))
         target = (target[0], target[1] + lift, target[2])
     else:
         if left_foot and not foot.toe_held:
@@ -208,8 +212,8 @@ def update_hold(
         loose = subtract3(raw_f, f)
         kept = subtract3(subtract3(get3(foot.toe_goal), p_ankle), raw_f)
         out = add3(scale3(1.0 - free, kept), scale3(free, get3(foot.frozen)))
-        target = add3(p_ankle, add3(scale3(1.0 - come, loose), scale3(fade, out))) if foot.is_alive else p_ankle
-        if come > 0.0:
+        target = add3(p_ankle, add3(scale3(1.0 - come, loose), scale3(fade if foot.is_alive else 0.0, out)))
+        if first_s <= NOTICE_S:
             target = add3(target, approach_landing(foot, side, forecast, (come, arrive), f, heel))
         # The sole keeps a clearance in the middle of the swing, and never is under the floor.
         lift = lift_sole(foot, target, f, heel, ground, CLEARANCE_M * foot.size * grown)
@@ -278,14 +282,18 @@ def begin_hold(
         set3(foot.toe_goal, add3(ankle, f))
         low = ankle[1] + f[1] - foot.toe_rest - ground if toe_down else ankle[1] + heel[1] - ground
         foot.rise, foot.sink_s = low if foot.is_alive else 0.0, SINK_S
-        foot.stood_s = 1.0
+        # It is at rest already.
+        foot.on_ball, foot.stood_s = not ankle_down, 1.0
+        raw_heel = rotate(quaternion_at(foot.world, ANKLE), get3(foot.heel))
+        set3(foot.struck, row3(foot.origin, TOE) if foot.on_ball else add3(p_ankle, raw_heel))
         return
     if not was_down:
         foot.sink_s = SINK_S
         set3(foot.toe_goal if foot.on_ball else foot.ankle_goal, get3(foot.landing_goal))
     if toe_down and not foot.toe_held and not (foot.on_ball and not was_down):
-        ankle = subtract3(get3(foot.ankle_goal), heel)
-        set3(foot.toe_goal, add3(ankle, f))
+        # The ball joins where it is, and comes down from there.
+        set3(foot.toe_goal, add3(subtract3(get3(foot.ankle_goal), heel), f))
+        foot.rise, foot.sink_s = max(0.0, foot.toe_goal[1] - foot.toe_rest - ground), SINK_S
     elif ankle_down and not toe_down and foot.toe_held:
         set3(foot.ankle_goal, add3(subtract3(get3(foot.toe_goal), f), heel))
 
