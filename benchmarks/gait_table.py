@@ -117,7 +117,11 @@ def main() -> None:
     styles = ["default", *model.styles] if options.styles is None else options.styles
     captures = measure_captures(options.folder)
     rows: list[dict[str, Any]] = []
-    print(f"{'style':8s} {'gait':4s} {'m/s':>4s} {'rad/s':>5s}  " + " ".join(f"{s:>9s}" for s in SHORT) + "   speed %  raw scraped, clear, knee; captures (number) scraped median..max, clear; missed")
+    print(
+        f"{'style':8s} {'gait':4s} {'m/s':>4s} {'rad/s':>5s}  "
+        + " ".join(f"{s:>9s}" for s in SHORT)
+        + "   speed %  raw scraped, clear, knee; captures (number) scraped median..max, clear; missed"
+    )
     steady = [(g, v, 0.0) for g, speeds in (("walk", WALKS_MPS), ("run", RUNS_MPS)) for v in speeds]
     for name in styles:
         style = None if name == "default" else name
@@ -130,7 +134,11 @@ def main() -> None:
             rows.append({"style": name, "tuning": style in TUNING, "gait": gait, "speed": speed, "turn": turn,
                          "held": held, "raw": raw, "captures": beside, "own": own, "missed": missed})  # fmt: skip
             figures = " ".join(f"{held.get(f, float('nan')):9.3g}" for f in FIGURES)
-            side = f"({beside['num']}) {beside['scraped_median']:.2f}..{beside['scraped_max']:.2f}, {beside['clear_median']:.0f}" if beside else "none"
+            side = (
+                f"({beside['num']}) {beside['scraped_median']:.2f}..{beside['scraped_max']:.2f}, {beside['clear_median']:.0f}"
+                if beside
+                else "none"
+            )
             print(
                 f"{name:8s} {gait:4s} {speed:4.1f} {turn:5.1f}  {figures} {100 * held['speed_error']:8.2f}   "
                 f"{raw.get('scraped_m_per_10m', float('nan')):.2f}, {raw.get('swing_clearance_median_mm', float('nan')):.0f}, "

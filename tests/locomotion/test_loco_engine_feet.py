@@ -10,6 +10,7 @@ import pytest
 from marey.lie import SO3, geodesic_distance
 from marey.locomotion import EFFECTORS, Engine, LocomotionModel, load_model
 from marey.motion import Motion
+from marey.skeleton import foot_points
 
 RATE_HZ = 30.0  # the specification measures slide at this rate
 
@@ -24,8 +25,13 @@ def effectors(motion: Motion) -> np.ndarray:
 
 
 def slides_mm(motion: Motion) -> tuple[np.ndarray, np.ndarray]:
-    """Horizontal steps of planted ankles and toes, first and last frame of each plant left out."""
-    places, found = effectors(motion)[:, :, [0, 2]], []
+    """Horizontal steps of heels and balls on the sole, first and last frame of each plant left out.
+
+    The foot rolls over them, so that its ankle moves. Plants are those of the plan, whether kept or not.
+    """
+    soles = foot_points(motion.skeleton)
+    order = [soles.index(f"{side}_{part}") for side in ("right", "left") for part in ("heel", "ball")]
+    places, found = soles.positions(*motion.joint_frames())[:, order][..., [0, 2]], []
     for e in range(4):
         down = np.asarray(motion.contacts.active)[:, e]
         inner = down & np.r_[False, down[:-1]] & np.r_[down[1:], False]

@@ -138,7 +138,9 @@ def test_glardon_a36_blends_have_no_kinks(model, jumps, kind, length, foot):
     ("kind", "length", "foot"),
     [
         *LEAPS[:3],
-        pytest.param(*LEAPS[3], marks=pytest.mark.xfail(strict=True, reason="one joint is faster than in both motions")),
+        pytest.param(
+            *LEAPS[3], marks=pytest.mark.xfail(strict=True, reason="one joint is faster than in both motions")
+        ),
     ],
 )
 def test_glardon_a36_joints_turn_no_faster_than_in_both_motions(model, jumps, kind, length, foot):

@@ -48,6 +48,8 @@ from marey.locomotion.plants.placement import flat_foot_vector, write_foot_measu
 from marey.locomotion.plants.state import (
     ANKLE,
     HIP,
+    PLANT_EASE_S,
+    RUN_EASE_S,
     TOE,
     TWIST_RAD,
     FootState,
@@ -59,16 +61,18 @@ from marey.locomotion.plants.state import (
 from marey.locomotion.plants.step import raise_heel
 
 LEAVE_S = 0.08  # [s] a foot that leaves follows its raw path wholly after this time ...
-STEEP_RAD = (0.05, 0.80)  # [rad] ... or, from the first to the second, as its raw heel rises over its ball
+STEEP_RAD = (0.20, 0.90)  # [rad] ... or, from the first to the second, as its raw heel rises over its ball
+RUN_STEEP_RAD = (0.05, 0.80)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
 ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
-REST_PART = 0.4  # [-] ... until so many ease times after it
+REST_S = (0.06, 0.08)  # [s] ... until so long after it, in a walk and in a run
 GOAL_PART = 0.7  # [-] of the way from where a foot lands to where it is in mid-stance: there it stands
 NOTICE_S = 0.25  # [s] before it lands, a foot begins to turn to where it lands
 LONG_S = 0.4  # [s] how long the feet that a character begins with have been in the air
 FADE_PART = 0.6  # [-] of a swing: the correction of the last stance has faded
-FLAT_PART = 0.5  # [-] of the ease time, in which a foot is laid flat, and rises from it
+FLAT_S = 0.10  # [s] in which a foot is laid flat, and rises from it
 HEEL_RISE_RAD = 0.12  # [rad] a foot whose raw heel is over its ball by more is not laid flat any more
-HEEL_UP_M = 0.01  # [m] a planned heel this high is not reported to be down
+HEEL_UP_M = 0.003  # [m] a planned heel this high is not reported to be down: it has risen
+LOOSE_SHARE = 0.05  # [-] a ball let go so far is not reported to be down: it leaves
 CLEARANCE_M = 0.016  # [m] of a sole in the middle of a swing, for a leg of the model
 CLEARANCE_PART = 0.30  # [-] of a swing, at each end, over which it grows
 BLUR_M = 0.008  # [m] width over which the lift sets in ...
@@ -86,17 +90,32 @@ def quintic_step(x: float) -> float:
 
 
 @kernel
+def run_share(ease_s: float) -> float:
+    """How much of a run a gait with this ease time is: 0 walks, 1 runs."""
+    return (PLANT_EASE_S - ease_s) / (PLANT_EASE_S - RUN_EASE_S)
+
+
+@kernel
+def rest_time(ease_s: float) -> float:
+    """Time [s] after landing until a foot is at rest."""
+    return REST_S[0] + run_share(ease_s) * (REST_S[1] - REST_S[0])
+
+
+@kernel
 def wrap_angle(angle: float) -> float:
     """Angle between -π and π."""
     return angle - 2.0 * pi * round(angle / (2.0 * pi))
 
 
 @kernel
-def release_share(foot: FootState, raw_f: Vector) -> float:
+def release_share(foot: FootState, raw_f: Vector, ease_s: float) -> float:
     """How far a ball has been let go, by how steep the raw foot has been since its heel rose."""
     drop = (foot.toe_rest - foot.ankle_rest - raw_f[1]) / max(norm(raw_f), 1e-9)
-    foot.steepest = max(foot.steepest, drop)
-    return quintic_step((foot.steepest - STEEP_RAD[0]) / (STEEP_RAD[1] - STEEP_RAD[0]))
+    foot.steepest = max(foot.steepest, 0.0 if foot.ankle_held else drop)
+    run = run_share(ease_s)
+    first = STEEP_RAD[0] + run * (RUN_STEEP_RAD[0] - STEEP_RAD[0])
+    last = STEEP_RAD[1] + run * (RUN_STEEP_RAD[1] - STEEP_RAD[1])
+    return quintic_step((foot.steepest - first) / (last - first))
 
 
 @kernel
@@ -126,9 +145,7 @@ def lift_sole(foot: FootState, target: Vector, f: Vector, heel: Vector, ground: 
 
 
 @kernel
-def update_hold(
-    foot: FootState, side: int, dt: float, forecast: PlantForecast, options: PlantOptions
-) -> None:
+def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, options: PlantOptions) -> None:
     """Where the ankle of one foot shall be, and how the foot is turned, in this frame."""
     a, t = 2 * side, 2 * side + 1
     p_ankle, p_ball, W = row3(foot.origin, ANKLE), row3(foot.origin, TOE), quaternion_at(foot.world, ANKLE)
@@ -149,7 +166,7 @@ def update_hold(
     fade = 1.0 - quintic_step(foot.free_s / (FADE_PART * swing_s))
     come = 0.0 if down else quintic_step(1.0 - first_s / min(NOTICE_S, 0.6 * swing_s))
     foot.stood_s = foot.stood_s + dt if was_down else 0.0
-    slow_s = ARRIVE_S + REST_PART * options.ease_s
+    slow_s = ARRIVE_S + rest_time(options.ease_s)
     arrive = quintic_step(((foot.stood_s if down else -first_s) + ARRIVE_S) / slow_s)
     # Yaw: a foot that stands keeps its heading
     left = rotate(W, get3(foot.lateral))
@@ -164,7 +181,7 @@ def update_hold(
         foot.yaw = (fade * kept if foot.is_alive else 0.0) + come * forecast.toe_in[side]
     turned = rotate(yaw_rotation(foot.yaw), raw_f)
     # Tilt: a foot is laid flat from its landing on, and let go when its heel leaves.
-    wanted, step = 1.0 if ankle_down else 0.0, dt / (FLAT_PART * options.ease_s)
+    wanted, step = 1.0 if ankle_down else 0.0, dt / FLAT_S
     foot.flatness = wanted if not foot.is_alive else min(foot.flatness + step, max(foot.flatness - step, wanted))
     stood, foot_heading = foot.heading, heading + foot.yaw
     foot.heading = foot_heading
@@ -188,11 +205,11 @@ def update_hold(
         # A foot that has just landed goes on a little, and comes back.
         moving = scale3(1.0 - arrive, subtract3(p_ball if foot.on_ball else add3(p_ankle, raw_heel), get3(foot.struck)))
         foot.toe_goal[1] = ground + foot.toe_rest + sink * foot.rise
-        foot.ankle_goal[1] = ground + sink * foot.rise
-        stands = subtract3(get3(foot.toe_goal), f) if toe_down else subtract3(get3(foot.ankle_goal), heel)
+        foot.heel_goal[1] = ground + sink * foot.rise
+        stands = subtract3(get3(foot.toe_goal), f) if toe_down else subtract3(get3(foot.heel_goal), heel)
         if toe_down and not ankle_down:
             # The ball is let go: its correction comes back to what it was when the heel rose.
-            free = release_share(foot, raw_f)
+            free = release_share(foot, raw_f, options.ease_s)
             loose = subtract3(add3(p_ball, get3(foot.frozen)), f)
             stands = add3(scale3(1.0 - free, stands), scale3(free, loose))
         else:
@@ -206,8 +223,8 @@ def update_hold(
         target = (target[0], target[1] + lift, target[2])
     else:
         if left_foot and not foot.toe_held:
-            set3(foot.toe_goal, add3(subtract3(get3(foot.ankle_goal), heel), f))
-        free = 1.0 - (1.0 - release_share(foot, raw_f)) * (1.0 - leave)
+            set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
+        free = 1.0 - (1.0 - release_share(foot, raw_f, options.ease_s)) * (1.0 - leave)
         # The ball of a turned foot goes on its raw path, but for what is left of the last stance, until its heel lands.
         loose = subtract3(raw_f, f)
         kept = subtract3(subtract3(get3(foot.toe_goal), p_ankle), raw_f)
@@ -220,6 +237,8 @@ def update_hold(
         target = (target[0], target[1] + lift, target[2])
     set3(foot.target, target)
     set4(foot.turn, turn)
+    if down:
+        set3(foot.ankle_goal, target)
     foot.is_alive, foot.ankle_held, foot.toe_held = True, ankle_down, toe_down
     foot.ankle_ahead_s, foot.toe_ahead_s = forecast.until_s[a], forecast.until_s[t]
 
@@ -278,7 +297,7 @@ def begin_hold(
     if not was_down and not announced:
         # Nobody saw it coming: it stays where it was posed last, and comes down.
         ankle = get3(foot.target) if foot.is_alive else p_ankle
-        set3(foot.ankle_goal, add3(ankle, heel))
+        set3(foot.heel_goal, add3(ankle, heel))
         set3(foot.toe_goal, add3(ankle, f))
         low = ankle[1] + f[1] - foot.toe_rest - ground if toe_down else ankle[1] + heel[1] - ground
         foot.rise, foot.sink_s = low if foot.is_alive else 0.0, SINK_S
@@ -289,13 +308,13 @@ def begin_hold(
         return
     if not was_down:
         foot.sink_s = SINK_S
-        set3(foot.toe_goal if foot.on_ball else foot.ankle_goal, get3(foot.landing_goal))
+        set3(foot.toe_goal if foot.on_ball else foot.heel_goal, get3(foot.landing_goal))
     if toe_down and not foot.toe_held and not (foot.on_ball and not was_down):
         # The ball joins where it is, and comes down from there.
-        set3(foot.toe_goal, add3(subtract3(get3(foot.ankle_goal), heel), f))
+        set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
         foot.rise, foot.sink_s = max(0.0, foot.toe_goal[1] - foot.toe_rest - ground), SINK_S
     elif ankle_down and not toe_down and foot.toe_held:
-        set3(foot.ankle_goal, add3(subtract3(get3(foot.toe_goal), f), heel))
+        set3(foot.heel_goal, add3(subtract3(get3(foot.toe_goal), f), heel))
 
 
 @kernel
@@ -315,7 +334,7 @@ def hold_step(
         rotations: ``(J, 4)`` raw local rotations; those of the legs are changed.
 
     Returns:
-        Bits 0-3: effector is planned to be down. Bits 4, 5: a plant of the right, left foot is not kept.
+        Bits 0-3: effector is planned to stand. Bits 4, 5: a plant of the right, left foot is not kept.
     """
     flags = 0
     p_root = get3(root)
@@ -333,11 +352,16 @@ def hold_step(
         held = foot.ankle_held or foot.toe_held
         if held and abs(foot.yaw) > TWIST_RAD:
             foot.ankle_barred, foot.toe_barred = True, True
+        raw_f = subtract3(row3(foot.origin, TOE), row3(foot.origin, ANKLE))
         heel = rotate(multiply(get4(foot.turn), quaternion_at(foot.world, ANKLE)), get3(foot.heel))
         is_up = ankle[1] + heel[1] - options.floor_y > HEEL_UP_M * options.scale
-        if forecast.planted[2 * side] and not is_up:
+        # Contacts are reported by the plan, kept or not: of a walker from when a foot has come to rest until it is let
+        # go, of a runner, who lands and leaves at once, from landing to toe off.
+        run = run_share(options.ease_s)
+        rests = foot.stood_s >= (1.0 - run) * REST_S[0]
+        if forecast.planted[2 * side] and rests and not is_up and foot.flatness >= 1.0 - run:
             flags |= 1 << (2 * side)
-        if forecast.planted[2 * side + 1]:
+        if forecast.planted[2 * side + 1] and rests and release_share(foot, raw_f, options.ease_s) < LOOSE_SHARE + run:
             flags |= 2 << (2 * side)
         barred = foot.ankle_barred or foot.toe_barred
         if barred or (held and miss > BROKEN_M * options.scale):

@@ -88,6 +88,8 @@ def bend_direction(k: Vector, a: Vector, thigh: float, pole: Vector) -> Vector:
     bend = subtract3(k, scale3(dot(a, k), a))
     hint = subtract3(pole, scale3(dot(a, pole), a))
     hint = unit(hint) if norm(hint) > 1e-6 else perpendicular(a)
+    # A captured knee that is bent backwards by its noise is no knee: that part of the bend is left out.
+    bend = subtract3(bend, scale3(min(0.0, dot(bend, hint)), hint))
     weak = max(0.0, 1.0 - norm(bend) / (WEAK_BEND * thigh))
     return unit(add3(bend, scale3(thigh * (0.25 * WEAK_BEND * weak * weak + 1e-12), hint)))
 

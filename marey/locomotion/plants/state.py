@@ -144,6 +144,7 @@ class FootState:
     stood_s: float  # [s] since it landed
     steepest: float  # [rad] that the raw foot has been since its heel rose, about
     on_ball: bool  # the foot lands, or has landed, on its ball
+    heel_goal: Vector3  # [m] where the heel pad is held
     landing_goal: Vector3  # [m] where heel or ball shall land
     struck: Vector3  # [m] where the raw heel or ball is then
     frozen: Vector3  # [m] from the raw ball to where it stood, when the foot left
