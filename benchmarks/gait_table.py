@@ -1,9 +1,9 @@
 """Gaits of the on-line engine beside raw captures, by the meter, which reads no flag of the engine.
 
-`python benchmarks/gait_table.py FOLDER [--styles 07 39] [--model FILE] [--json FILE]` prints, for every style and speed,
-what `marey.measure` says of the engine with plants, of the same gait without plants, and of the captures of the
-database whose speed is near. FOLDER holds the captures of the manifest that ships with the model. The leg that holds a
-planted foot was tuned on the styles named in ``TUNING``; the others were looked at afterwards.
+`python benchmarks/gait_table.py FOLDER [--styles 07 39] [--model FILE] [--json FILE]` prints, for every style and
+speed, what `marey.measure` says of the engine with plants, of the same gait without plants, and of the captures whose
+speed is near. FOLDER holds the captures of the manifest that ships with the model. The foot plants were tuned on the
+style named in ``TUNING``; the others were looked at afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from marey.locomotion import Engine, LocomotionModel, load_manifest, load_model
 from marey.locomotion.fitting.trials import TRIAL_RATES_HZ, make_loader
 from marey.measure import measure_motion
 
-TUNING = (None, "39", "69", "16")  # styles on which the foot plants were tuned; None is the default mixture
+TUNING = (None,)  # styles on which the foot plants were tuned; None is the default mixture
 WALKS_MPS = (0.3, 0.5, 0.8, 1.0, 1.4, 1.8, 2.2)
 RUNS_MPS = (2.0, 2.5, 3.0, 3.5, 4.0, 4.5)
 TURNS = (("walk", 1.2, 1.0), ("walk", 1.2, 2.0), ("run", 2.5, 1.0), ("run", 2.5, 2.0))  # gait, [m/s], [rad/s]
@@ -134,16 +134,17 @@ def main() -> None:
             rows.append({"style": name, "tuning": style in TUNING, "gait": gait, "speed": speed, "turn": turn,
                          "held": held, "raw": raw, "captures": beside, "own": own, "missed": missed})  # fmt: skip
             figures = " ".join(f"{held.get(f, float('nan')):9.3g}" for f in FIGURES)
-            side = (
-                f"({beside['num']}) {beside['scraped_median']:.2f}..{beside['scraped_max']:.2f}, {beside['clear_median']:.0f}"
-                if beside
-                else "none"
-            )
+            side = "none"
+            if beside:
+                scraped = f"{beside['scraped_median']:.2f}..{beside['scraped_max']:.2f}"
+                side = f"({beside['num']}) {scraped}, {beside['clear_median']:.0f}"
+            plain = (raw.get("scraped_m_per_10m", float("nan")), raw.get("swing_clearance_median_mm", float("nan")))
+            knee = raw["knee_acceleration_120hz_p99_deg_per_s2"]
             print(
                 f"{name:8s} {gait:4s} {speed:4.1f} {turn:5.1f}  {figures} {100 * held['speed_error']:8.2f}   "
-                f"{raw.get('scraped_m_per_10m', float('nan')):.2f}, {raw.get('swing_clearance_median_mm', float('nan')):.0f}, "
-                f"{raw['knee_acceleration_120hz_p99_deg_per_s2']:.0f}; {side}; {' '.join(missed) or '-'}", flush=True,
-            )  # fmt: skip
+                f"{plain[0]:.2f}, {plain[1]:.0f}, {knee:.0f}; {side}; {' '.join(missed) or '-'}",
+                flush=True,
+            )
     if options.json is not None:
         options.json.write_text(json.dumps({"captures": captures, "rows": rows}, indent=1), encoding="utf-8")
     print(f"{sum(not row['missed'] for row in rows)} of {len(rows)} rows meet every bar")

@@ -318,9 +318,7 @@ def test_jumps_go_at_the_speed_that_their_run_up_law_says() -> None:
             )
 
 
-@pytest.mark.xfail(
-    strict=True, reason="slope as in the thesis, correlation 0.66 against 0.8, since flights end at contact"
-)
+@pytest.mark.xfail(strict=True, reason="correlation 0.66 against 0.8; the slope is that of the thesis")
 def test_captured_run_ups_grow_with_length_as_in_the_thesis() -> None:
     law = jumps()["run"].captured_run_up
     assert 0.8 * THESIS_LAWS["run"].slope < law.slope < 1.3 * THESIS_LAWS["run"].slope

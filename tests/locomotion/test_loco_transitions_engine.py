@@ -138,9 +138,7 @@ def test_glardon_a36_blends_have_no_kinks(model, jumps, kind, length, foot):
     ("kind", "length", "foot"),
     [
         *LEAPS[:3],
-        pytest.param(
-            *LEAPS[3], marks=pytest.mark.xfail(strict=True, reason="one joint is faster than in both motions")
-        ),
+        pytest.param(*LEAPS[3], marks=pytest.mark.xfail(strict=True, reason="a joint is faster than in both")),
     ],
 )
 def test_glardon_a36_joints_turn_no_faster_than_in_both_motions(model, jumps, kind, length, foot):

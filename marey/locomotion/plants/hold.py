@@ -136,7 +136,7 @@ def predict_heel(foot: FootState, ankle: Vector, ball: Vector, heel: Vector, lef
 
 @kernel
 def lift_sole(foot: FootState, target: Vector, f: Vector, heel: Vector, ground: float, least: float) -> float:
-    """How far [m] a foot in the air is raised so that heel, ball and tip of the toes keep ``least`` [m] of clearance."""
+    """How far [m] a foot in the air is raised for ``least`` [m] of clearance of heel, ball and tip of the toes."""
     ball = target[1] + f[1] - foot.toe_rest
     low = min(min(target[1] + heel[1], ball), target[1] + f[1] + foot.tip_up) - ground
     away = least - low
