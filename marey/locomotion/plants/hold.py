@@ -71,8 +71,7 @@ LONG_S = 0.4  # [s] how long the feet that a character begins with have been in 
 FADE_PART = 0.6  # [-] of a swing: the correction of the last stance has faded
 FLAT_S = 0.10  # [s] in which a foot is laid flat, and rises from it
 HEEL_RISE_RAD = 0.12  # [rad] a foot whose raw heel is over its ball by more is not laid flat any more
-HEEL_UP_M = 0.003  # [m] a planned heel this high is not reported to be down: it has risen
-LOOSE_SHARE = 0.05  # [-] a ball let go so far is not reported to be down: it leaves
+HEEL_UP_M = 0.01  # [m] a planned heel this high is not reported to be down: it has risen
 CLEARANCE_M = 0.016  # [m] of a sole in the middle of a swing, for a leg of the model
 CLEARANCE_PART = 0.30  # [-] of a swing, at each end, over which it grows
 BLUR_M = 0.008  # [m] width over which the lift sets in ...
@@ -352,16 +351,12 @@ def hold_step(
         held = foot.ankle_held or foot.toe_held
         if held and abs(foot.yaw) > TWIST_RAD:
             foot.ankle_barred, foot.toe_barred = True, True
-        raw_f = subtract3(row3(foot.origin, TOE), row3(foot.origin, ANKLE))
         heel = rotate(multiply(get4(foot.turn), quaternion_at(foot.world, ANKLE)), get3(foot.heel))
         is_up = ankle[1] + heel[1] - options.floor_y > HEEL_UP_M * options.scale
-        # Contacts are reported by the plan, kept or not: of a walker from when a foot has come to rest until it is let
-        # go, of a runner, who lands and leaves at once, from landing to toe off.
-        run = run_share(options.ease_s)
-        rests = foot.stood_s >= (1.0 - run) * REST_S[0]
-        if forecast.planted[2 * side] and rests and not is_up and foot.flatness >= 1.0 - run:
+        # Contacts are those of the plan, kept or not; a heel that has risen with the gait is not down.
+        if forecast.planted[2 * side] and not is_up:
             flags |= 1 << (2 * side)
-        if forecast.planted[2 * side + 1] and rests and release_share(foot, raw_f, options.ease_s) < LOOSE_SHARE + run:
+        if forecast.planted[2 * side + 1]:
             flags |= 2 << (2 * side)
         barred = foot.ankle_barred or foot.toe_barred
         if barred or (held and miss > BROKEN_M * options.scale):
