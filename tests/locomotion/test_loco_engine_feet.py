@@ -57,7 +57,10 @@ def test_glardon_a26_raw_feet_slide(model, speed, run, low):
 
 @pytest.mark.parametrize("turn_rate", [0.0, 0.5, -1.0])
 @pytest.mark.parametrize(("speed", "run"), [(0.8, 0.0), (1.2, 0.0), (1.6, 0.0), (2.2, 1.0), (3.0, 1.0)])
-@pytest.mark.xfail(strict=True, reason="soles land and leave within a plant of the plan: heels 0.3 to 1.7 mm a frame on average, bar 0.2; balls of runs 2 to 5, bar 0.5")
+@pytest.mark.xfail(
+    strict=True,
+    reason="soles land and leave within a plant of the plan: heels 0.3 to 1.7 mm a frame, balls of runs 2 to 5",
+)
 def test_glardon_a27_a31_planted_feet_do_not_slide(model, speed, run, turn_rate):
     engine = Engine(model, speed=speed, run=run, turn_rate=turn_rate)
     engine.run(0.5, RATE_HZ)

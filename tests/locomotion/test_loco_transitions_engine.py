@@ -64,7 +64,9 @@ def test_a_jump_goes_through_its_states_and_back(model, kind):
 
 
 @pytest.mark.parametrize(("kind", "length", "foot"), LEAPS)
-@pytest.mark.xfail(strict=True, reason="soles land and leave within a plant of the plan: 0.7 to 1.8 mm a frame, bar 0.2")
+@pytest.mark.xfail(
+    strict=True, reason="soles land and leave within a plant of the plan: 0.7 to 1.8 mm a frame, bar 0.2"
+)
 def test_glardon_a37_the_stance_foot_stays_where_it_is(model, kind, length, foot):
     engine = started(model, kind)
     answer = engine.jump(length, kind, foot=foot)
