@@ -258,6 +258,9 @@ class Drive:
     def __post_init__(self) -> None:
         if not isinstance(self.task, ControlTask):  # pyright: ignore[reportUnnecessaryIsInstance]  # users may pass anything
             raise InputError(f"a task is a {type(self.task).__name__}", "Pass PointTask, ComTask, MomentumTask ...")
+        if isinstance(self.task, PointTask | LookAtTask | ComTask):
+            # Inverse kinematics skips an unknown goal; a controller would be left without a law at that step
+            frozen(self.task.goal, name="target_world")
         width = None if isinstance(self.task, ModesTask | PoseTask) else 3  # coordinates, or a velocity in space
         flow = None if self.velocity is None else frozen(self.velocity, width, name="velocity")
         object.__setattr__(self, "flow", flow)

@@ -8,6 +8,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.measure.feet import STAIR_M, FootMeasures
+from marey.measure.flights import FlightArc
 from marey.measure.limbs import LimbMeasures
 from marey.measure.obstacles import ObstacleContact, measure_rests
 from marey.measure.settings import MeterSettings
@@ -25,11 +26,11 @@ TOLD_S = 0.1  # [s] what happens to a leg or an arm this near to a backward bend
 class Fault:
     """One thing that is wrong, and when."""
 
-    kind: str  # "jump", "float", "slide", "backwards", "flip", "pop", "obstacle"
+    kind: str  # "jump", "float", "slide", "drag", "backwards", "flip", "pop", "gravity", "obstacle"
     part: str  # "root", "left_knee", "left foot", ...
     start_s: float
     stop_s: float
-    size: float  # in the unit of the sentence's figure: [m], [m/s] or [deg]
+    size: float  # in the unit of the sentence's figure: [m], [m/s], [deg] or [g]
     sentence: str
 
     def __str__(self) -> str:
@@ -41,6 +42,7 @@ def find_faults(
     feet: FootMeasures,
     limbs: tuple[LimbMeasures, ...],
     turns: tuple[tuple[str, ...], FloatArray],
+    arcs: tuple[FlightArc, ...],
     contacts: tuple[ObstacleContact, ...],
     world: World | None,
     settings: MeterSettings,
@@ -54,6 +56,7 @@ def find_faults(
         *bends,
         *_find_flips(tracks, limbs, settings),
         *_find_pops(tracks, turns, settings),
+        *_find_wrong_falls(tracks, arcs, settings),
     ]
     faults = [fault for fault in faults if not any(_is_told_by(bend, fault) for bend in bends)]
     for contact in contacts:
@@ -67,7 +70,7 @@ def find_faults(
 
 def _is_told_by(bend: Fault, fault: Fault) -> bool:
     """Whether a flip, a pop or a short slide is but the consequence of a limb that bends backwards."""
-    is_same = fault.part == bend.part if fault.kind in ("flip", "pop") else fault.kind == "slide"
+    is_same = fault.part == bend.part if fault.kind in ("flip", "pop") else fault.kind in ("slide", "drag")
     is_near = fault.start_s > bend.start_s - TOLD_S and fault.stop_s < bend.stop_s + TOLD_S
     return is_same and is_near and fault.part.split("_")[0].split()[0] == bend.part.split("_")[0]
 
@@ -134,7 +137,9 @@ def _find_slides(tracks: MeasuredBody, feet: FootMeasures, settings: MeterSettin
         for start, stop in find_runs(flags):
             way = float(feet.scraped[start:stop, side].sum())
             text = f"{name} foot scrapes {100 * way:.0f} cm over the floor"
-            found.append(_fault(tracks, "slide", f"{name} foot", start, stop, way, text))
+            # In a stance it slides; in a swing alone it is dragged along
+            kind = "slide" if feet.is_middle[start:stop, side].any() else "drag"
+            found.append(_fault(tracks, kind, f"{name} foot", start, stop, way, text))
         for step in feet.steps:
             middle = step.start + np.flatnonzero(feet.is_middle[step.start : step.stop, side])
             is_brief = len(middle) < settings.brief_s * tracks.rate_hz
@@ -168,6 +173,22 @@ def _find_flips(tracks: MeasuredBody, limbs: tuple[LimbMeasures, ...], settings:
             size = float(limb.plane_turn_deg[frame])
             text = f"bend plane of the {limb.name.replace('_', ' ')} turns by {size:.0f}° within a frame"
             found.append(_fault(tracks, "flip", limb.name, int(frame), int(frame) + 1, size, text))
+    return found
+
+
+def _find_wrong_falls(tracks: MeasuredBody, arcs: tuple[FlightArc, ...], settings: MeterSettings) -> list[Fault]:
+    """Flights in which the body falls slower or faster than gravity pulls it."""
+    found: list[Fault] = []
+    short = [arc for arc in arcs if arc.stop - arc.start < settings.short_flight_s * tracks.rate_hz]
+    slow = [arc for arc in short if arc.is_too_slow(settings)]
+    is_slow_run = 2 * len(slow) >= len(short)
+    for arc in arcs:
+        is_fast = arc.is_too_fast(settings)
+        is_slow = arc.is_too_slow(settings) and (is_slow_run or arc not in slow)
+        if is_fast or is_slow:
+            size = arc.whole if is_fast else arc.best
+            text = f"body falls with {size:.2f} of gravity in the air"
+            found.append(_fault(tracks, "gravity", "body", arc.start, arc.stop, size, text))
     return found
 
 

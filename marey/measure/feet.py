@@ -10,6 +10,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.measure.settings import MeterSettings
 from marey.measure.tracks import MeasuredBody, second_difference, smooth
+from marey.motion import find_runs
 
 PEAK_HZ = 6.0  # [Hz] steps are slower; below it a swing has one peak of speed
 SWING_PART = 0.2  # [-] of the rise from a minimum of speed to the peak: there a swing begins
@@ -58,6 +59,7 @@ class FootMeasures:
     slowest: FloatArray  # (F, 2) [m/s] slowest point of each sole
     scraped: FloatArray  # (F, 2) [m] of way over the floor in each frame
     is_middle: BoolArray  # (F, 2) in the middle of a stance
+    drifts: FloatArray  # (S,) [m/s] of the soles on the floor, one for each step inside the clip
     is_in_air: BoolArray  # (F,) no sole point is near its floor, and the pelvis falls freely
 
 
@@ -112,7 +114,27 @@ def measure_feet(tracks: MeasuredBody, settings: MeterSettings) -> FootMeasures:
     scrapes = (heights < settings.near_m) & (tracks.ground_speeds > settings.scrape_mps)
     scraped = np.where(scrapes, tracks.ground_speeds, 0.0).max(axis=2) / rate
     is_in_air = falls & (heights.min(axis=(1, 2)) > AIR_M)
-    return FootMeasures(tuple(steps), tuple(swings), floors, heights, slowest, scraped, is_middle, is_in_air)
+    drifts = np.array([_measure_drift(step, heights, tracks, settings) for step in steps if step.is_whole])
+    drifts = drifts[np.isfinite(drifts)]
+    return FootMeasures(tuple(steps), tuple(swings), floors, heights, slowest, scraped, is_middle, drifts, is_in_air)
+
+
+def _measure_drift(step: FootStep, heights: FloatArray, tracks: MeasuredBody, settings: MeterSettings) -> float:
+    """Median speed [m/s] of a sole in the middle half of its longest time on the floor; NaN if it is not long there.
+
+    Of heel, ball and toe end the slowest counts. The least speed of a step says less: a foot that is dragged backwards
+    comes to rest for a moment while it swings forwards.
+    """
+    least = np.nan
+    for point in range(3):
+        near = heights[step.start : step.stop, step.side, point] < settings.drift_near_m
+        start, stop = max(find_runs(near), key=lambda run: run[1] - run[0], default=(0, 0))
+        if stop - start < settings.least_drift_s * tracks.rate_hz:
+            continue
+        cut = (stop - start) // 4
+        speeds = tracks.ground_speeds[step.start + start + cut : step.start + stop - cut, step.side, point]
+        least = np.fmin(least, float(np.median(speeds)))
+    return float(least)
 
 
 def _find_peaks(speed: FloatArray, rise: float, gap: int) -> list[int]:

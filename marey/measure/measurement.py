@@ -12,6 +12,7 @@ import numpy as np
 from marey.base import FloatArray, Result, UnknownNameError
 from marey.measure.faults import Fault, find_faults
 from marey.measure.feet import FootMeasures, measure_feet
+from marey.measure.flights import find_flight_arcs
 from marey.measure.limbs import measure_limbs, measure_turns
 from marey.measure.obstacles import find_obstacle_contacts, measure_rests
 from marey.measure.posture import measure_bending, measure_carriage, measure_course
@@ -30,7 +31,7 @@ DRAGGING_M: Final = 0.003  # [m] a sole this low in the middle of a swing drags
 STEP_FACTOR, STEP_EXTRA_DEG = 1.5, 3.0  # a joint step above 1.5 times the source's and 3 degrees was added to it
 UNITS: Final = {
     "_m_per_10m": "m/10 m", "_m_per_s": "m/s", "_mps2": "m/s2", "_mps": "m/s", "_deg_per_s2": "deg/s2", "_deg": "deg",
-    "_mm": "mm", "_m": "m", "_share": "share", "_ratio": "share", "_frames": "frames", "_flips": "times",
+    "_mm": "mm", "_m": "m", "_share": "share", "_ratio": "share", "_frames": "frames", "_flips": "times", "_g": "g",
 }  # fmt: skip
 
 
@@ -181,6 +182,7 @@ def _measure_clip(
     feet = measure_feet(tracks, settings)
     limbs = measure_limbs(tracks, settings)
     turns = measure_turns(tracks)
+    arcs = find_flight_arcs(tracks, feet, settings)
     contacts = () if world is None else find_obstacle_contacts(tracks, feet, world, settings)
     values = measure_course(tracks, settings)
     values |= _count_feet(tracks, feet, world, values["way_m"], settings)
@@ -190,10 +192,13 @@ def _measure_clip(
         inside = [contact.depths > settings.obstacle_m for contact in contacts]
         values["obstacle_frames"] = float(np.any(inside, axis=0).sum()) if inside else 0.0
         values["obstacle_depth_max_m"] = max((float(contact.depths.max()) for contact in contacts), default=0.0)
+    if arcs:
+        values["flight_gravity_median_g"] = float(np.median([arc.whole for arc in arcs]))
     values |= measure_published(tracks)
     kind = estimate_kind(tracks, feet, values["root_speed_mean_mps"]) if kind is None else kind
-    faults = find_faults(tracks, feet, limbs, turns, contacts, world, settings)
-    return kind, feet, values, (*faults, *_judge_scraping(values, kind, motion, settings))
+    faults = find_faults(tracks, feet, limbs, turns, arcs, contacts, world, settings)
+    whole = [*_judge_scraping(values, kind, motion, settings), *_judge_drift(values, kind, motion, settings)]
+    return kind, feet, values, (*faults, *whole)
 
 
 def _count_feet(
@@ -215,6 +220,8 @@ def _count_feet(
         values["sole_rest_height_median_m"] = float(np.median(rests))
         values["sole_rest_height_max_m"] = float(rests.max())
         values["sole_rest_height_min_m"] = float(rests.min())
+    if len(feet.drifts) >= settings.least_drifts:
+        values["stance_drift_median_mps"] = float(np.median(feet.drifts))
     touches = (feet.heights < settings.near_m) & (tracks.ground_speeds < settings.scrape_mps)
     values["support_share"] = float(touches.any(axis=(1, 2)).mean())
     if feet.swings:
@@ -233,6 +240,15 @@ def _judge_scraping(values: Mapping[str, float], kind: str, motion: Motion, sett
         return []
     text = f"feet scrape {values[name]:.1f} m per 10 m of way, in captured {kind}s at most {limits[1]:.1f} m"
     return [Fault("scrape", "feet", 0.0, motion.duration_s, values[name], text)]
+
+
+def _judge_drift(values: Mapping[str, float], kind: str, motion: Motion, settings: MeterSettings) -> list[Fault]:
+    """Feet that move over the floor in most of their stances: the whole clip skates."""
+    drift = values.get("stance_drift_median_mps", 0.0)
+    if drift <= (settings.most_run_drift_mps if kind == "run" else settings.most_drift_mps):
+        return []
+    text = f"standing feet slide at {drift:.2f} m/s in the median of the steps"
+    return [Fault("slide", "feet", 0.0, motion.duration_s, drift, text)]
 
 
 def _compare_steps(values: Mapping[str, float], source: Mapping[str, float], motion: Motion) -> list[Fault]:

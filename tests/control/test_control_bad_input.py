@@ -126,10 +126,10 @@ def test_bounds_of_actuators_are_checked(strongest: object, words: str) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: PointTask("right_wrist", (NAN, 1.0, 0.0)),
+        lambda: Drive(PointTask("right_wrist", (NAN, 1.0, 0.0))),
         lambda: OrientationTask("head", SO3(np.array([NAN, 0.0, 0.0, 0.0]))),
-        lambda: LookAtTask("head", (NAN, 1.0, 1.0)),
-        lambda: ComTask((NAN, 1.0, 0.0)),
+        lambda: Drive(LookAtTask("head", (NAN, 1.0, 1.0))),
+        lambda: Drive(ComTask((NAN, 1.0, 0.0))),
         lambda: MomentumTask((NAN, 0.0, 0.0)),
         lambda: SupportTask(height_m=NAN),
         lambda: SupportTask(margin_m=NAN),

@@ -92,7 +92,7 @@ def test_a_leaning_body_tips_over():
 def test_a_lifted_body_hovers_and_the_report_says_how_high():
     report = check_validity(moved(standing(), [0.0, 0.3, 0.0]))
     assert report.red_fraction == 1.0
-    assert set(report.cause_counts) == {"hover"}
+    assert set(report.cause_counts) == {"hover", "float"}
     assert "+0.30 m" in " ".join(report.warnings)
     np.testing.assert_allclose(report.lack, 1.0, atol=1e-9)
 

@@ -17,6 +17,7 @@ from marey.io import GroundReaction, load, load_ground_reaction, load_markers
 from marey.kinematics import fit_markers
 from marey.lie import SO3
 from marey.motion import Motion
+from marey.skeleton import role_map
 
 pytestmark = pytest.mark.mocap
 
@@ -134,3 +135,62 @@ def test_plates_on_another_clock_are_refused(plates):
     report, reaction, _ = plates
     with pytest.raises(InputError, match="start_s"):
         compare_reaction(report, reaction, start_s=100.0)
+
+
+# Clips that the thresholds of the verdict were not chosen on
+FRESH_WALKS = ("07_02", "35_05", "39_04", "69_11")
+FRESH_JUMPS = ("91_40", "13_19", "83_52")
+
+
+def drift(motion: Motion, axis: int, speed_mps: float) -> Motion:
+    positions = motion.root_positions.copy()
+    positions[:, axis] += speed_mps * motion.times()
+    return replace(motion, root_positions=positions)
+
+
+def flip_knee(motion: Motion, frames: int) -> Motion:
+    middle, knee = motion.num_frames // 2, role_map(motion.skeleton)["right_knee"]
+    wxyz = motion.rotations.wxyz.copy()
+    bent = SO3(wxyz[middle : middle + frames, knee]) @ SO3.exp(np.array([-1.4, 0.0, 0.0]))
+    wxyz[middle : middle + frames, knee] = bent.wxyz
+    return replace(motion, rotations=SO3(wxyz))
+
+
+def jump_once(motion: Motion) -> Motion:
+    positions = motion.root_positions.copy()
+    positions[motion.num_frames // 2 :, 2] += 0.3
+    return replace(motion, root_positions=positions)
+
+
+ARTEFACTS: dict[str, tuple[set[str], Callable[[Motion], Motion]]] = {
+    "jump": ({"jump"}, jump_once),
+    "skate along x": ({"skate"}, lambda m: drift(m, 0, 0.2)),
+    "skate against z": ({"skate"}, lambda m: drift(m, 2, -0.2)),
+    "float": ({"float"}, lambda m: replace(m, root_positions=m.root_positions + np.array([0.0, 0.1, 0.0]))),
+    "knee flips for a frame": ({"flip", "backwards"}, lambda m: flip_knee(m, 1)),
+    "knee flips for three frames": ({"flip", "backwards"}, lambda m: flip_knee(m, 3)),
+}
+
+
+@pytest.mark.parametrize("artefact", ARTEFACTS)
+@pytest.mark.parametrize("clip", [*FRESH_WALKS, *FRESH_JUMPS])
+def test_what_a_person_would_see_makes_a_clip_red_and_is_named(mocap, clip, artefact):
+    assert check_validity(captured(mocap, clip)).colour != "red"
+    names, spoil = ARTEFACTS[artefact]
+    report = check_validity(spoil(captured(mocap, clip)))
+    assert report.colour == "red"
+    assert names & set(report.cause_counts)
+
+
+@pytest.mark.parametrize("speed", [0.5, 2.0 / 3.0, 1.5])
+@pytest.mark.parametrize("clip", [*FRESH_JUMPS, "127_13"])
+def test_clips_with_flights_at_another_speed_are_red(mocap, clip, speed):
+    motion = captured(mocap, clip)
+    assert check_validity(replace(motion, rate_hz=speed * motion.rate_hz)).colour == "red"
+
+
+@pytest.mark.xfail(strict=True, reason="flights of 0.08 s do not tell gravity: a slow jog at half speed is green")
+@pytest.mark.parametrize("speed", [0.5, 2.0 / 3.0])
+def test_a_slow_jog_that_is_played_slowly_is_red(mocap, speed):
+    motion = captured(mocap, "16_57")
+    assert check_validity(replace(motion, rate_hz=speed * motion.rate_hz)).colour == "red"

@@ -287,7 +287,7 @@ def test_a_run_up_can_be_given_up_but_not_a_flight():
     assert jumper.state == "jump"
 
 
-def test_a_wish_during_the_jump_is_what_is_gone_back_to():
+def test_a_target_set_during_the_jump_is_reached_after_it():
     jumper = machine(speed=1.0)
     jumper.jump(1.0)
     while jumper.state != "jump":

@@ -58,7 +58,7 @@ def check_broken(motion: Motion, also: dict[str, set[str]]) -> None:
 
 
 def test_four_bad_walks_are_named_on_the_walk_that_ships(walk: Motion) -> None:
-    check_broken(walk, {"slide": {"scrape"}})
+    check_broken(walk, {"slide": {"scrape", "drag"}})
 
 
 @pytest.mark.mocap
@@ -67,7 +67,7 @@ def test_four_bad_walks_are_named_on_the_walk_that_ships(walk: Motion) -> None:
 def test_four_bad_walks_are_named_on_captures_at_120_and_30_hz(mocap: Path, name: str, step: int) -> None:
     clip = marey.load(mocap / "cmu-bvh" / f"{name}.bvh")
     assert name not in read_typical()["walk"]["clips"]
-    check_broken(clip[::step], {"slide": {"scrape"}})
+    check_broken(clip[::step], {"slide": {"scrape", "drag"}})
 
 
 @pytest.mark.real
@@ -81,7 +81,10 @@ def test_four_bad_walks_are_named_on_captures_at_120_and_30_hz(mocap: Path, name
     ],
 )
 def test_four_bad_walks_are_named_on_bodies_of_other_tools(real: Path, pattern: str) -> None:
-    check_broken(marey.load(next(real.glob(pattern))), {"slide": {"scrape"}, "backwards": {"pop", "slide", "scrape"}})
+    check_broken(
+        marey.load(next(real.glob(pattern))),
+        {"slide": {"scrape", "drag"}, "backwards": {"pop", "slide", "drag", "scrape"}},
+    )
 
 
 @pytest.mark.mocap

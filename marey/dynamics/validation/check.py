@@ -25,7 +25,8 @@ from marey.dynamics.supports import (
     find_supports,
     widen_flags,
 )
-from marey.dynamics.validation.report import CAUSES, ValidityReport, find_spans
+from marey.dynamics.validation.report import CAUSES, LEAST_FLIGHT_S, ValidityReport, find_spans
+from marey.measure import Fault, measure_motion
 from marey.motion import Contacts, Motion, find_runs
 from marey.skeleton import Skeleton, leg_length, role_map
 
@@ -98,7 +99,6 @@ FLIGHT_NEAR_S: Final = 1.0  # [s] within this of a flight a body is said to run
 GRIP_MOMENT_M: Final = 0.05  # [m] moment over body weight that a hand holds about each axis
 GRIP_ROUNDS: Final = 4  # of sharing between forces of hands and moments of hands
 LOW_NORMAL: Final = 0.2  # [body weights] below this the centre of pressure means little
-MIN_RUN_FLIGHT_S: Final = 0.03  # [s] a jogger flies as briefly as this
 MIN_FLIGHT_S: Final = 0.08  # [s] shorter gaps between contacts are not called a flight
 
 
@@ -178,6 +178,14 @@ PENETRATION_MM: Final = (50.0, 100.0)  # [mm] amber and red: heels of clean walk
 LIMIT_RAD: Final = (0.1, 0.5)  # [rad] amber and red
 WALKING_TIPPING_RATIO: Final = 1.0  # [-] beyond it pressure runs backwards under the foot; walks have 0.5 to 0.9
 RUNNING_TIPPING_RATIO: Final = 1.15  # [-] captured runs have 0.8 to 1.1
+FAULT_CAUSES: Final = {
+    "gravity": "gravity", "jump": "jump", "slide": "skate", "float": "float", "flip": "flip", "pop": "flip",
+    "backwards": "backwards",
+}  # fmt: skip
+LEAST_SIZE: Final = {
+    "pop": 40.0,
+    "float": 0.08,
+}  # [deg], [m] captures with lost markers jerk by 30, floors lie 7 cm off
 SIZE_TOL: Final = 0.02  # [-] of the leg length; a body and a clip that differ by more are treated as different people
 TIPPING_LIMITS: Final = (1.0, 1.1)  # [-] amber and red, over the two above
 
@@ -204,7 +212,8 @@ def check_validity(
     second, or half of the frame's own where that is more: green up to the tolerance (2 % of the body weight lasting
     on the ground, 10 % for a moment and in flight), amber to 1.5 times that, then red. Sliding, penetration, joint
     limits and a body that moves harder than gravity tips it over its foot (``compute_tipping_ratio``: a clip played
-    too fast) colour a frame too.
+    too fast) colour a frame too, and so does what the meter sees (:func:`marey.measure_motion`, without contacts):
+    flights that do not fall with gravity, jumps of the root, skating and floating feet, flips, limbs bent backwards.
 
     Args:
         motion: any clip of at least three frames, +Y up.
@@ -274,7 +283,7 @@ def check_validity(
         limit_rad = limits.violations(motion.rotations).max(axis=1)
     # Near flights a body may hurry more
     flying = np.zeros(len(supports.touching), dtype=np.bool_)
-    for start, stop in find_flights(supports.touching, motion.rate_hz, MIN_RUN_FLIGHT_S):
+    for start, stop in find_flights(supports.touching, motion.rate_hz, LEAST_FLIGHT_S):
         flying[start:stop] = True
     is_running = widen_flags(flying, min(round(FLIGHT_NEAR_S * motion.rate_hz), len(flying)))
     measures = _FrameMeasures(
@@ -313,6 +322,19 @@ def check_validity(
     causes[:, column["momentum"]] = lacks & ~carried & ~pulls & turns
     for k, name in enumerate(("slide", "penetration", "limits", "haste"), start=1):
         causes[:, column[name]] = ratios[:, k] > 1.0
+    # What geometry alone objects to, in its own frames
+    faults = _find_geometric_faults(motion, floor, gravity)
+    remarks = [f for f in faults if abs(f.size) < LEAST_SIZE.get(f.kind, 0.0) or f.kind not in FAULT_CAUSES]
+    remarks += [f for f in faults if f.kind == "pop" and f.part.endswith("ankle")]
+    for fault in faults:
+        if fault in remarks:
+            continue
+        is_marked = np.zeros(motion.num_frames, dtype=np.bool_)
+        is_marked[round(fault.start_s * motion.rate_hz) : round(fault.stop_s * motion.rate_hz) + 1] = True
+        if fault.kind == "float":
+            is_marked &= ~any_in_row(supports.grips)  # a body that hangs may have its feet anywhere
+        causes[is_marked, column[FAULT_CAUSES[fault.kind]]] = True
+        levels[is_marked] = 2
     flags = causes & (levels > 0)[:, None]
     lack = np.linalg.norm(supply.missing, axis=-1)
     # What the contacts give, in newtons and about the world origin
@@ -327,6 +349,7 @@ def check_validity(
             f"the legs of the body are {ours:.2f} m long, those of the clip {theirs:.2f} m: "
             "contacts are those of the clip, forces those of the body"
         )
+    notes += [f"the meter: {fault}; this makes no frame red" for fault in remarks[:2]]
     if not supports.points.shape[1]:
         notes.append("this body has no feet or hands that could touch: every frame is taken as flight")
     elif abs(supports.lifted_m) > FOOT_SLACK_M:
@@ -358,6 +381,17 @@ def check_validity(
         warnings=tuple(notes),
         spans=find_spans(levels, flags, measures.violation, lack, motion.rate_hz),
     )
+
+
+def _find_geometric_faults(motion: Motion, floor: Floor, gravity: float) -> list[Fault]:
+    """Faults of the meter that matter here; none for a body without two legs, which the meter refuses."""
+    try:
+        faults = measure_motion(motion).faults
+    except InputError:
+        return []
+    # Soles that rest beside the floor are no fault where there are steps, and without gravity nothing stands or falls
+    left_out = {"gravity", "float"} if gravity != GRAVITY else {"float"} if floor != "flat" else set[str]()
+    return [f for f in faults if f.kind not in left_out]
 
 
 @lru_cache(maxsize=64)  # a skeleton cannot be changed, and clips share theirs

@@ -15,6 +15,7 @@ from marey.dynamics.bodies import GRAVITY
 from marey.dynamics.inverse.newton_euler import InverseDynamics
 from marey.dynamics.inverse.support_split import SupportSplit
 from marey.dynamics.supports import LIMBS, Supports, any_in_row
+from marey.motion import find_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
 
 COLOURS: Final = ("green", "amber", "red")
-CAUSES: Final = ("slip", "tipping", "pull", "hover", "momentum", "slide", "penetration", "limits", "haste")
+CAUSES: Final = (
+    "slip", "tipping", "pull", "hover", "momentum", "slide", "penetration", "limits", "haste",
+    "gravity", "jump", "skate", "float", "flip", "backwards",
+)  # fmt: skip
 WORDS: Final = {
     "slip": "the feet would slip: the motion needs more tangential force or twist than friction allows",
     "tipping": "the body would tip over: the ground would have to push beside the feet",
@@ -34,12 +38,24 @@ WORDS: Final = {
     "penetration": "a foot is below the floor",
     "limits": "a joint is outside its limits",
     "haste": "on one foot the body moves harder than gravity tips it: the clip seems to play too fast",
+    "gravity": "in the air the body falls slower or faster than gravity pulls it: the clip has another speed",
+    "jump": "the whole body jumps within a frame",
+    "skate": "a foot slides where it should stand",
+    "float": "the feet rest above or below the floor",
+    "flip": "a joint or the plane of a limb flips within a frame",
+    "backwards": "a knee or elbow bends backwards",
 }
 MEASURES: Final = ("violation", "lack", "friction_margin", "balance_margin", "momentum_drift", "slide_mm")
 CURVES: Final = (*MEASURES, "penetration_mm", "limit_rad", "haste", "wrench", "available", "centre_of_pressure")
-KINEMATIC: Final = ("slide", "penetration", "limits", "haste")
+KINEMATIC: Final = ("slide", "penetration", "limits", "haste", "jump", "skate", "float", "flip", "backwards")
+GEOMETRIC: Final = ("gravity", "jump", "skate", "float", "flip", "backwards")  # what the meter sees
 VALID_CLIP: Final = 0.8  # of the frames are green in a clip that is called valid
-RED_CLIP: Final = 0.7  # fewer green frames make a clip red
+RED_CLIP: Final = 0.7  # fewer green frames make a clip without flights red
+RED_RUN: Final = 0.2  # ... and one with flights: capture at 6 to 12 Hz blurs the forces of a runner's stance
+RED_STRETCH_S: Final = 0.6  # [s] a clip is no better than a red stretch of this length
+BRIDGE_S: Final = 0.1  # [s] shorter pauses do not part a red stretch
+FLYING_FORCE: Final = 0.5  # [body weights] on average: more than this carries a body
+LEAST_FLIGHT_S: Final = 0.03  # [s] a jogger flies as briefly as this
 MERGE_FRAMES: Final = 2  # shorter gaps between two stretches of a colour are closed ([Fang2003]_ F26)
 
 Status = NDArray[np.int8]
@@ -128,9 +144,35 @@ class ValidityReport(Result):
 
     @property
     def colour(self) -> str:
-        """Green, amber or red: the clip as a whole."""
-        valid = self.valid_fraction
-        return "green" if valid >= VALID_CLIP else "amber" if valid >= RED_CLIP else "red"
+        """Green, amber or red: the clip as a whole, judged by its worst stretch.
+
+        Red is a clip with a red frame that the meter objects to (a fall that is not free, a jump, a skating or floating
+        foot, a flip, a limb bent backwards), with a red stretch of ``RED_STRETCH_S``, or with too few green frames.
+        Amber is a clip with fewer than ``VALID_CLIP`` of its frames green, or with a short red stretch.
+        """
+        valid, red = self.valid_fraction, self.levels == 2
+        seen = self.cause_flags[:, [CAUSES.index(name) for name in GEOMETRIC]].any(axis=1)
+        rate_hz = self.dynamics.rate_hz
+        stretches = find_runs(red, int(BRIDGE_S * rate_hz))
+        longest_s = max((stop - start for start, stop in stretches), default=0) / rate_hz
+        least = RED_RUN if self.has_flights else RED_CLIP
+        if (red & seen).any() or longest_s >= RED_STRETCH_S or valid < least:
+            return "red"
+        return "green" if valid >= VALID_CLIP else "amber"
+
+    @property
+    def has_flights(self) -> bool:
+        """Whether the body flies: nothing touches for at least ``LEAST_FLIGHT_S``, and it needs little force there."""
+        carried = self.dynamics.forces[:, 1] / (self.dynamics.body.mass_kg * GRAVITY)
+        flights = find_runs(~any_in_row(self.supports.touching))
+        long = [(a, b) for a, b in flights if b - a >= LEAST_FLIGHT_S * self.dynamics.rate_hz]
+        return any(carried[start:stop].mean() < FLYING_FORCE for start, stop in long)
+
+    @property
+    def worst_span(self) -> ValiditySpan | None:
+        """The worst stretch: the longest of the worst colour; nothing in a clip that is green throughout."""
+        marked = [span for span in self.spans if span.causes]
+        return max(marked, key=lambda span: (COLOURS.index(span.status), len(span)), default=None)
 
     @property
     def is_valid(self) -> bool:
@@ -151,10 +193,17 @@ class ValidityReport(Result):
             return f"{self.colour}: {share}; no violations"
         worst = int(np.argmax(np.where(self.levels > 0, self.lack, 0.0)))
         cause = next(iter(self.cause_counts))
-        return (
+        text = (
             f"{self.colour}: {share}; elsewhere mostly {WORDS[cause]}; "
             f"at worst {self.lack[worst]:.2f} body weights are missing, at {self.times[worst]:.2f} s"
         )
+        # What decides is said too, where the commonest cause is another one
+        seen = [name for name in GEOMETRIC if name in self.cause_counts and name != cause]
+        return "; ".join([text, *(f"at {self._first_time(name):.2f} s {WORDS[name]}" for name in seen)])
+
+    def _first_time(self, cause: str) -> float:
+        """Time [s] of the first frame with a cause."""
+        return float(self.times[int(np.argmax(self.cause_flags[:, CAUSES.index(cause)]))])
 
     def to_json(self, *, frames: bool = True) -> dict[str, Any]:
         """Plain values; ``frames`` adds the numbers of each frame."""
@@ -175,6 +224,7 @@ class ValidityReport(Result):
             "max_penetration_mm": float(self.penetration_mm.max()),
             "max_limit_rad": float(self.limit_rad.max()),
             "warnings": list(self.warnings),
+            "worst": None if self.worst_span is None else self.worst_span.to_json(),
             "spans": [span.to_json() for span in self.spans],
         }
         if not frames:
