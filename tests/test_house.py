@@ -37,7 +37,6 @@ def test_the_product_has_at_most_92_000_lines() -> None:
     assert house.num_lines() <= MOST_LINES
 
 
-@pytest.mark.xfail(strict=True, reason="50.9 functions per 1 000 lines; 47 without the studio")
 def test_a_thousand_lines_hold_at_most_fifty_functions() -> None:
     assert 1000 * sum(1 for _ in house.functions()) / house.num_lines() <= MOST_FUNCTIONS
 
