@@ -21,17 +21,17 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from oracles.retargeted import measure_feet_mm, measure_steps_deg
 
+from marey.contacts import detect_contacts
+from marey.contacts.plants import RETARGET_HOLD, HoldSettings
 from marey.io import load
 from marey.kinematics import solve_retarget
-from marey.kinematics.retargeting.plants import PlantSettings
 from marey.measure import measure_motion
-from marey.motion import detect_contacts
 from marey.skeleton import HUMAN
 
 BARS = {"over_deg": 0.0, "slip_mm_s": 5.0, "depth_mm": 2.0, "float_mm": 5.0}
 
 
-def compare_clip(path: Path, settings: PlantSettings) -> dict[str, Any]:
+def compare_clip(path: Path, settings: HoldSettings) -> dict[str, Any]:
     """Facts about one clip: the joint that exceeds its bar most, and its feet by both tracks."""
     clip = load(path)
     begin = time.process_time()
@@ -69,11 +69,12 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take every Nth clip")
     parser.add_argument("--only", nargs="*", default=[], help="names of clips")
     parser.add_argument("--json", type=Path, help="write the facts of all clips")
-    parser.add_argument("--set", action="append", default=[], help="FIELD=VALUE of PlantSettings")
+    parser.add_argument("--set", action="append", default=[], help="FIELD=VALUE of HoldSettings")
     options = parser.parse_args()
     paths = sorted(options.folder.rglob("*.bvh"))
     paths = [p for p in paths if p.stem in options.only] if options.only else paths[:: options.every]
-    settings = PlantSettings(**{field: float(value) for field, _, value in (s.partition("=") for s in options.set)})
+    chosen = {field: float(value) for field, _, value in (s.partition("=") for s in options.set)}
+    settings = replace(RETARGET_HOLD, **chosen)
     rows: list[dict[str, Any]] = []
     for path in paths:
         row = compare_clip(path, settings)

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from marey.contacts import detect_contacts
 from marey.io import load
 from marey.kinematics import PointTask, anatomical_limits, track
-from marey.motion import Motion, detect_contacts
+from marey.motion import Motion
 from marey.skeleton import foot_points, role_map
 
 GOALS = ("left_wrist", "right_wrist", "left_ankle", "right_ankle", "head", "pelvis")

@@ -17,8 +17,8 @@ from statistics import median
 import numpy as np
 
 from marey.base import MareyError
+from marey.contacts import contact_phases
 from marey.graph import MotionGraph, load_graph
-from marey.locomotion import foot_plants
 from marey.picture import film_strip, save_image
 from marey.pipeline import SynthesisResult, synthesize_sketch
 from marey.samples import demo_graph, sketch_file, sketch_names
@@ -133,7 +133,8 @@ def same_walk(runs: list[Run]) -> list[str]:
 def _step_m(run: Run) -> float:
     """Median step [m] along the way, setting out and stopping apart."""
     assert run.result is not None and run.result.motion is not None
-    places = np.array([plant.toe[[0, 2]] for plant in foot_plants(run.result.motion)])
+    stances = {id(plant): plant for phase in contact_phases(run.result.motion) for plant in phase.plants}
+    places = np.array([plant.position[[0, 2]] for plant in stances.values()])
     steps = np.linalg.norm(np.diff(places, axis=0), axis=1)
     return float(np.median(steps[2:-2] if len(steps) > 5 else steps))
 

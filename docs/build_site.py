@@ -35,7 +35,7 @@ STYLE = """.wy-nav-content { max-width: 1000px; }
 """
 GUIDES = {
     "Start": ["own-clip", "researchers", "formats", "characters", "pictures", "commands", "json", "environment"],
-    "Clips": ["cleaning", "measure", "retargeting", "laboratories", "library", "compression"],
+    "Clips": ["cleaning", "feet", "measure", "retargeting", "laboratories", "library", "compression"],
     "Poses": ["ik", "limits", "pose-models", "tracking"],
     "Physics": ["physics-report", "physics", "simulation", "muscles"],
     "Motions that are made": ["locomotion", "scripts", "graphs"],

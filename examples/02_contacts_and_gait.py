@@ -1,15 +1,8 @@
 """Find where the feet touch the ground, and what that says about the gait."""
 
 import marey
-from marey.motion import (
-    ContactSettings,
-    cadence,
-    contact_phases,
-    detect_contacts,
-    ensure_contacts,
-    gait_cycles,
-    mean_speed,
-)
+from marey.contacts import ContactSettings, contact_phases, detect_contacts, ensure_contacts
+from marey.motion import cadence, gait_cycles, mean_speed
 from marey.picture import plot_contacts
 
 motion = ensure_contacts(marey.samples.walk(1.5))

@@ -1,7 +1,7 @@
 """Give a motion to another body: proportions change, feet stay planted."""
 
 import marey
-from marey.motion import ensure_contacts, slide_mm
+from marey.contacts import ensure_contacts, slide_mm
 from marey.picture import film_strip, save_image
 from marey.skeleton import human
 

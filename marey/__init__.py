@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from marey import samples
     from marey.base import FormatError, MareyError
     from marey.compression import compress, decompress
+    from marey.contacts import detect_contacts
     from marey.dynamics import Body
     from marey.io import clips, load
     from marey.kinematics import OrientationTask, PointTask, retarget, solve_ik
     from marey.lie import SO3
     from marey.measure import measure_motion
     from marey.models import PCA, PGA, load_model
-    from marey.motion import Motion, detect_contacts
+    from marey.motion import Motion
     from marey.pipeline.synthesis import synthesize
     from marey.skeleton import HUMAN, Pose, Skeleton
     from marey.spacetime import optimize
@@ -45,7 +46,7 @@ _HOMES = {
     "Pose": "marey.skeleton",
     "SO3": "marey.lie",
     "Skeleton": "marey.skeleton",
-    "detect_contacts": "marey.motion",
+    "detect_contacts": "marey.contacts",
     "load": "marey.io",
     "optimize": "marey.spacetime",
     "Sketch": "marey.world",
@@ -59,6 +60,7 @@ _ROOMS = frozenset(
         "base",
         "blending",
         "compression",
+        "contacts",
         "control",
         "dynamics",
         "graph",

@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
+from marey.contacts import ensure_contacts
 from marey.dynamics import GRAVITY, Body, compute_centre_of_pressure, find_supports, solve_inverse_dynamics
 from marey.kinematics import Limb, solve_two_bone
-from marey.motion import Motion, ensure_contacts
+from marey.motion import Motion
 
 NUM_DIRECTIONS: Final = 24  # of half planes round the soles
 _ANGLES: Final = 2.0 * np.pi * np.arange(NUM_DIRECTIONS) / NUM_DIRECTIONS

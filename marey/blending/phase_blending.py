@@ -30,9 +30,10 @@ from marey.blending.pose_blending import (
 )
 from marey.blending.sources import UP, BlendSource, Placement
 from marey.blending.validity import BlendReport, BoundaryCheck, PhaseCheck
+from marey.contacts import StancePlant
 from marey.dynamics import Body
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, StancePlant, transform_motion
+from marey.motion import Contacts, Motion, transform_motion
 
 ROTATION_MEANS: Final = ("slerp", "log")
 

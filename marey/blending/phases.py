@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.contacts import ContactPhase, StancePlant, contact_phases, ensure_contacts
 from marey.kinematics import Limb, solve_two_bone
-from marey.motion import ContactPhase, Contacts, Motion, StancePlant, contact_phases, contact_positions, ensure_contacts
+from marey.motion import Contacts, Motion, contact_positions
 from marey.numerics import fill_gaps
 from marey.skeleton import contact_points
 

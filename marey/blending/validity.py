@@ -15,9 +15,10 @@ import numpy as np
 from marey.base import FloatArray, InputError, Result, frozen
 from marey.blending.phases import MotionPhase, blend_duration, blend_velocity
 from marey.blending.sources import UP
+from marey.contacts import feet_down
 from marey.dynamics import GRAVITY, Body, compute_momentum, smooth_values
 from marey.lie import SO3
-from marey.motion import Motion, contact_positions, feet_down
+from marey.motion import Motion, contact_positions
 from marey.skeleton import contact_points
 
 SPIN_TOL: Final = 1.0  # [rad/s] a change of spin that is seen

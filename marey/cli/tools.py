@@ -112,7 +112,7 @@ _KEY: Final = re.compile(r"\[([A-Z][A-Za-z]+\d{4}[a-z]?)\]_")
 def cite(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Keys (Glardon2005) or public functions (motion.detect_contacts); all by default."),
+        typer.Argument(help="Keys (Glardon2005) or public functions (contacts.detect_contacts); all by default."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError, kernel
+from marey.contacts import detect_contacts
 from marey.dynamics.contact_cones import compute_friction_edges
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, detect_contacts
+from marey.motion import Contacts, Motion
 from marey.skeleton import contact_points, foot_points, leg_length, role_map
 
 

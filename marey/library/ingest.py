@@ -82,7 +82,8 @@ def guess_behaviour(features: Features) -> str:
 
 def measure_features(motion: Motion) -> Features:
     """Measure what :func:`guess_behaviour` looks at; contacts are detected if the motion has none."""
-    from marey.motion import ensure_contacts, ground_height, headings, mean_speed, root_speeds
+    from marey.contacts import ensure_contacts
+    from marey.motion import ground_height, headings, mean_speed, root_speeds
     from marey.skeleton import role_map
 
     roles, leg_m, floor_m = role_map(motion.skeleton), mean_leg_length(motion.skeleton), ground_height(motion)
@@ -169,8 +170,8 @@ def stage_file(job: IngestJob, file: str, clip_file: Path, stamp: str) -> Staged
 
 def _read_take(job: IngestJob, file: str, number: int) -> Motion:
     """Read one take, with contacts, under the name of its file and, where there are several, its own."""
+    from marey.contacts import ensure_contacts
     from marey.io import load
-    from marey.motion import ensure_contacts
 
     motion = load(file, rate_hz=job.rate_hz, unit=job.unit, up=job.up, clip=number if job.take else None)
     if motion.contacts is None:

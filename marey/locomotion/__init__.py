@@ -11,21 +11,7 @@ from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.model.locomotion_model import EFFECTORS, LocomotionModel, load_model
 from marey.locomotion.planning.parameters import GaitParameters
 from marey.locomotion.planning.run_up import RunUpLaw
-from marey.locomotion.plants.clip import (
-    FootPlant,
-    enforce_plants,
-    foot_plants,
-    pigeon_toe,
-    plant_slide_mm,
-    trim_sliding_contacts,
-)
-from marey.locomotion.plants.detection import (
-    PlantInterval,
-    detect_events,
-    detect_plants,
-    detect_plants_by_threshold,
-    plant_windows,
-)
+from marey.locomotion.plants.clip import plant_slide_mm, trim_sliding_contacts
 from marey.locomotion.scripts.files import load_script, save_script, script_to_toml
 from marey.locomotion.scripts.script import Action, JumpAction, Performance, Script, Transition, perform_script
 from marey.locomotion.scripts.sketch import SketchWalkSettings, walk_sketch
@@ -40,7 +26,6 @@ __all__ = [
     "Action",
     "Crowd",
     "Engine",
-    "FootPlant",
     "Footprint",
     "GaitParameters",
     "JumpAction",
@@ -50,7 +35,6 @@ __all__ = [
     "Obstacle",
     "ObstacleDecision",
     "Performance",
-    "PlantInterval",
     "RecoveredParameters",
     "RunUpLaw",
     "Script",
@@ -58,21 +42,14 @@ __all__ = [
     "Transition",
     "add_obstacle",
     "add_style",
-    "detect_events",
-    "detect_plants",
-    "detect_plants_by_threshold",
-    "enforce_plants",
     "fit_locomotion",
     "fit_style_weights",
-    "foot_plants",
     "get_obstacle_course",
     "load_manifest",
     "load_model",
     "load_script",
     "perform_script",
-    "pigeon_toe",
     "plant_slide_mm",
-    "plant_windows",
     "recover_parameters",
     "report_held_out",
     "sample_obstacle",
@@ -96,6 +73,5 @@ __getattr__ = deprecated_names(
         "personify": "fit_style_weights",
         "random_obstacle": "sample_obstacle",
         "still_contacts": "trim_sliding_contacts",
-        "threshold_plants": "detect_plants_by_threshold",
     },
 )

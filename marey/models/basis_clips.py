@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.motion import Motion, contact_phases, headings
+from marey.contacts import contact_phases
+from marey.motion import Motion, headings
 
 FEWEST = 3  # a space of one clip is too stiff: [Safonova2006]_ §3.3
 POOL = 2  # [-] times as many near clips as asked for are looked at for variety

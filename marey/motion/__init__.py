@@ -1,4 +1,4 @@
-"""Motions, markers and key frames; contacts, phases, gait cycles, time base, resampling."""
+"""Motions, markers and key frames; gait cycles, time base, resampling."""
 
 from marey.base import deprecated_names
 from marey.motion.analog import AnalogTracks, ForcePlate
@@ -10,16 +10,6 @@ from marey.motion.configurations import (
     reroot,
     to_absolute,
 )
-from marey.motion.contacts.detection import (
-    ContactPhase,
-    StancePlant,
-    contact_phases,
-    detect_contacts,
-    ensure_contacts,
-    feet_down,
-    slide_mm,
-)
-from marey.motion.contacts.points import ContactSettings, contact_positions
 from marey.motion.editing import concatenate, mirror, other_side
 from marey.motion.gait import GaitCycle, cadence, foot_strikes, gait_cycles
 from marey.motion.key_frames import KeyFrames
@@ -27,6 +17,7 @@ from marey.motion.markers import Markers
 from marey.motion.mass import BodySegment, MassTable, TrunkPart, centre_of_mass, mass_table, mass_weights
 from marey.motion.placement import (
     align_to_ground,
+    contact_positions,
     decode_relative_root,
     encode_relative_root,
     ground_height,
@@ -44,8 +35,6 @@ from marey.motion.time_series import find_runs, lowpass, resample
 __all__ = [
     "AnalogTracks",
     "BodySegment",
-    "ContactPhase",
-    "ContactSettings",
     "Contacts",
     "ForcePlate",
     "GaitCycle",
@@ -56,7 +45,6 @@ __all__ = [
     "Motion",
     "RelativeConfiguration",
     "Source",
-    "StancePlant",
     "TimeBase",
     "TrunkPart",
     "align_to_ground",
@@ -64,13 +52,9 @@ __all__ = [
     "centre_of_mass",
     "check_time_base",
     "concatenate",
-    "contact_phases",
     "contact_positions",
     "decode_relative_root",
-    "detect_contacts",
     "encode_relative_root",
-    "ensure_contacts",
-    "feet_down",
     "find_central_joint",
     "find_runs",
     "foot_strikes",
@@ -89,7 +73,6 @@ __all__ = [
     "reroot",
     "resample",
     "root_speeds",
-    "slide_mm",
     "standing_height",
     "to_absolute",
     "transform_motion",
@@ -98,10 +81,7 @@ __all__ = [
 __getattr__ = deprecated_names(
     __name__,
     {
-        "Phase": "ContactPhase",
-        "Plant": "StancePlant",
         "runs": "find_runs",
         "transformed": "transform_motion",
-        "with_contacts": "ensure_contacts",
     },
 )

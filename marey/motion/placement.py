@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError, frozen
 from marey.lie import SO3
 from marey.motion.clip import Motion
 from marey.motion.time_series import lowpass_values
-from marey.skeleton import RoleMap, Skeleton, assess_anatomy, foot_points, role_map, t_pose
+from marey.skeleton import RoleMap, Skeleton, assess_anatomy, contact_points, foot_points, role_map, t_pose
 
 UP = np.array([0.0, 1.0, 0.0])
 _ACROSS = (("left_hip", "right_hip"), ("left_shoulder", "right_shoulder"))
@@ -163,6 +163,12 @@ def mean_speed(motion: Motion) -> float:
         return 0.0
     steps = np.diff(pelvis_positions(motion)[:, [0, 2]], axis=0)
     return float(np.hypot(steps[:, 0], steps[:, 1]).sum() / motion.duration_s)
+
+
+def contact_positions(motion: Motion) -> FloatArray:
+    """Contact points ``(F, K, 3)`` [m] in world, in the order of ``marey.skeleton.contact_points``."""
+    origins, R_world_joint = motion.joint_frames()
+    return contact_points(motion.skeleton).positions(origins, R_world_joint)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

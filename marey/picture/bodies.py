@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import FloatArray, IntArray
-from marey.motion import Contacts, Motion, contact_positions, detect_contacts, find_runs
+from marey.contacts import detect_contacts
+from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.picture.raycast.meshes import TriangleMesh
 from marey.picture.raycast.scene import CapsuleBatch, GroundMarks, linear_from_srgb
 from marey.skeleton import (

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import Result, UnknownNameError
-from marey.kinematics.foot_plants import FloorPlane
+from marey.contacts import FloorPlane, detect_contacts, hold_feet
 from marey.kinematics.hinges import HINGE_SETTINGS, HingeSettings, straighten_hinges
 from marey.lie import SO3, geodesic_distance
 from marey.measure import measure_motion
-from marey.motion import Motion, align_to_ground, check_time_base, contact_positions, detect_contacts
+from marey.motion import Motion, align_to_ground, check_time_base, contact_positions
 from marey.motion.cleaning.gaps import GAP_SETTINGS, GapSettings, drop_repeated_frames, fill_gaps
 from marey.motion.cleaning.interpolation import Correction
 from marey.motion.cleaning.jumps import (
@@ -45,7 +45,6 @@ class CleaningSettings:
 
 
 CLEANING_SETTINGS: Final = CleaningSettings()
-SCRAPED: Final = "scraped_m_per_10m"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,15 +145,14 @@ def level_floor(motion: Motion, settings: CleaningSettings = CLEANING_SETTINGS) 
 
 
 def hold_plants(motion: Motion) -> Correction:
-    """Hold feet where they stand, if the meter agrees that they scrape less for it."""
-    from marey.locomotion import enforce_plants, foot_plants
-
-    planted = enforce_plants(motion)
-    was, now = (measure_motion(one).values.get(SCRAPED, 0.0) for one in (motion, planted))
-    figures = f"feet scrape {now:.1f} m on 10 m of way, {was:.1f} without"
+    """Hold feet where they stand, if the meter agrees that they scrape less for it; tell the plants that broke."""
+    held = hold_feet(motion)
+    was, now = (float(measure_motion(one).scraped_m[-1]) for one in (motion, held.motion))
+    figures = f"feet scrape {now:.2f} m, {was:.2f} without"
     if now > was:
         return Correction(motion, (f"foot plants not held: {figures}",))
-    return Correction(planted, (f"{len(foot_plants(planted))} foot plants held: {figures}",))
+    broken = tuple(f"foot plant broken: {plant}" for plant in held.broken)
+    return Correction(held.motion, (f"{len(held.schedule)} foot plants held: {figures}", *broken))
 
 
 def repair_physics(motion: Motion, settings: CleaningSettings = CLEANING_SETTINGS) -> Correction:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from marey.base import FloatArray
-from marey.motion import Motion, contact_positions, ensure_contacts, find_runs
+from marey.contacts import ensure_contacts
+from marey.motion import Motion, contact_positions, find_runs
 from marey.skeleton import contact_points
 from marey.world import Sketch, World, segment_distance
 

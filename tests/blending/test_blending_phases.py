@@ -26,10 +26,11 @@ from marey.blending import (
     phase_string,
     predict_validity,
 )
+from marey.contacts import contact_phases
 from marey.dynamics import Body, compute_momentum
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import Motion, contact_phases, contact_positions, transform_motion
+from marey.motion import Motion, contact_positions, transform_motion
 from marey.skeleton import HUMAN, contact_points
 
 UP = np.array([0.0, 1.0, 0.0])

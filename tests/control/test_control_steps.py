@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import marey
+from marey.contacts import feet_down
 from marey.control import Reference, TrackingResult, TrackWeights, make_reference, solve_tracking, track_balance
 from marey.control.reference.clip import find_soles, remove_short_phases
 from marey.control.stepping import (
@@ -25,7 +26,7 @@ from marey.control.stepping import (
     make_schedule,
 )
 from marey.control.tracking import make_figure
-from marey.motion import Motion, feet_down
+from marey.motion import Motion
 from marey.simulate import Ground, Push
 
 DT = 0.01

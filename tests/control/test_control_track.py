@@ -12,6 +12,7 @@ import pytest
 
 import marey
 from marey.base import InputError, UnknownNameError
+from marey.contacts import feet_down
 from marey.control import (
     Reference,
     Tracker,
@@ -29,7 +30,7 @@ from marey.control.reference.clip import bearing_points, find_soles, prepare_cli
 from marey.control.tracking import make_figure
 from marey.kinematics import BoxLimits
 from marey.lie import SO3
-from marey.motion import Motion, feet_down
+from marey.motion import Motion
 from marey.simulate import Ground, Push, Simulator
 
 DT = 0.01

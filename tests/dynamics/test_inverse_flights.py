@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
+from marey.contacts import detect_contacts
 from marey.dynamics import (
     GRAVITY,
     Body,
@@ -16,7 +17,7 @@ from marey.dynamics import (
 )
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, detect_contacts
+from marey.motion import Contacts, Motion
 from marey.skeleton import HUMAN, Pose, role_map
 
 

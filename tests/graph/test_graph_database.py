@@ -10,6 +10,7 @@ import pytest
 from oracles.graph_parts import prepare_clips
 
 from marey.base import InputError
+from marey.contacts import ContactPhase, StancePlant, contact_phases, ensure_contacts
 from marey.graph import build_graph
 from marey.graph.arrays import compose_planar, to_frame
 from marey.graph.construction.layout import _feet_gap
@@ -25,16 +26,7 @@ from marey.graph.database.events import (
 )
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import (
-    ContactPhase,
-    Contacts,
-    Motion,
-    StancePlant,
-    contact_phases,
-    contact_positions,
-    ensure_contacts,
-    resample,
-)
+from marey.motion import Contacts, Motion, contact_positions, resample
 from marey.samples import jump
 from marey.skeleton import HUMAN, contact_points, joint_frames, role_map
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from marey import samples
 from marey.base import FormatError, InputError, MareyError
+from marey.contacts import ensure_contacts
 from marey.io import load, save
 from marey.io.npz.reader import read_npz
 from marey.kinematics import retarget
 from marey.lie import SO3, geodesic_distance
-from marey.motion import ensure_contacts
 from marey.skeleton import HUMAN
 
 UPRIGHT = np.array([np.pi / 2, 0.0, 0.0])  # SMPL rests with +Y up; AMASS turns it to +Z up

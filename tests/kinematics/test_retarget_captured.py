@@ -14,9 +14,10 @@ import pytest
 from oracles.retargeted import measure_feet_mm, measure_steps_deg
 
 from marey.base import InputError, MareyError
+from marey.contacts import detect_contacts
 from marey.io import load
 from marey.kinematics import retarget, solve_retarget
-from marey.motion import Motion, detect_contacts
+from marey.motion import Motion
 from marey.skeleton import HUMAN, Skeleton, role_map
 
 WALKS = ("08_01", "35_01", "37_01", "39_01", "43_01", "69_02", "82_12", "132_18", "132_46")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
-from marey.locomotion import Crowd, Engine, LocomotionModel, detect_plants, load_model
+from marey.contacts import detect_plants
+from marey.locomotion import Crowd, Engine, LocomotionModel, load_model
 
 
 @pytest.fixture(scope="module")

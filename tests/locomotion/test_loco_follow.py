@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from marey.base import InputError
+from marey.contacts import slide_mm
 from marey.locomotion import Engine, load_model, walk_sketch
 from marey.locomotion.planning.ground_path import max_distance_to_line, straight_path
 from marey.locomotion.scripts.sketch import SketchWalk, list_hurdles, plan_sketch
 from marey.locomotion.steering.guide import HaltGoal, LeapGoal
 from marey.locomotion.steering.obstacles import BODY_RADIUS_M, Obstacle, find_route, shift_path_past
 from marey.locomotion.steering.path_schedule import plan_cruise
-from marey.motion import slide_mm
 from marey.skeleton import foot_points
 from marey.world import Box, Event, GroundPose, Path, River, Sketch, Table, Thing, Wall, World
 from marey.world.sketch import KeyPose

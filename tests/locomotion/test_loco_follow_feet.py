@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from marey.contacts import slide_mm
 from marey.locomotion import Engine
 from marey.locomotion.plants.clip import pivot_landing_feet
 from marey.locomotion.scripts.sketch import _record_walk, plan_sketch  # the motion before its feet are settled
-from marey.motion import Motion, contact_positions, slide_mm
+from marey.motion import Motion, contact_positions
 from marey.world import GroundPose, Path, Sketch
 
 SKETCH = Sketch(

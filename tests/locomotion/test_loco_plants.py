@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import ast
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import marey.locomotion
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError
+from marey.base import BoolArray, FloatArray, UnknownNameError
 from marey.dynamics import check_validity
-from marey.io import load, save
-from marey.locomotion import Engine, enforce_plants, foot_plants, pigeon_toe, plant_slide_mm
+from marey.locomotion import Engine, plant_slide_mm
 from marey.locomotion.plants.clip import effector_flags, effector_positions
 from marey.locomotion.plants.state import make_leg_arrays
 from marey.motion import Motion
-from marey.samples import walk
 from marey.skeleton import HUMAN, Skeleton
 
 GAITS = [  # speed [m/s], run, turn rate [rad/s]
@@ -148,106 +145,6 @@ def test_plants_lower_the_root_hardly() -> None:
     assert drop.min() >= -1e-9 and drop.max() <= 0.04 * 0.95
 
 
-def sliding_walk(speed: float = 1.3, slide_mps: float = 0.1) -> Motion:
-    """A clean walk that is pushed along, so that its planted feet slide."""
-    clean = walk(speed, seconds=4.0)
-    pushed = clean.root_positions.copy()
-    pushed[:, 2] += slide_mps * clean.times()
-    pushed[:, 0] += 0.02 * np.sin(3.0 * clean.times())
-    return Motion(clean.skeleton, clean.rate_hz, pushed, clean.rotations, contacts=clean.contacts)
-
-
-@pytest.mark.parametrize("ik", ["analytic", "priority"])
-def test_glardon_a27_a_clip_that_slides_is_cleaned(ik: str) -> None:
-    motion = sliding_walk()
-    cleaned = enforce_plants(motion, ik=ik)
-    held = flags(cleaned)
-    before, after = plant_slide_mm(motion, held), plant_slide_mm(cleaned)
-    assert before[held].mean() > 1.0
-    assert after[:, ::2].max() <= 1.0 and after[:, 1::2].max() <= 3.0
-    assert held.sum() > 0.4 * flags(motion).sum()
-    assert np.ptp(bone_lengths(cleaned), axis=0).max() < 1e-9
-    assert (leg_steps(cleaned) <= 1.3 * leg_steps(motion) + 3.0).all()
-
-
-def test_upper_body_is_left_alone() -> None:
-    motion = sliding_walk()
-    cleaned = enforce_plants(motion)
-    below = {name for name in motion.skeleton.names if name.split("_")[-1] in ("hip", "knee", "ankle", "foot")}
-    rest = [j for j, name in enumerate(motion.skeleton.names) if name not in below]
-    np.testing.assert_array_equal(cleaned.rotations.wxyz[:, rest], motion.rotations.wxyz[:, rest])
-    np.testing.assert_array_equal(cleaned.root_positions[:, [0, 2]], motion.root_positions[:, [0, 2]])
-
-
-def test_a_sunken_clip_is_lifted_to_the_given_floor() -> None:
-    motion = walk(1.3, seconds=3.0)
-    sunk = Motion(motion.skeleton, motion.rate_hz, motion.root_positions - np.array([0.0, 0.02, 0.0]), motion.rotations)
-    lifted = enforce_plants(sunk, floor_m=0.0)
-    legs = make_leg_arrays(motion.skeleton)
-    over = effector_positions(lifted)[..., 1] - legs.rest
-    assert (effector_positions(sunk)[..., 1] - legs.rest).min() < -0.015
-    assert over.min() >= -0.010 and over[flags(lifted)].min() >= -0.002
-
-
-def test_a_clip_without_plants_is_left_alone() -> None:
-    motion = walk(1.3, seconds=1.0)
-    high = Motion(motion.skeleton, motion.rate_hz, motion.root_positions + np.array([0.0, 2.0, 0.0]), motion.rotations)
-    flown = enforce_plants(high, plants=np.zeros((motion.num_frames, 4), dtype=np.bool_))
-    assert not flags(flown).any()
-    np.testing.assert_allclose(flown.joint_positions(), high.joint_positions(), atol=1e-9)
-
-
-def test_enforcing_twice_changes_little() -> None:
-    once = enforce_plants(sliding_walk())
-    twice = enforce_plants(once)
-    assert np.abs(twice.joint_positions() - once.joint_positions()).max() < 0.02
-    assert np.median(np.abs(twice.joint_positions() - once.joint_positions())) < 1e-4
-
-
-def headings(motion: Motion, held: BoolArray) -> list[FloatArray]:
-    """Yaw of right and left foot in the frames in which ankle and toe are held."""
-    points = effector_positions(motion)
-    yaws: list[FloatArray] = []
-    for a in (0, 2):
-        foot = (points[:, a + 1] - points[:, a])[held[:, a] & held[:, a + 1]]
-        yaws.append(np.arctan2(foot[:, 0], foot[:, 2]))
-    return yaws
-
-
-@pytest.mark.parametrize("angle_deg", [15.0, -10.0])
-def test_glardon_a33_pigeon_toes_turn_the_feet_and_leave_the_ankles(angle_deg: float) -> None:
-    motion = walk(1.3, seconds=4.0)
-    plain, edited = enforce_plants(motion), enforce_plants(motion, edit=pigeon_toe(np.radians(angle_deg)))
-    held = flags(plain) & flags(edited)
-    held[:40] = False  # the first stance of each foot began before the clip
-    for foot, (before, after) in enumerate(zip(headings(plain, held), headings(edited, held), strict=True)):
-        sign = 1.0 if foot == 0 else -1.0
-        assert len(before) > 20
-        np.testing.assert_allclose(np.degrees(after - before), sign * angle_deg, atol=2.0)
-    moved = np.linalg.norm(effector_positions(edited) - effector_positions(plain), axis=-1)
-    assert moved[:, ::2][held[:, ::2]].max() < 1e-3
-
-
-def test_an_edit_moves_an_ankle() -> None:
-    motion = walk(1.3, seconds=4.0)
-    wider = enforce_plants(
-        motion, edit=lambda effector, goal, _: goal - [0.02, 0.0, 0.0] if effector == "right_ankle" else goal
-    )
-    held = flags(wider)[:, 0]
-    held[:40] = False
-    moved = (effector_positions(wider) - effector_positions(enforce_plants(motion)))[held, 0]
-    np.testing.assert_allclose(np.median(moved, axis=0), [-0.02, 0.0, 0.0], atol=1e-3)
-
-
-def test_footprints_alternate_and_tell_the_step() -> None:
-    motion = enforce_plants(walk(1.3, seconds=4.0))
-    prints = foot_plants(motion)
-    sides = [p.side for p in prints]
-    assert len(prints) >= 6 and all(a != b for a, b in pairwise(sides))
-    steps = np.diff([p.ankle[2] for p in prints[1:-1]])
-    assert (steps > 0.3).all() and all(abs(p.heading_rad) < 0.3 for p in prints)
-
-
 def test_glardon_a49_plants_know_nothing_of_engine_and_model() -> None:
     folder = Path(marey.locomotion.__file__).parent
     mine = [*(folder / "plants").glob("*.py"), folder / "checks.py"]
@@ -256,46 +153,6 @@ def test_glardon_a49_plants_know_nothing_of_engine_and_model() -> None:
         tree = ast.parse(path.read_text())
         names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
         assert {n for n in names if n.startswith("marey.locomotion")} <= own, path.name
-
-
-def test_glardon_a49_a_plain_bvh_clip_is_planted(tmp_path: Path) -> None:
-    save(sliding_walk(), tmp_path / "walk.bvh")
-    motion = load(tmp_path / "walk.bvh")
-    assert motion.contacts is None
-    cleaned = enforce_plants(motion)
-    held = flags(cleaned)
-    assert held.sum() > 100
-    assert plant_slide_mm(cleaned).max() <= 1.0 < plant_slide_mm(motion, held).max()
-
-
-@pytest.mark.mocap
-@pytest.mark.parametrize("clip", ["07_01", "16_11", "09_06", "16_05", "118_05"])
-def test_captured_walks_veers_runs_and_jumps_are_planted_without_pops(mocap: Path, clip: str) -> None:
-    motion = load(mocap / "cmu-bvh" / f"{clip}.bvh")
-    cleaned = enforce_plants(motion)
-    held = flags(cleaned)
-    assert held.any(axis=0).all()
-    assert plant_slide_mm(cleaned).max() <= 1.0 < plant_slide_mm(motion, held).max()
-    assert (leg_steps(cleaned) <= 1.3 * leg_steps(motion) + 3.0).all()
-    assert np.linalg.norm(effector_positions(cleaned) - effector_positions(motion), axis=-1).max() < 0.06
-
-
-def test_bad_input_is_refused_in_words() -> None:
-    motion = walk(1.3, seconds=1.0)
-    with pytest.raises(UnknownNameError, match="analytic"):
-        enforce_plants(motion, ik="magic")
-    with pytest.raises(UnknownNameError, match="adaptive"):
-        enforce_plants(motion, detection="hope")
-    with pytest.raises(InputError, match="floor_m is nan"):
-        enforce_plants(motion, floor_m=float("nan"))
-    with pytest.raises(InputError, match="ease_s"):
-        enforce_plants(motion, ease_s=-1.0)
-    with pytest.raises(InputError, match="plants is"):
-        enforce_plants(motion, plants=np.zeros((3, 4), dtype=np.bool_))
-    with pytest.raises(InputError, match="quarter turn"):
-        pigeon_toe(float("nan"))
-    with pytest.raises(InputError, match="no point"):
-        enforce_plants(motion, edit=lambda _effector, goal, _pose: goal * np.nan)
 
 
 def test_a_body_without_feet_is_refused_by_name() -> None:

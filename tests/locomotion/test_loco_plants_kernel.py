@@ -19,7 +19,6 @@ from marey.locomotion.plants.leg import heel_rise_angle, pose_leg, write_leg_fra
 from marey.locomotion.plants.placement import roll_in_time, write_foot_measures
 from marey.locomotion.plants.state import (
     FOOT_RECORD,
-    NO_PLANT_S,
     PlantForecast,
     PlantOptions,
     allocate_plant_state,
@@ -31,6 +30,7 @@ from marey.skeleton import HUMAN, joint_positions, t_pose
 LEGS = make_leg_arrays(HUMAN)
 EFFECTORS = LEGS.joints[:, 2:].reshape(4)
 STAND = t_pose(HUMAN)
+NO_PLANT_S = 1e3  # no plant is coming
 NOWHERE = np.full(4, NO_PLANT_S)
 ALL, NONE = np.ones(4, dtype=np.bool_), np.zeros(4, dtype=np.bool_)
 DT = 1.0 / 60.0

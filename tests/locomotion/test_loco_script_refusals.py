@@ -215,12 +215,12 @@ def test_glardon_a50_a_profile_over_no_distance_is_not_feasible(model):
 
 
 def test_glardon_a50_plants_are_refused_where_there_are_no_legs(model):
+    from marey.contacts import hold_feet
     from marey.lie import SO3
-    from marey.locomotion import enforce_plants
     from marey.motion import Motion
     from marey.skeleton import Skeleton
 
     stick = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
     motion = Motion(stick, 30.0, np.zeros((10, 3)), SO3.identity(10, 2))
     with pytest.raises(MareyError):
-        enforce_plants(motion)
+        hold_feet(motion)

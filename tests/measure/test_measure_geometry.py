@@ -171,7 +171,8 @@ def test_a_scene_root_above_the_pelvis_does_not_matter(walk: Motion) -> None:
 
 def test_a_contact_track_changes_nothing(walk: Motion) -> None:
     assert (
-        measure_motion(replace(walk, contacts=None)).values == measure_motion(marey.motion.ensure_contacts(walk)).values
+        measure_motion(replace(walk, contacts=None)).values
+        == measure_motion(marey.contacts.ensure_contacts(walk)).values
     )
 
 

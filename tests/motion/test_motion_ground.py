@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from marey import samples
+from marey.contacts import detect_contacts
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import Motion, align_to_ground, contact_positions, detect_contacts, ground_height, standing_height
+from marey.motion import Motion, align_to_ground, contact_positions, ground_height, standing_height
 from marey.skeleton import HUMAN, Skeleton, human
 
 jump, run, walk = (cache(make) for make in (samples.jump, samples.run, samples.walk))

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from marey.contacts import contact_phases, detect_contacts
 from marey.io import load
 from marey.lie import SO3
-from marey.motion import Motion, centre_of_mass, contact_phases, detect_contacts, mass_weights
+from marey.motion import Motion, centre_of_mass, mass_weights
 from marey.motion.mass import MASS_TABLES
 from marey.samples import jump
 from marey.skeleton import HUMAN, ROLES, Pose, RoleMap, Skeleton

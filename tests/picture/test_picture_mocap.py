@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from marey.contacts import detect_contacts
 from marey.io import load
-from marey.motion import Motion, detect_contacts
+from marey.motion import Motion
 from marey.picture import CapsuleBatch, film_strip, ground_level, motion_scene, render
 from marey.picture.bodies import PALETTES, foot_prints
 from marey.picture.motions import is_travelling, strip_frames

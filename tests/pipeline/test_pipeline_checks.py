@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.footprints import find_footprints
 
 from marey.io import load, save
-from marey.locomotion import foot_plants
 from marey.motion import Motion
 from marey.pipeline import SynthesisResult, synthesize_sketch
 from marey.samples import demo_graph, sketch_file, sketch_names
@@ -63,8 +63,8 @@ def test_a23_optimised_steps_stand_on_stones():
     )
     result = synthesize_sketch(short, "spacetime", check=False)
     assert_bars(result)
-    on_water = [plant for plant in foot_plants(result.motion) if 2.2 < plant.toe[2] < 4.8]
-    assert len(on_water) >= 3
+    along = find_footprints(result.motion)[:, 2]
+    assert ((along > 2.2) & (along < 4.8)).sum() >= 3
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ def test_searched_sketches_are_motions_that_a_body_can_make(name):
 
 def steady_steps(motion: Motion) -> np.ndarray:
     """Lengths [m] of steps along the way, the first and the last two apart, in which a walk sets out and stops."""
-    places = np.array([plant.toe[2] for plant in foot_plants(motion)])
+    places = find_footprints(motion)[:, 2]
     steps = np.diff(places)
     return steps[2:-2] if len(steps) > 5 else steps
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.footprints import find_footprints
 
 from marey.base import InputError
 from marey.pipeline import synthesize_sketch
@@ -127,9 +128,7 @@ def test_a_walk_keeps_to_its_sketch_and_to_the_laws_of_motion(walked):
 
 
 def test_its_steps_are_those_that_were_planned(walked):
-    from marey.locomotion import foot_plants
-
-    balls = np.array([plant.toe[[0, 2]] for plant in foot_plants(walked.motion)])
+    balls = find_footprints(walked.motion)[:, [0, 2]]
     np.testing.assert_allclose(np.abs(np.diff(balls[:, 0])), 2.6 / 4, atol=0.03)
     assert np.abs(balls[:, 1] - 2.0).max() < 0.15
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from marey.base import InputError, UnknownNameError
+from marey.contacts import contact_phases
 from marey.locomotion import Engine
-from marey.motion import centre_of_mass, contact_phases
+from marey.motion import centre_of_mass
 from marey.samples import demo_clips
 from marey.samples.graph_clips import HEIGHTS_M, PICKS_M, demo_picks
 from marey.samples.picking import pick_up

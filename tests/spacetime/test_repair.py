@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 from marey.base import ConvergenceError, InputError, MareyError
 from marey.cli.app import app
+from marey.contacts import detect_contacts
 from marey.dynamics import Body, JointTree, check_validity
 from marey.io import load, save
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, contact_positions, detect_contacts
+from marey.motion import Contacts, Motion, contact_positions
 from marey.numerics import SolveStatus
 from marey.samples import jump, names, run, walk
 from marey.samples import load as load_sample

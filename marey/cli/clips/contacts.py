@@ -55,7 +55,7 @@ def contacts(
     pictures = {} if out is None else plan_outputs(files, out, ".png")
 
     def list_phases(clip: str) -> Outcome:
-        from marey.motion import contact_phases, ensure_contacts, slide_mm
+        from marey.contacts import contact_phases, ensure_contacts, slide_mm
 
         motion = ensure_contacts(load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take), method=method)
         rate, track = motion.rate_hz, motion.contacts
@@ -97,13 +97,10 @@ def plant(
     detection: Annotated[
         str,
         typer.Option(
-            help="contacts, adaptive (walks and runs) or threshold.",
-            callback=one_of("contacts", "adaptive", "threshold"),
+            help="contacts (the clip's own, else hysteresis), hysteresis, adaptive (walks and runs) or threshold.",
+            callback=one_of("contacts", "hysteresis", "adaptive", "threshold"),
         ),
     ] = "contacts",
-    ik: Annotated[
-        str, typer.Option(help="analytic or priority.", callback=one_of("analytic", "priority"))
-    ] = "analytic",
     floor_m: Annotated[float | None, typer.Option(help="Height of the floor [m]; else fitted to the plants.")] = None,
     toe_in_deg: Annotated[float, typer.Option(help="Turn the toes inwards by this angle [degrees].")] = 0.0,
     format: Format = "bvh",  # noqa: A002 (the option is called so)
@@ -117,38 +114,34 @@ def plant(
 ) -> None:
     """Hold planted feet at their positions.
 
-    Removes sliding, sinking and hovering of feet and reports the slide before and after.
+    Removes sliding, sinking and hovering of feet. Reports how far they scrape before and after, as `marey measure`
+    does, and every plant that could not be kept.
     """
     files = expand_inputs(clips)
     targets = plan_motion_files(files, out, format)
 
-    def hold_feet(clip: str) -> Outcome:
-        from marey.locomotion import enforce_plants, foot_plants, pigeon_toe, plant_slide_mm
+    def plant_clip(clip: str) -> Outcome:
+        from marey.contacts import detect_contacts, hold_feet, pigeon_toe
+        from marey.measure import measure_motion
 
         # Feet are held at the places where they stand, toes turned in if asked
         motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
-        edit = pigeon_toe(radians(toe_in_deg)) if toe_in_deg else None
-        planted = enforce_plants(motion, detection=detection, ik=ik, floor_m=floor_m, edit=edit)
-        write_motion(planted, targets[clip])
-        # The slide of the same frames before and after: those that are planted in the result
-        from marey.locomotion.plants.clip import effector_flags
-
-        flags = effector_flags(planted.contacts)
-        before, after = (float(plant_slide_mm(one, flags).max(initial=0.0)) for one in (motion, planted))
-        validity, fault = judge_motion(planted, is_required=require_valid)
-        count = len(foot_plants(planted))
+        track = None if detection == "contacts" else detect_contacts(motion, method=detection)
+        held = hold_feet(motion, track, floor_m=floor_m, edit=pigeon_toe(radians(toe_in_deg)) if toe_in_deg else None)
+        write_motion(held.motion, targets[clip])
+        before, after = (float(measure_motion(one).scraped_m[-1]) for one in (motion, held.motion))
+        validity, fault = judge_motion(held.motion, is_required=require_valid)
         facts = {
             "out": targets[clip],
-            "plants": count,
-            "slide_before_mm": before,
-            "slide_after_mm": after,
-            "root_lowered_m": float((motion.root_positions - planted.root_positions)[:, 1].max()),
+            **held.to_json(),
+            "scraped_before_m": before,
+            "scraped_after_m": after,
+            "root_lowered_m": float((motion.root_positions - held.motion.root_positions)[:, 1].max()),
             **validity,
         }
         name = f"{clip}  " if len(files) > 1 else ""
-        plants = "1 foot plant" if count == 1 else f"{count} foot plants"
-        return Outcome(
-            facts, f"{name}{plants}; slide at most {before:.2f} mm a frame before, {after:.2f} after", fault=fault
-        )
+        lines = [f"{name}{held.sentence}; feet scrape {before:.2f} m before, {after:.2f} after"]
+        lines += [f"  broken: {plant}" for plant in held.broken[1:]]
+        return Outcome(facts, "\n".join(lines), held.table_rows(), fault=fault)
 
-    run_each("plant", files, hold_feet, is_json=json, csv=csv)
+    run_each("plant", files, plant_clip, is_json=json, csv=csv)

@@ -116,7 +116,7 @@ def plot(
     if (joint is not None) + contacts + speed > 1:
         raise typer.BadParameter("give one of --joint, --contacts and --speed.")
     check_target(out, PLOT_SUFFIXES)
-    from marey.motion import ensure_contacts
+    from marey.contacts import ensure_contacts
     from marey.picture import plot_angles, plot_contacts, plot_speed
 
     motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)

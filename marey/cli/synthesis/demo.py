@@ -82,9 +82,10 @@ def _write_results(
 ) -> str:
     """Do the steps of the demo on a motion; write ``folder`` and return the text of its report."""
     from marey.cli.clips.info import describe_motion
+    from marey.contacts import contact_phases, ensure_contacts, slide_mm
     from marey.io import save
     from marey.kinematics import retarget
-    from marey.motion import cadence, check_time_base, contact_phases, ensure_contacts, gait_cycles, slide_mm
+    from marey.motion import cadence, check_time_base, gait_cycles
     from marey.picture import film_strip, save_image
     from marey.skeleton import human
 

@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
+from marey.contacts import detect_contacts, feet_down
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
-from marey.motion import Motion, detect_contacts, feet_down, find_runs, lowpass, resample
+from marey.motion import Motion, find_runs, lowpass, resample
 from marey.simulate import Mechanics, Simulator, contact_spheres
 from marey.simulate.mechanism import make_mechanics
 from marey.skeleton import Skeleton, t_pose

@@ -8,20 +8,11 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
+from marey.contacts import detect_contacts, feet_down
 from marey.control.reference.clip import SIDES, find_soles, level_toes, shift_to_floor
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
-from marey.motion import (
-    Contacts,
-    Motion,
-    centre_of_mass,
-    concatenate,
-    detect_contacts,
-    feet_down,
-    find_runs,
-    gait_cycles,
-    lowpass,
-)
+from marey.motion import Contacts, Motion, centre_of_mass, concatenate, find_runs, gait_cycles, lowpass
 from marey.skeleton import Pose, Skeleton, role_map
 
 MIN_SWING_LIFT_M: Final = 0.06  # [m] a foot that walks in place is lifted at least so far

@@ -8,10 +8,11 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.contacts import detect_contacts
 from marey.dynamics.bodies import GRAVITY, Body
 from marey.dynamics.inverse.newton_euler import CUTOFF_HZ, solve_inverse_dynamics
 from marey.dynamics.supports import any_in_row, check_length
-from marey.motion import Contacts, Motion, detect_contacts, find_runs
+from marey.motion import Contacts, Motion, find_runs
 
 
 def compute_momentum(body: Body, motion: Motion, *, cutoff_hz: float | None = CUTOFF_HZ) -> FloatArray:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import DaskJobs, MareyError, TensorFormat, atomic_file, run_in_pool
+from marey.contacts import ContactPhase, StancePlant
 from marey.graph.database.clips import ClipTask, PhaseRun, PreparedClip, Progress
-from marey.motion import ContactPhase, StancePlant
 
 CLIP_FILE: Final = TensorFormat("marey-graph-clip", "prepared clip", 1, "Delete it; it will be made again.")
 IsCancelled = Callable[[], bool]

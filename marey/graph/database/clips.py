@@ -13,22 +13,14 @@ import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
 from marey.blending import hold_plants
+from marey.contacts import ContactPhase, contact_phases, ensure_contacts
 from marey.dynamics import Body, solve_inverse_dynamics
 from marey.graph.algorithms import project_principal
 from marey.graph.database.events import PICKED_PREFIX, calibration_range, lift_pivots, split_events
 from marey.graph.database.settings import GraphSettings
 from marey.kinematics import retarget
 from marey.lie import SO3
-from marey.motion import (
-    ContactPhase,
-    Contacts,
-    Motion,
-    contact_phases,
-    ensure_contacts,
-    lowpass,
-    mirror,
-    resample,
-)
+from marey.motion import Contacts, Motion, lowpass, mirror, resample
 from marey.skeleton import contact_points, role_map
 
 GROUNDED: Final = ("left", "right", "double", "flight")

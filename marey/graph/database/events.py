@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.motion import ContactPhase, Contacts, Motion, contact_positions, ensure_contacts, find_runs
+from marey.contacts import ContactPhase, ensure_contacts
+from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.skeleton import contact_points, role_map
 
 PICKED_PREFIX: Final = "picked_"

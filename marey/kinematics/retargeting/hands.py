@@ -8,10 +8,11 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
-from marey.kinematics.retargeting.easing import limit_slope, pin_corrections
-from marey.kinematics.retargeting.limbs import LimbJoints, find_bend, measure_flexion, measure_length, reach, turn_limb
-from marey.kinematics.retargeting.plants import PlantSettings
-from marey.kinematics.retargeting.target import SIDES, RetargetTarget, mean_leg_length
+from marey.contacts.body import SIDES, mean_leg_length
+from marey.contacts.easing import limit_slope, pin_corrections
+from marey.contacts.limbs import LimbJoints, find_bend, measure_flexion, measure_length, reach, turn_limb
+from marey.contacts.plants import HoldSettings
+from marey.kinematics.retargeting.target import RetargetTarget
 from marey.lie import SO3
 from marey.motion import Motion, find_runs
 from marey.numerics import smoothstep
@@ -37,7 +38,7 @@ def hold_hands(
     pin: Sequence[str],
     hands: str,
     use_contacts: bool,
-    settings: PlantSettings,
+    settings: HoldSettings,
 ) -> FloatArray:
     """Local rotations ``(F, J, 4)`` of the target with its hands held.
 

@@ -19,7 +19,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.kinematics.retargeting.target import SIDES, finger_joints, foot_heading
+from marey.contacts.body import SIDES
+from marey.kinematics.retargeting.target import finger_joints, foot_heading
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import NO_PARENT, RoleMap, Skeleton, t_pose

@@ -10,8 +10,9 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.kinematics.foot_plants import FloorPlane
-from marey.kinematics.retargeting.target import SIDES, RetargetTarget
+from marey.contacts.body import SIDES
+from marey.contacts.floor import FloorPlane
+from marey.kinematics.retargeting.target import RetargetTarget
 from marey.motion import Motion
 from marey.skeleton import Capsules, Skeleton, capsules, role_map
 

@@ -8,26 +8,25 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, UnknownNameError
-from marey.kinematics.foot_plants import FloorPlane
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError
+from marey.contacts import ensure_contacts
+from marey.contacts.ankles import mend_ankles
+from marey.contacts.body import SIDES, UP, BodyPosture, mean_leg_length, require_legs
+from marey.contacts.floor import FloorPlane
+from marey.contacts.legs import PlantedFeet
+from marey.contacts.plants import FLAT, HEEL, RETARGET_HOLD, TOES, HoldSettings, find_foot_modes
 from marey.kinematics.limits.contract import JointLimits
-from marey.kinematics.retargeting.feet import UP
 from marey.kinematics.retargeting.hands import HANDS, hold_hands
-from marey.kinematics.retargeting.legs import PlantedFeet, PosedTarget
-from marey.kinematics.retargeting.plants import DEFAULT_PLANTS, FLAT, HEEL, TOES, PlantSettings, find_modes
 from marey.kinematics.retargeting.posture import measure_turns, pose_target
 from marey.kinematics.retargeting.report import RetargetReport, measure_result
-from marey.kinematics.retargeting.source import mend_ankles, restore_source
+from marey.kinematics.retargeting.source import restore_source
 from marey.kinematics.retargeting.target import (
-    SIDES,
     HasSkeleton,
     RetargetTarget,
     foot_heading,
-    mean_leg_length,
-    require_legs,
 )
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, ensure_contacts
+from marey.motion import Contacts, Motion
 from marey.skeleton import (
     HUMAN,
     RoleMap,
@@ -84,7 +83,7 @@ def solve_retarget(
     roles: RoleMap | None = None,
     target_roles: RoleMap | None = None,
     limits: JointLimits | None = None,
-    settings: PlantSettings = DEFAULT_PLANTS,
+    settings: HoldSettings = RETARGET_HOLD,
 ) -> RetargetResult:
     r"""Put a motion on another body so that it stays the same person's.
 
@@ -148,20 +147,21 @@ def solve_retarget(
     modes: dict[str, IntArray] = {}
     floor = FloorPlane(0.0, np.zeros(2))
     if contacts:
-        flicker = round(settings.flicker_s * motion.rate_hz)
-        for side in SIDES:
-            heel, toe = (_contact_flags(motion, f"{side}_{part}") for part in ("heel", "toe"))
-            modes[side] = find_modes(heel, toe, flicker)
+        assert motion.contacts is not None
+        modes = find_foot_modes(motion.contacts, round(settings.flicker_s * motion.rate_hz))
         feet = PlantedFeet.measure(stand, modes, motion.rate_hz, settings)
+        level = feet.level_floor()
         # Legs of unequal length tilt the source's pelvis, and would bend one knee of the target
-        roll = feet.pelvis_roll()
+        roll = level.pelvis_roll()
         if abs(roll) > MIN_ROLL_RAD and "pelvis" in turns:
             turns["pelvis"] = turns["pelvis"] @ SO3.exp([0.0, 0.0, roll])
             stand = _pose_body(body, turns, headings, middles)
             feet = PlantedFeet.measure(stand, modes, motion.rate_hz, settings)
+            level = feet.level_floor()
         floor = feet.floor
         source = source - floor.under(source)[..., None] * UP
-        stand, modes = feet.plant()
+        stand, plans = level.plant()
+        modes = {side: plan.modes for side, plan in plans.items()}
     wxyz, roots = stand.wxyz, stand.roots
     # Hands: where they carry, where asked
     if contacts or pin or hands != "directions":
@@ -193,14 +193,14 @@ def solve_retarget(
 
 def _pose_body(
     body: RetargetTarget, turns: Mapping[str, SO3], headings: Mapping[str, float], middles: FloatArray
-) -> PosedTarget:
+) -> BodyPosture:
     """The target in a posture, the middle of its hips at ``(F, 3)`` [m], within its limits if it has some."""
     wxyz = pose_target(turns, body.skeleton, body.roles, headings, len(middles))
     if body.limits is not None:
         wxyz = body.limits.project_rotations(SO3(wxyz)).wxyz.copy()
     positions, world = joint_frames(body.skeleton, np.zeros((len(wxyz), 3)), wxyz)
     roots = middles - positions[:, [body.roles[f"{side}_hip"] for side in SIDES]].mean(axis=1)
-    return PosedTarget(body, wxyz, roots, positions + roots[:, None], world)
+    return BodyPosture(body.skeleton, body.roles, body.sole, wxyz, roots, positions + roots[:, None], world)
 
 
 def _carry_contacts(
@@ -217,13 +217,6 @@ def _carry_contacts(
     known = contact_points(skeleton, roles).names
     names = tuple(name for name in track.names if name in known)
     return Contacts(names, active[:, [track.names.index(name) for name in names]])
-
-
-def _contact_flags(motion: Motion, point: str) -> BoolArray:
-    """Frames ``(F,)`` in which a point is in contact; none if the track does not have it."""
-    if motion.contacts is None or point not in motion.contacts.names:
-        return np.zeros(motion.num_frames, dtype=np.bool_)
-    return np.array(motion.contacts.track(point))
 
 
 def _sole_depth(skeleton: Skeleton, roles: RoleMap) -> float:

@@ -9,13 +9,9 @@ from typing import Final, Protocol, runtime_checkable
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.contacts.body import SIDES, require_legs
 from marey.kinematics.limits.contract import JointLimits
 from marey.skeleton import ContactPoints, RoleMap, Skeleton, foot_points, require_human, restored_roles, t_pose
-
-SIDES: Final = ("left", "right")
-_LEG: Final = ("hip", "knee", "ankle")
-MIN_LEG_M: Final = 1e-6  # [m] shorter legs have no length
-LEG_DIFFERENCE: Final = 0.5  # [-] one leg under this part of the other: a joint is named wrongly
 
 _FINGERS: Final = {
     "thumb": ("thumb",),
@@ -68,30 +64,6 @@ class RetargetTarget:
         roles = restored_roles(skeleton) if roles is None else roles
         require_legs(skeleton, roles)
         return cls(skeleton, roles, foot_points(skeleton, roles), limits)
-
-
-def require_legs(skeleton: Skeleton, roles: RoleMap) -> None:
-    """Refuse a skeleton whose legs are not known or have no length."""
-    missing = [f"{side}_{part}" for side in SIDES for part in _LEG if f"{side}_{part}" not in roles]
-    if missing:
-        fix = "Hand in a RoleMap that names them: retarget(..., roles=RoleMap.from_names(...))"
-        raise InputError(f"skeleton '{skeleton.name}' has no known {', '.join(missing)}", fix)
-    lengths = [sum(segment_lengths(skeleton, roles, side)) for side in SIDES]
-    if min(lengths) < max(MIN_LEG_M, LEG_DIFFERENCE * max(lengths)):
-        told = " and ".join(f"{length:.3g}" for length in lengths)
-        raise InputError(f"the legs of skeleton '{skeleton.name}' are {told} m long", "Check the unit of the file")
-
-
-def segment_lengths(skeleton: Skeleton, roles: RoleMap, side: str) -> tuple[float, float]:
-    """Lengths of thigh and shank [m]."""
-    p = t_pose(skeleton, roles).joint_positions()
-    hip, knee, ankle = (p[roles[f"{side}_{part}"]] for part in _LEG)
-    return float(np.linalg.norm(knee - hip)), float(np.linalg.norm(ankle - knee))
-
-
-def mean_leg_length(skeleton: Skeleton, roles: RoleMap) -> float:
-    """Mean length of thigh and shank together [m]."""
-    return 0.5 * sum(sum(segment_lengths(skeleton, roles, side)) for side in SIDES)
 
 
 def finger_joints(skeleton: Skeleton, roles: RoleMap) -> Mapping[str, int]:

@@ -50,7 +50,6 @@ EFFECTOR_POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
 LEG_SOLVERS: Final = ("analytic", "priority")
 PLANT_EASE_S: Final = 0.20  # [s] longest ease-in or ease-out (Appendix B)
 RUN_EASE_S: Final = 0.12  # [s] of a runner, whose stances are half as long
-NO_PLANT_S: Final = 1e3  # [s] no plant is coming
 
 HIP, KNEE, ANKLE, TOE = 0, 1, 2, 3  # joints of a leg, in `LegArrays.joints` and in the frames of a `FootState`
 

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from math import atan2, sqrt
 
-import numpy as np
-
-from marey.base import FloatArray, IntArray, kernel
+from marey.base import FloatArray, kernel
 from marey.lie.kernels import (
     Vector,
     add3,
@@ -295,19 +293,4 @@ def plant_step(
         ankle, miss = pose_leg(foot, side, get3(foot.target), get4(foot.turn), legs, rotations)
         bend_toes(foot, side, ankle, options.floor_y + foot.level, dt, legs, rotations)
         flags |= encode_foot_flags(foot, side, ankle, miss)
-    return flags
-
-
-@kernel
-def plant_clip(
-    dt: float, forecasts: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, roots: FloatArray,
-    rotations: FloatArray,
-) -> IntArray:  # fmt: skip
-    """Plant the feet of all frames in place; arguments are those of ``plant_step``, frames first; returns flags."""
-    flags = np.empty(len(roots), dtype=np.int64)
-    for f in range(len(roots)):
-        now = PlantForecast(
-            forecasts.planted[f], forecasts.until_s[f], forecasts.landing[f], forecasts.shift[f], forecasts.toe_in[f]
-        )
-        flags[f] = plant_step(dt, now, options, legs, state, roots[f], rotations[f])
     return flags

@@ -13,10 +13,11 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
+from marey.contacts import feet_down
 from marey.kinematics import retarget
 from marey.locomotion.units.gait_unit import measure_leg_length, sample_frames, unit_rows
 from marey.locomotion.units.jump_flight import SIDES
-from marey.motion import Contacts, Motion, centre_of_mass, feet_down, find_runs, headings, lowpass, mirror, place
+from marey.motion import Contacts, Motion, centre_of_mass, find_runs, headings, lowpass, mirror, place
 from marey.skeleton import Skeleton, contact_points
 
 SMOOTHING_HZ: Final = 12.0  # [Hz] twice as much as gaits need: a push off lasts a tenth of a second

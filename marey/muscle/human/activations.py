@@ -11,10 +11,11 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, Result, UnknownNameError, kernel
+from marey.contacts import detect_contacts
 from marey.dynamics import Body, solve_inverse_dynamics
 from marey.kinematics import retarget
 from marey.lie import SO3
-from marey.motion import Motion, detect_contacts
+from marey.motion import Motion
 from marey.muscle.human.muscle_paths import (
     MuscleGeometry,
     MusclePath,

@@ -25,9 +25,10 @@ from marey.base import (
     frozen,
     frozen_ints,
 )
+from marey.contacts import ContactPhase, contact_phases
 from marey.dynamics import Body, JointTree, TreeSkeleton
 from marey.kinematics import retarget
-from marey.motion import ContactPhase, Motion, align_to_ground, contact_phases, lowpass
+from marey.motion import Motion, align_to_ground, lowpass
 from marey.skeleton import Skeleton
 from marey.spacetime.reduced.legs import SIDES, align_legs, find_leg_dofs, find_root_dofs
 

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, Result
-from marey.motion import Motion, contact_phases, headings
+from marey.contacts import contact_phases
+from marey.motion import Motion, headings
 from marey.spacetime.problem.definition import SpacetimeProblem
 
 PHASE_LETTERS: Final = {"double": "B", "left": "L", "right": "R", "flight": "-", "hands": "h", "unsupported": "?"}

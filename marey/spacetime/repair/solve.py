@@ -9,8 +9,9 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result, UnknownNameError
+from marey.contacts import detect_contacts
 from marey.dynamics import Body, ValidityReport, check_validity
-from marey.motion import Contacts, Motion, detect_contacts
+from marey.motion import Contacts, Motion
 from marey.numerics import OnIteration, SolveStatus, SQPIteration, SQPResult, solve_sqp
 from marey.spacetime.repair.programme import DisplacementProgramme, RepairSettings
 from marey.spacetime.repair.window import (

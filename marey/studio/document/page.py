@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray, InputError
+from marey.contacts import ensure_contacts
 from marey.dynamics import ValidityReport
-from marey.motion import Motion, contact_positions, ensure_contacts
+from marey.motion import Motion, contact_positions
 from marey.skeleton import BodyMesh, capsule_mesh, capsules, contact_points
 from marey.studio.document.jobs import OptimisationJob
 from marey.studio.document.muscle.lab import MuscleDocument

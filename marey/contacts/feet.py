@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, IntArray
-from marey.kinematics.foot_plants import smooth_upper_envelope
-from marey.kinematics.retargeting.easing import pin_corrections, spread_cone
-from marey.kinematics.retargeting.plants import (
+from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.contacts.body import UP, BodyPosture
+from marey.contacts.easing import pin_corrections, spread_cone
+from marey.contacts.floor import FloorPlane, smooth_upper_envelope
+from marey.contacts.plants import (
     FLAT,
     FREE,
     HEEL,
     TOES,
     FootPoints,
+    HoldSettings,
     PlantRun,
-    PlantSettings,
     place_runs,
     split_runs,
 )
-from marey.kinematics.retargeting.target import RetargetTarget
 from marey.lie import SO3
 from marey.motion import find_runs
+from marey.numerics import smoothstep
 from marey.skeleton import t_pose
 
-UP: Final = np.array([0.0, 1.0, 0.0])
 LEFT: Final = np.array([1.0, 0.0, 0.0])
 MAX_TOE_SINE: Final = 0.9  # [-] toes stand no steeper than 64 degrees
 MIN_FLAT_FRAMES: Final = 4  # fewer say nothing about how a sole is tilted
 MAX_TILT_RAD: Final = np.radians(20.0)  # [rad] more is no error of a calibration
-SWING_EDGE: Final = 0.15  # [-] part of a swing at either end in which the foot comes off and down
 PITCH_RAD_PER_S: Final = np.radians(300.0)  # [rad/s] how fast a foot is levelled where its contact asks for it
+LEAST_LEVEL: Final = 0.5  # [-] level part of a foot: steeper than 60 degrees it has no heading
 LIFT_S: Final = 0.06  # [s] how early a swinging foot is lifted over the ground
 
 
@@ -52,7 +53,7 @@ class FootGeometry:
     heading_rad: float  # of heel to ball in that pose: 0 is +Z, positive towards +X
 
     @classmethod
-    def measure(cls, target: RetargetTarget, side: str) -> FootGeometry:
+    def measure(cls, target: BodyPosture, side: str) -> FootGeometry:
         """Measure a foot in the calibration pose."""
         pose, sole = t_pose(target.skeleton, target.roles), target.sole
         positions, frames = pose.joint_positions(), pose.joint_rotations()
@@ -92,7 +93,36 @@ class FootPath:
         """Heading ``(F,)`` [rad] against that of the calibration pose, without jumps."""
         flat = np.array([np.sin(shape.heading_rad), 0.0, np.cos(shape.heading_rad)])
         along = (self.R_world_ankle @ shape.R_flat_ankle.inverse()) @ flat
-        return np.unwrap(np.arctan2(along[:, 0], along[:, 2]) - shape.heading_rad)
+        yaws = np.unwrap(np.arctan2(along[:, 0], along[:, 2]) - shape.heading_rad)
+        # A foot that points up or down has no heading of its own
+        known = np.flatnonzero(np.hypot(along[:, 0], along[:, 2]) > LEAST_LEVEL)
+        return np.interp(np.arange(len(yaws)), known, yaws[known]) if len(known) else yaws
+
+
+PlantEdit = Callable[[str, FloatArray, float], tuple[FloatArray, float]]
+"""``edit(foot, ankle, heading_rad)``: ``"left"`` or ``"right"``, where its ankle stands ``(3,)`` [m] and where the foot
+points (0 is +Z, positive towards +X) in one contact; returns both as they are wanted."""
+
+
+def edit_path(
+    path: FootPath, shape: FootGeometry, modes: IntArray, foot: str, edit: PlantEdit, rate_hz: float, ease_s: float
+) -> FootPath:
+    """Move and turn a foot as an edit of its contacts asks, eased over the swings ([Glardon2005]_ §III.2.5).
+
+    Raises:
+        InputError: the edit gave no point or no angle.
+    """
+    is_down, wanted = modes != FREE, np.zeros((len(modes), 4))
+    yaws = path.yaws(shape) + shape.heading_rad
+    for start, stop in find_runs(is_down, 0):
+        ankle, heading = np.median(path.ankle[start:stop], axis=0), float(np.median(yaws[start:stop]))
+        place, turned = edit(foot, ankle.copy(), heading)
+        wanted[start:stop] = np.append(np.asarray(place, dtype=np.float64) - ankle, float(turned) - heading)
+    if not np.isfinite(wanted).all():
+        raise InputError("an edit of a foot plant gave no point", "Return three finite numbers in metres, and an angle")
+    change = pin_corrections(wanted, is_down, rate_hz, ease_s)
+    R_turn = SO3.exp(change[:, 3:] * UP)
+    return FootPath(path.ankle + change[:, :3], R_turn @ path.R_world_ankle, R_turn @ path.R_world_toes)
 
 
 def calibrate_foot(path: FootPath, shape: FootGeometry, modes: IntArray) -> FootPath:
@@ -125,20 +155,36 @@ class PlantPlan:
 
     path: FootPath  # turned as it will be
     plants: list[list[PlantRun]]
+    places: list[list[FloatArray]]  # (3,) [m] of each of their runs
     goals: FloatArray  # (F, 3) [m] ankle at its plant; its natural path where it has none
     ground: FloatArray  # (F,) [m] height of the ground under the plant
     held: IntArray  # (F,) modes, without the moments in which a foot slides to its place or from one to the next
     modes: IntArray  # (F,) modes, without those in which a foot that lands or leaves slides
 
+    def find_stays(self, run: PlantRun) -> list[tuple[int, int]]:
+        """Return the frames of a run, first and last (not included), in which its point stays."""
+        stays = self.held[run.start : run.stop] != FREE
+        return [(run.start + start, run.start + stop) for start, stop in find_runs(stays, 0)]
+
     @classmethod
     def build(
-        cls, path: FootPath, shape: FootGeometry, modes: IntArray, rate_hz: float, settings: PlantSettings, size: float
+        cls,
+        path: FootPath,
+        shape: FootGeometry,
+        modes: IntArray,
+        floor: FloorPlane,
+        rate_hz: float,
+        settings: HoldSettings,
+        size: float,
     ) -> PlantPlan:
         """Cut contacts into plants, turn the foot, find the places; arguments as those of :func:`plant_foot`."""
         yaws = path.yaws(shape)
-        natural = path.ankle + shape.points(path.R_world_ankle, path.R_world_toes).ball
-        track = np.stack([natural[:, 0], natural[:, 2], settings.yaw_m * size * yaws], axis=-1)
-        plants = split_runs(modes, track, settings.drift_m * size)
+        natural = shape.points(path.R_world_ankle, path.R_world_toes)
+        tracks = np.stack([path.ankle + natural.stands_on(mode) for mode in (FREE, HEEL, FLAT, TOES)])
+        # A flat foot may not turn far; on heel or toes it turns about them. Heights are those of the ground
+        tracks[..., 1] = 0.0
+        tracks[FLAT, :, 1] = settings.yaw_m * size * yaws
+        plants = split_runs(modes, tracks, (settings.drift_m * size, settings.roll_drift_m * size))
         # A foot that goes on to another place without leaving the ground is free for a moment
         held = modes.copy()
         step = round(0.5 * settings.step_s * rate_hz)
@@ -154,16 +200,20 @@ class PlantPlan:
         if goes_on.any() and len(known):
             flat_yaws[goes_on] = np.interp(np.flatnonzero(goes_on), known, flat_yaws[known])
         path = _level_foot(path, shape, modes, plants, flat_yaws, rate_hz, settings)
+        path = _clear_heel(path, shape, modes, rate_hz, settings, size)
         # Places of each plant, and the ankle that they ask for
         points = shape.points(path.R_world_ankle, path.R_world_toes)
         pin = points.at(modes)
-        goals, ground, firm = path.ankle.copy(), np.zeros(len(modes)), modes.copy()
+        goals, ground, firm = path.ankle.copy(), floor.under(path.ankle), modes.copy()
+        placed: list[list[FloatArray]] = []
         for plant in plants:
             span = slice(plant[0].start, plant[-1].stop)
+            under = float(floor.under(np.median((path.ankle + pin)[span], axis=0)))
             level = float(np.quantile((path.ankle + pin)[span, 1], 0.25))
             # A foot a little below the floor has sunk into it; one far below it stands on lower ground
-            ground[span] = 0.0 if -settings.pit_m * size < level < settings.level_m * size else level
+            ground[span] = under if -settings.pit_m * size < level - under < settings.level_m * size else level
             places = place_runs(plant, points, path.ankle, float(ground[plant[0].start]))
+            placed.append(places)
             for run, place in zip(plant, places, strict=True):
                 goals[run.start : run.stop] = place - pin[run.start : run.stop]
             # Detectors give a fast foot the benefit of the doubt: one that lands or leaves at 3 m/s is called down
@@ -175,38 +225,71 @@ class PlantPlan:
                 firm[span.start : span.start + min(int(near[0]), most)] = FREE
             if len(near) and (span.stop == len(modes) or modes[span.stop] == FREE):
                 firm[max(span.start + int(near[-1]) + 1, span.stop - most) : span.stop] = FREE
-        return cls(path, plants, goals, ground, np.where(firm == FREE, FREE, held), firm)
+        return cls(path, plants, placed, goals, ground, np.where(firm == FREE, FREE, held), firm)
 
 
 def plant_foot(
-    path: FootPath, shape: FootGeometry, modes: IntArray, rate_hz: float, settings: PlantSettings, size: float
-) -> tuple[FootPath, IntArray]:
-    """Put a foot on the floor ``y = 0`` of its clip; returns its path, and the modes in which it does not slide.
+    path: FootPath,
+    shape: FootGeometry,
+    modes: IntArray,
+    floor: FloorPlane,
+    rate_hz: float,
+    settings: HoldSettings,
+    size: float,
+) -> tuple[FootPath, PlantPlan]:
+    """Put a foot on the floor of its clip; returns its path, and where it stands.
 
     Args:
         path: the foot as the posture of the source gives it.
         shape: of the foot.
         modes: what it stands on, frame by frame ``(F,)``.
+        floor: under all plants but those on steps.
         rate_hz: frames per second.
         settings: how feet are planted.
         size: length of the legs over that for which the settings are stated.
     """
     if not (modes != FREE).any():
-        clearance = settings.clearance_m * size
-        return _lift_above_floor(path, shape, (modes, modes), np.zeros(len(modes)), rate_hz, clearance), modes
-    plan = PlantPlan.build(path, shape, modes, rate_hz, settings, size)
-    path, is_held, is_down = plan.path, plan.held != FREE, modes != FREE
+        ground = floor.under(path.ankle)
+        lifted = _lift_above_floor(path, shape, (modes, modes), ground, rate_hz, settings, size)
+        return lifted, PlantPlan(path, [], [], path.ankle, ground, modes, modes)
+    plan = PlantPlan.build(path, shape, modes, floor, rate_hz, settings, size)
+    path, is_held = plan.path, plan.held != FREE
+    contacts = modes if settings.drag else plan.held
     # A foot that is not at its place stays on the ground, but for one that goes on to ground of another height
-    slides = is_down & ~is_held
+    slides = (contacts != FREE) & ~is_held
     for start, stop in find_runs(slides, 0):
         slides[start:stop] = np.ptp(plan.ground[start:stop]) == 0.0
     asked = plan.goals - path.ankle
     shift = pin_corrections(asked, is_held, rate_hz, settings.ease_s, strike=True)
-    shift[:, 1:2] = pin_corrections(asked[:, 1:2], is_held | slides, rate_hz, settings.ease_s, strike=True)
+    # A swing keeps its height over the ground: the ground of the clip rises and sinks slowly between two plants, and
+    # what else a plant asks for is met within a few frames
+    is_low = is_held | slides
+    rests = _find_rests(asked[:, 1], is_low, round(settings.rest_s * rate_hz), settings.rest_m * size)
+    shift[:, 1] = (
+        rests + pin_corrections((asked[:, 1] - rests)[:, None], is_low, rate_hz, settings.drop_s, strike=True)[:, 0]
+    )
     path = replace(path, ankle=path.ankle + shift)
-    ground = _fill_ground(plan.ground, is_held)
-    lifted = _lift_above_floor(path, shape, (plan.held, modes), ground, rate_hz, settings.clearance_m * size)
-    return lifted, plan.modes
+    ground = _fill_ground(plan.ground, is_held, settings.level_m * size)
+    lifted = _lift_above_floor(path, shape, (plan.held, contacts), ground, rate_hz, settings, size)
+    return lifted, plan
+
+
+def _find_rests(asked: FloatArray, is_low: BoolArray, frames: int, rise_m: float) -> FloatArray:
+    """Rise ``(F,)`` [m] that brings a foot to the ground, as it rests before and after each swing, smooth in between.
+
+    A foot rests where it is lowest within so many frames of its contact: there it is raised most, or lowered least. A
+    contact begins and ends while the foot is at most ``rise_m`` above that.
+    """
+    rests = asked.copy()
+    for start, stop in find_runs(~is_low, 0):
+        before = asked[max(start - frames, 0) : start][is_low[max(start - frames, 0) : start]]
+        after = asked[stop : stop + frames][is_low[stop : stop + frames]]
+        ends = [
+            min(float(side.max()), float(side[at]) + rise_m) for side, at in ((before, -1), (after, 0)) if len(side)
+        ]
+        share = smoothstep((np.arange(start, stop) - start + 1) / (stop - start + 1))
+        rests[start:stop] = ends[0] + share * (ends[-1] - ends[0]) if ends else 0.0
+    return rests
 
 
 def _level_foot(
@@ -216,7 +299,7 @@ def _level_foot(
     plants: list[list[PlantRun]],
     flat_yaws: FloatArray,
     rate_hz: float,
-    settings: PlantSettings,
+    settings: HoldSettings,
 ) -> FootPath:
     """Turn a foot so that its sole is level while it stands flat, and its toes while it stands on its ball."""
     # The sole: level where heel and ball are down
@@ -255,6 +338,31 @@ def _level_foot(
     return replace(turned, R_world_toes=toes)
 
 
+def _clear_heel(
+    path: FootPath, shape: FootGeometry, modes: IntArray, rate_hz: float, settings: HoldSettings, size: float
+) -> FootPath:
+    """Raise the heel of a foot that turns on its toes, where it would scrape the ground."""
+    points = shape.points(path.R_world_ankle, path.R_world_toes)
+    joint = points.ball if shape.toes is None else points.hinge
+    wanted = settings.clearance_m * size * _speed_share(path.ankle + points.heel, rate_hz, settings)
+    arm = joint - points.heel
+    # Height of the heel over the ground that the toes are on
+    lack = wanted - (points.heel - points.toe)[:, 1]
+    turn = np.where((modes == TOES) & (lack > 0.0), lack / np.maximum(np.linalg.norm(arm, axis=-1), 1e-6), 0.0)
+    if not turn.any():
+        return path
+    step = PITCH_RAD_PER_S / rate_hz
+    room = -spread_cone(np.where((modes == FLAT) | (modes == HEEL), 0.0, -np.pi), step)
+    ankle = _raise_front(path.R_world_ankle, arm, -np.minimum(spread_cone(turn, step), room))
+    return replace(path, R_world_ankle=ankle, R_world_toes=ankle if shape.toes is None else path.R_world_toes)
+
+
+def _speed_share(at: FloatArray, rate_hz: float, settings: HoldSettings) -> FloatArray:
+    """From 0 for a point ``(F, 3)`` [m] that may touch the ground to 1 for one that is too fast for it ``(F,)``."""
+    speed = np.linalg.norm(np.gradient(at[:, [0, 2]], axis=0), axis=-1) * rate_hz if len(at) > 1 else np.zeros(1)
+    return smoothstep((speed - settings.slow_mps) / (settings.fast_mps - settings.slow_mps))
+
+
 def _pitch_to_height(arm: FloatArray, height: FloatArray) -> FloatArray:
     """Turn upwards ``(F,)`` [rad] after which the ends of arms ``(F, 3)`` are ``height`` [m] over where they start."""
     level = np.hypot(arm[:, 0], arm[:, 2])
@@ -270,7 +378,7 @@ def _raise_front(frames: SO3, arm: FloatArray, pitch: FloatArray) -> SO3:
 
 
 def _ball_rises(
-    path: FootPath, shape: FootGeometry, plants: list[list[PlantRun]], settings: PlantSettings
+    path: FootPath, shape: FootGeometry, plants: list[list[PlantRun]], settings: HoldSettings
 ) -> FloatArray:
     """How far the ball of a foot on its toes has risen ``(F,)`` [m] since its heel left, or from its lowest."""
     height = (path.ankle + shape.points(path.R_world_ankle, path.R_world_toes).hinge)[:, 1]
@@ -295,41 +403,44 @@ def _lift_above_floor(
     both: tuple[IntArray, IntArray],
     ground: FloatArray,
     rate_hz: float,
-    clearance_m: float,
+    settings: HoldSettings,
+    size: float,
 ) -> FootPath:
-    """Lift a swinging foot over the ground where one of its points would be below it, and clear of it in mid-swing.
+    """Lift a swinging foot where one of its points would be below the ground, or move fast too close to it.
 
     ``both`` holds the modes without the moments in which a foot slides on, and those with them: it slides, not swings.
     """
     modes, contacts = both
     points = shape.points(path.R_world_ankle, path.R_world_toes)
-    lowest = np.min([path.ankle[:, 1] + p[:, 1] for p in (points.heel, points.ball, points.toe)], axis=0)
-    sunk = np.where(modes == FREE, np.maximum(ground - lowest, 0.0), 0.0)
-    # The clearance grows over the first and shrinks over the last part of a swing
-    clear = np.zeros(len(modes))
-    for start, stop in find_runs(contacts == FREE, 0):
-        share = (np.arange(start, stop) - start + 1) / (stop - start + 1)
-        ramp = np.minimum(np.minimum(share, 1.0 - share) / SWING_EDGE, 1.0)
-        clear[start:stop] = np.maximum(ground - lowest + clearance_m, 0.0)[start:stop] * ramp**2 * (3.0 - 2.0 * ramp)
-    clear = np.maximum(clear, sunk)
-    if not clear.any():
+    need, sunk = np.zeros(len(modes)), np.zeros(len(modes))
+    for point in (points.heel, points.ball, points.toe):
+        at = path.ankle + point
+        share = _speed_share(at, rate_hz, settings)
+        wanted = np.where(contacts == FREE, settings.clearance_m * size * share, 0.0)
+        need = np.maximum(need, ground + wanted - at[:, 1])
+        sunk = np.maximum(sunk, ground - at[:, 1])
+    need, sunk = (np.where(modes == FREE, rise, 0.0) for rise in (need, sunk))
+    if not need.any():
         return path
-    lift = smooth_upper_envelope(clear, rate_hz, LIFT_S)
+    lift = smooth_upper_envelope(need, rate_hz, LIFT_S)
     # What stands stays: the lift begins and ends at the contacts, where nothing is below the ground
     for start, stop in find_runs(modes == FREE, 0):
         inside = np.arange(start, stop)
         edge = np.minimum(
             inside - start + 1 if start > 0 else np.inf, stop - inside if stop < len(modes) else np.inf
-        ) / max(LIFT_S * rate_hz, 1.0)
+        ) / max(settings.strike_s * rate_hz, 1.0)
         lift[start:stop] = np.maximum(lift[start:stop] * np.minimum(edge, 1.0), sunk[start:stop])
     lift = np.where(contacts == FREE, lift, sunk)
     return replace(path, ankle=path.ankle + lift[:, None] * UP)
 
 
-def _fill_ground(ground: FloatArray, is_held: BoolArray) -> FloatArray:
-    """Height of the ground under a swing ``(F,)`` [m]: the lower of the plants before and after it."""
+def _fill_ground(ground: FloatArray, is_held: BoolArray, step_m: float) -> FloatArray:
+    """Height of the ground under a swing ``(F,)`` [m]: even between its plants, the lower of them beside a step."""
     filled = ground.copy()
     for start, stop in find_runs(~is_held, 0):
-        around = [ground[i] for i in (start - 1, stop) if 0 <= i < len(ground)]
-        filled[start:stop] = min(around, default=0.0)
+        ends = [float(ground[i]) for i in (start - 1, stop) if 0 <= i < len(ground)]
+        if ends:
+            share = smoothstep(np.arange(1, stop - start + 1) / (stop - start + 1))
+            even = ends[0] + share * (ends[-1] - ends[0])
+            filled[start:stop] = even if abs(ends[-1] - ends[0]) < step_m else min(ends)
     return filled

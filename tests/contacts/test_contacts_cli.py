@@ -32,11 +32,11 @@ def test_plant_writes_a_clip_and_tells_what_slid(clip: Path) -> None:
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout.splitlines()[0])
     assert facts["plants"] >= 3
-    assert facts["slide_after_mm"] <= 1.0
+    assert facts["broken"] == [] and facts["scraped_after_m"] <= facts["scraped_before_m"] + 0.01
     assert load(out).num_frames == load(clip).num_frames
 
 
 def test_plant_turns_toes_in_and_says_so_in_words(clip: Path) -> None:
     result = CliRunner().invoke(app(), [str(clip), "-o", str(clip.with_name("in.bvh")), "--toe-in-deg", "10"])
     assert result.exit_code == 0, result.output
-    assert "foot plants; slide at most" in result.stdout
+    assert "foot plants, 0 broken; feet scrape" in result.stdout

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from marey import samples
 from marey.base import BoolArray, FloatArray, InputError
+from marey.contacts import PlantInterval, detect_events, detect_plants, detect_plants_by_threshold, plant_windows
 from marey.io import load
-from marey.locomotion import PlantInterval, detect_events, detect_plants, detect_plants_by_threshold, plant_windows
 from marey.locomotion.plants.clip import effector_flags, effector_positions
 from marey.motion import Motion
 
@@ -94,7 +94,7 @@ def test_glardon_a25_noise_splits_the_baseline_and_not_the_adaptive_plants() -> 
 
 def seen_strikes(clip: str, foot: str) -> list[float]:
     """Times [s] at which a foot lands, labelled by eye."""
-    table = Path(__file__).parents[1] / "motion" / "labels" / "contacts.csv"
+    table = Path(__file__).parent / "labels" / "contacts.csv"
     with table.open() as rows:
         return [
             float(r["down_s"]) for r in csv.DictReader(rows) if (r["clip"], r["foot"]) == (clip, foot) and r["down_s"]

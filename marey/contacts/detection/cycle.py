@@ -1,14 +1,14 @@
-"""When ankles and toes are planted, from their heights ([Glardon2005]_ §III.2.3)."""
+"""When ankles and toes are planted in one gait cycle, from their heights ([Glardon2005]_ §III.2.3)."""
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, frozen
-from marey.locomotion.checks import check_number, check_positive
 
 # [-] where the threshold lies between the lowest height of the window and that of its ends
 THRESHOLD_FRACTION: Final = 0.4
@@ -32,7 +32,7 @@ class PlantInterval(NamedTuple):
 
 def plant_windows(run: float = 0.0) -> FloatArray:
     """Enclosed windows ``(4, 2)`` as phases, for a share of running between 0 and 1 (linear between both)."""
-    if not 0.0 <= check_number("run", run) <= 1.0:
+    if not 0.0 <= _check_number("run", run) <= 1.0:
         raise InputError(f"run is {run}", "Give the share of running, from 0 (walk) to 1 (run)")
     table = np.array(WINDOWS)
     return (1.0 - run) * table[:, :2] + run * table[:, 2:]
@@ -69,8 +69,8 @@ def detect_plants(
         raise InputError(f"a cycle of {len(table)} frames", "Foot plants need at least four")
     if np.abs(ends).max() > 2.0 or (ends[:, 0] > ends[:, 1]).any():
         raise InputError("windows are not phases, each from a start to an end", "Give cycles, as 0.1 and 0.5")
-    check_number("delta", delta)
-    check_number("margin_m", margin_m)
+    _check_number("delta", delta)
+    _check_number("margin_m", margin_m)
     return tuple(
         _detect_in_window(table[:, k], float(ends[k, 0]) * len(table), float(ends[k, 1]) * len(table), delta, margin_m)
         for k in range(4)
@@ -133,11 +133,19 @@ def detect_plants_by_threshold(
     if len(points) < 2:
         raise InputError(f"positions of {len(points)} frames", "Speeds need at least two")
     for name, value in (("rate_hz", rate_hz), ("height_m", height_m), ("speed_mps", speed_mps)):
-        check_positive(name, value)
-    if not 1 <= check_number("average", average) <= len(points) or int(average) != average:
+        if _check_number(name, value) <= 0.0:
+            raise InputError(f"{name} is {value:g}", "It must be a positive number")
+    if not 1 <= _check_number("average", average) <= len(points) or int(average) != average:
         raise InputError(f"average is {average}", f"Give a whole number of frames, from 1 to {len(points)}")
     if average > 1:
         weights = np.full(int(average), 1.0 / average)
         points = np.apply_along_axis(lambda v: np.convolve(v, weights, mode="same"), 0, points)
     speeds = np.linalg.norm(np.gradient(points, axis=0), axis=-1) * rate_hz
     return (points[..., 1] < points[..., 1].min(axis=0) + height_m) & (speeds < speed_mps)
+
+
+def _check_number(name: str, value: object) -> float:
+    """Return a finite number."""
+    if not isinstance(value, int | float) or not isfinite(value):
+        raise InputError(f"{name} is {value!r}", "It must be a finite number")
+    return float(value)

@@ -14,22 +14,26 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
-from marey.motion import find_runs
+from marey.contacts.body import SIDES
+from marey.motion import Contacts, find_runs
 
 FREE, HEEL, FLAT, TOES = range(4)  # what a foot stands on
+POINTS: Final = {HEEL: "heel", FLAT: "ball", TOES: "toe"}  # the point that stays
 
 
 @dataclass(frozen=True, slots=True)
-class PlantSettings:
+class HoldSettings:
     """How feet are planted; lengths are for legs of 0.86 m (a person of 1.75 m) and scale with the body."""
 
     rise_m: float = 0.003  # a ball that rises less than this is still down: the noise of a capture
     drift_m: float = 0.15  # a foot that slid farther during one contact has stepped: half the length of a foot
+    roll_drift_m: float = 0.15  # the same on its heel or its toes
     yaw_m: float = 0.30  # [m/rad] what a turn of the foot counts: 29 degrees are as far as it may drift
     level_m: float = 0.07  # plants nearer than this to the floor are on it: captures are uneven, steps are higher
     pit_m: float = 0.20  # plants below the floor by less than this have sunk into it
     hold_m: float = 0.07  # a foot that lands or leaves is at its place when it is this near, and slides there before
     trim_share: float = 0.2  # [-] of a contact at either end: it slides no longer
+    drag: bool = False  # a foot in contact that is not at its place yet stays on the ground; else it is lifted there
     step_s: float = 0.10  # time that a foot in contact gets to go from one place to the next
     flicker_s: float = 0.05  # a heel or toe cannot leave and be back in less
     ease_s: float = 0.07  # corrections fade within about three times this: most of a swing
@@ -37,14 +41,39 @@ class PlantSettings:
     pelvis_s: float = 0.06  # smoothness of the pelvis' own correction
     firm_s: float = 0.06  # a contact carries the pelvis fully this long after it began, and before it ends
     drop_s: float = 0.05  # smoothness with which it is lowered where a leg is too short
+    touch_m: float = 0.006  # a point in contact is down while it is this near to where it rests: noise of a capture
+    rest_s: float = 0.10  # of a contact at either end: there a foot comes to its lowest
+    rest_m: float = 0.01  # at its ends a foot is at most this much higher
+    strike_s: float = 0.025  # in which a foot in the air comes down to the ground: a heel strikes at 0.5 m/s
+    slow_mps: float = 0.15  # a point of a sole that moves slower may touch the ground,
+    fast_mps: float = 0.5  # one that is faster clears it
+    broken_m: float = 0.005  # a planted point farther than this from its place is a broken plant
     stretch: float = 0.996  # [-] largest extension of a leg: a knee of 10 degrees, unless the source's was straighter
+    own_stretch: float = 0.99999  # [-] ... and unless the person's legs are straighter in this clip, up to this
     step_share: float = 1.3  # [-] of the largest turn of a knee or elbow from frame to frame in the source,
     step_rad: float = 0.035  # [rad] and this much more: 2 degrees, at most that a joint turns from frame to frame
-    clearance_m: float = 0.01  # least height of a sole in the middle of a swing: most captures clear the floor by more
+    break_share: float = 1.12  # [-] of that turn: what a knee would turn faster in contact breaks its plant
+    toes_rad: float = 1.0  # toes bend no further than this from where they were: 57 degrees
+    toes_share: float = 0.45  # [-] of the largest turn of toes from frame to frame in the source,
+    toes_step_rad: float = 0.05  # and this much more is added to it at most
+    clearance_m: float = 0.012  # least height of a sole in the middle of a swing: most captures clear the floor by more
 
 
 LEG_M: Final = 0.86  # [m] thigh and shank of the body for which the settings are stated
-DEFAULT_PLANTS: Final = PlantSettings()
+DEFAULT_HOLD: Final = HoldSettings()
+# What the source calls a contact is one on the target as well, whatever a knee or toes do for it
+RETARGET_HOLD: Final = HoldSettings(
+    drag=True, rest_m=0.0, own_stretch=0.998, roll_drift_m=1e3, break_share=1e3, toes_rad=1e3, toes_step_rad=1e3
+)
+
+
+def find_foot_modes(track: Contacts, flicker: int) -> dict[str, IntArray]:
+    """What each foot stands on ``(F,)``; see :func:`find_modes`. A point that the track does not have is never down."""
+    never = np.zeros(len(track), dtype=np.bool_)
+    tracks = {name: track.track(name) for name in track.names}
+    return {
+        side: find_modes(tracks.get(f"{side}_heel", never), tracks.get(f"{side}_toe", never), flicker) for side in SIDES
+    }
 
 
 def find_modes(heel_down: BoolArray, toe_down: BoolArray, flicker: int) -> IntArray:
@@ -95,13 +124,13 @@ class PlantRun:
     mode: int
 
 
-def split_runs(modes: IntArray, track: FloatArray, drift: float) -> list[list[PlantRun]]:
+def split_runs(modes: IntArray, tracks: FloatArray, drifts: tuple[float, float]) -> list[list[PlantRun]]:
     """Runs of one mode, those of one plant together; a run that drifts too far is cut.
 
     Args:
         modes: ``(F,)``.
-        track: position and turn of the foot ``(F, 3)`` [m].
-        drift: how far a plant may drift [m].
+        tracks: position and turn ``(4, F, 3)`` [m] of what stays, for each mode.
+        drifts: how far a plant may drift [m] on the flat foot, and on heel or toes.
     """
     plants: list[list[PlantRun]] = []
     for start, stop in find_runs(modes != FREE, 0):
@@ -111,31 +140,34 @@ def split_runs(modes: IntArray, track: FloatArray, drift: float) -> list[list[Pl
         middle = None
         for a, b in pairwise(edges):
             mode = int(modes[a])
-            if mode != FLAT:
-                plant.append(PlantRun(a, b, mode))
-                continue
+            drift = drifts[0] if mode == FLAT else drifts[1]
             first = a
             while first < b:
-                # As many frames as stay near the middle of what is there already
-                seen = track[first:b]
-                reach = np.linalg.norm(seen - (np.median(seen, axis=0) if middle is None else middle), axis=-1)
+                # As many frames as stay near the middle of what is there already; heel and toes have their own
+                seen = tracks[mode, first:b]
+                known = middle if mode == FLAT else None
+                reach = np.linalg.norm(seen - (np.median(seen, axis=0) if known is None else known), axis=-1)
                 far = np.flatnonzero(reach > drift)
                 last = b if not len(far) else first + int(far[0])
-                if middle is not None and last == first:
+                if known is not None and last == first:
                     # The foot has stepped: another plant begins
                     plants.append(plant)
                     plant, middle = [], None
                     continue
-                if middle is None and len(far):
+                if known is None and len(far):
                     # Cut a long slide where it has gone as far as a plant may
                     reach = np.linalg.norm(seen - seen[0], axis=-1)
                     beyond = np.flatnonzero(reach > 1.6 * drift)
                     last = b if not len(beyond) else first + max(int(beyond[0]), 1)
+                if mode != FLAT and first > a:
+                    plants.append(plant)
+                    plant, middle = [], None
                 if plant and plant[-1].mode == mode:
                     plant[-1] = PlantRun(plant[-1].start, last, mode)
                 else:
                     plant.append(PlantRun(first, last, mode))
-                middle = np.median(track[first:last], axis=0) if middle is None else middle
+                if mode == FLAT and middle is None:
+                    middle = np.median(tracks[mode, first:last], axis=0)
                 first = last
         plants.append(plant)
     return [plant for plant in plants if plant]

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from marey import samples
+from marey.contacts import contact_phases, feet_down
 from marey.lie import SO3
-from marey.motion import Contacts, Motion, contact_phases, feet_down, place
+from marey.motion import Contacts, Motion, place
 from marey.skeleton import HUMAN
 
 NAMES = ("left_heel", "left_toe", "right_heel", "right_toe", "left_hand", "right_hand")

@@ -11,10 +11,11 @@ from time import perf_counter
 import numpy as np
 import pytest
 
+from marey.contacts import contact_phases, detect_contacts, feet_down
+from marey.contacts.detection.hysteresis import detect_still_and_low
+from marey.contacts.detection.points import PointTracks, differentiate, smooth_values, vertical_accelerations
 from marey.io import load, load_markers
-from marey.motion import Motion, contact_phases, detect_contacts, feet_down, find_runs, mirror
-from marey.motion.contacts.hysteresis import detect_still_and_low
-from marey.motion.contacts.points import PointTracks, differentiate, smooth_values, vertical_accelerations
+from marey.motion import Motion, find_runs, mirror
 
 LABELS = Path(__file__).parent / "labels" / "contacts.csv"
 TWO_FRAMES_S = 2.0 / 30.0

@@ -30,9 +30,16 @@ class FloorPlane:
         slope = np.array([[c, -b], [-b, a]]) @ (level.T @ away[:, 1]) / (a * c - b * b)
         return cls(float(middle[1] - slope @ middle[[0, 2]]), slope)
 
+    def raise_by(self, height: float) -> FloorPlane:
+        """Return the plane higher by a height [m]."""
+        return FloorPlane(self.height + height, self.slope)
+
     def under(self, points: FloatArray) -> FloatArray:
         """Heights ``(...)`` [m] of the floor under points ``(..., 3)``."""
         return self.height + points[..., [0, 2]] @ self.slope
+
+
+LEVEL_FLOOR: Final = FloorPlane(0.0, np.zeros(2))
 
 
 def smooth_upper_envelope(needed: FloatArray, rate_hz: float, seconds: float = 0.10) -> FloatArray:

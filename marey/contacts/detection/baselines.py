@@ -10,9 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from marey.base import FloatArray, InputError
+from marey.contacts.detection.points import LEG_M, SIDES, track_points
+from marey.contacts.detection.rules import build_contact_track
 from marey.motion.clip import Contacts, Motion
-from marey.motion.contacts.points import LEG_M, SIDES, track_points
-from marey.motion.contacts.rules import build_contact_track
 from marey.motion.gait import foot_strikes
 
 HEIGHT_M = 0.045  # [m] above the clip's floor

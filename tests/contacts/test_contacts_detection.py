@@ -9,19 +9,10 @@ import pytest
 
 from marey import samples
 from marey.base import FloatArray, InputError, UnknownNameError
+from marey.contacts import detect_contacts, ensure_contacts, feet_down, slide_mm
+from marey.contacts.detection.baselines import find_plant_in_window
 from marey.lie import SO3
-from marey.motion import (
-    Contacts,
-    Motion,
-    contact_positions,
-    detect_contacts,
-    ensure_contacts,
-    feet_down,
-    find_runs,
-    mirror,
-    slide_mm,
-)
-from marey.motion.contacts.baselines import find_plant_in_window
+from marey.motion import Contacts, Motion, contact_positions, find_runs, mirror
 from marey.skeleton import HUMAN, Skeleton, contact_points
 
 TWO_FRAMES_S = 2.0 / 30.0

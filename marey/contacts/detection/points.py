@@ -93,12 +93,6 @@ class PointTracks:
         return [k for k, name in enumerate(self.names) if name in wanted]
 
 
-def contact_positions(motion: Motion) -> FloatArray:
-    """Contact points ``(F, K, 3)`` [m] in world, in the order of ``marey.skeleton.contact_points``."""
-    origins, R_world_joint = motion.joint_frames()
-    return contact_points(motion.skeleton).positions(origins, R_world_joint)
-
-
 def track_points(motion: Motion) -> PointTracks:
     """Feet and hands of a clip with their speeds, low-passed at ``SMOOTHING_HZ``."""
     points = find_body_points(motion.skeleton)

@@ -9,10 +9,9 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, UnknownNameError
-from marey.motion.clip import Contacts, Motion
-from marey.motion.contacts.baselines import detect_by_adaptive_threshold, detect_by_threshold
-from marey.motion.contacts.hysteresis import detect_by_hysteresis
-from marey.motion.contacts.points import (
+from marey.contacts.detection.baselines import detect_by_adaptive_threshold, detect_by_threshold
+from marey.contacts.detection.hysteresis import detect_by_hysteresis
+from marey.contacts.detection.points import (
     DEFAULT_SETTINGS,
     SIDES,
     ContactSettings,
@@ -20,7 +19,8 @@ from marey.motion.contacts.points import (
     find_body_points,
     track_points,
 )
-from marey.motion.contacts.rules import is_falling, middle_frames
+from marey.contacts.detection.rules import is_falling, middle_frames
+from marey.motion.clip import Contacts, Motion
 from marey.motion.time_series import find_runs
 
 METHODS: Final = ("hysteresis", "adaptive", "threshold")

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marey.kinematics.foot_plants import FloorPlane, smooth_upper_envelope
+from marey.contacts.floor import FloorPlane, smooth_upper_envelope
 
 RATE = 120.0
 

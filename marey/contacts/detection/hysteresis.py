@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
+from marey.contacts.detection.points import DEFAULT_SETTINGS, ContactSettings, PointTracks, differentiate, track_points
+from marey.contacts.detection.rules import build_contact_track, clean_feet, filter_hand_contacts, support_body
 from marey.motion.clip import Contacts, Motion
-from marey.motion.contacts.points import DEFAULT_SETTINGS, ContactSettings, PointTracks, differentiate, track_points
-from marey.motion.contacts.rules import build_contact_track, clean_feet, filter_hand_contacts, support_body
 from marey.motion.time_series import find_runs
 
 

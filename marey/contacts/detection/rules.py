@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from marey.base import BoolArray, FloatArray
+from marey.contacts.detection.points import LEG_M, SIDES, ContactSettings, PointTracks
 from marey.motion.clip import Contacts
-from marey.motion.contacts.points import LEG_M, SIDES, ContactSettings, PointTracks
 from marey.motion.time_series import find_runs
 
 AIR_M = 0.06  # [m] a point of a foot that is so much higher than another does not carry it

@@ -1,0 +1,412 @@
+"""Legs over planted feet: the pelvis rises and sinks so that knees stay as straight as they were, then they bend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from marey.base import BoolArray, FloatArray, IntArray
+from marey.contacts.body import SIDES, BodyPosture, mean_leg_length
+from marey.contacts.easing import limit_slope, pin_corrections, spread_cone, spread_corrections
+from marey.contacts.feet import (
+    UP,
+    FootGeometry,
+    FootPath,
+    PlantEdit,
+    PlantPlan,
+    calibrate_foot,
+    edit_path,
+    plant_foot,
+)
+from marey.contacts.floor import LEVEL_FLOOR, FloorPlane, smooth_upper_envelope
+from marey.contacts.limbs import (
+    STRAIGHT,
+    find_bend,
+    measure_flexion,
+    measure_length,
+    reach,
+    turn_limb,
+)
+from marey.contacts.plants import FLAT, FREE, HEEL, LEG_M, TOES, HoldSettings
+from marey.lie import SO3
+from marey.motion import find_runs
+from marey.skeleton import t_pose
+
+FORWARD: Final = np.array([0.0, 0.0, 1.0])
+MAX_TILT: Final = np.tan(np.radians(2.5))  # [-] floors of captures tilt by up to two degrees; more is a slope
+FLOOR_BAND_M: Final = 0.08  # [m] contacts within this of the most common height tell the floor
+MAX_PELVIS: Final = 0.06  # [-] of the leg: the most that the pelvis is raised or lowered for the feet
+STRAIGHTNESS: Final = 0.01  # [-] slack of a leg, part of its length, up to which it counts as straight: 16 degrees
+MAX_DROP: Final = 0.15  # [-] of the leg: the most that it is lowered to bring plants within reach
+MAX_ROLL_RAD: Final = np.radians(8.0)  # [rad] legs that differ by more than 2.5 cm are no error of a capture
+MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this are one joint
+KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
+KEEP_RAD: Final = 0.0  # [rad] error of a knee against which a standing leg holds half as much
+MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
+MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
+HEEL_RAD_PER_S: Final = np.radians(180.0)  # [rad/s] how fast it is: slower than feet turn in walks
+HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
+HEEL_ROUNDS: Final = 4  # of Newton's method, which converges to a tenth of a millimetre
+TOES_SHARE: Final = 0.5  # [-] of what a flat foot says about the height of the pelvis
+FAR_RAD: Final = 1e3  # [rad] where nothing is known
+OWN_QUANTILE: Final = 0.98  # [-] a leg is this part of the clip at most as long as the person makes it
+MAX_SOLE_M: Final = 0.04  # [m] soles of a capture stand this far beside one floor; farther is a step
+RELEASE_M: Final = 0.004  # [m] a heel rises where its leg is too short by more than this
+MIN_STANDING_FRAMES: Final = 8  # of each foot, to compare how high they stand
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlantedFeet:
+    """The feet of a clip and the floor under them."""
+
+    stand: BodyPosture
+    shapes: Mapping[str, FootGeometry]
+    paths: Mapping[str, FootPath]  # as the posture gives them
+    modes: Mapping[str, IntArray]
+    floor: FloorPlane  # under both
+    soles: Mapping[str, float]  # [m] height of each sole over it as it stands: thickness that a skeleton does not tell
+    rate_hz: float
+    settings: HoldSettings
+
+    @classmethod
+    def measure(
+        cls,
+        stand: BodyPosture,
+        modes: Mapping[str, IntArray],
+        rate_hz: float,
+        settings: HoldSettings,
+        *,
+        floor: FloorPlane | None = None,
+        edit: PlantEdit | None = None,
+    ) -> PlantedFeet:
+        """Find feet and floor of a posed body.
+
+        Args:
+            stand: the body.
+            modes: what its feet stand on.
+            rate_hz: frames per second.
+            settings: how feet are held.
+            floor: under them; fitted to their contacts if not given.
+            edit: changes where they stand.
+        """
+        shapes = {side: FootGeometry.measure(stand, side) for side in SIDES}
+        paths = {
+            side: calibrate_foot(_trace_foot(stand, shape, rate_hz, settings), shape, modes[side])
+            for side, shape in shapes.items()
+        }
+        floor = _fit_floor(paths, shapes, modes) if floor is None else floor
+        if edit is not None:
+            paths = {
+                side: edit_path(path, shapes[side], modes[side], side, edit, rate_hz, settings.ease_s)
+                for side, path in paths.items()
+            }
+        return cls(stand, shapes, paths, modes, floor, dict.fromkeys(SIDES, 0.0), rate_hz, settings)
+
+    def level_floor(self) -> PlantedFeet:
+        """Return the body on a level floor at ``y = 0``, lowered by the height of the floor under its root."""
+        shift = -self.floor.under(self.stand.roots)
+        paths = {side: replace(path, ankle=path.ankle + shift[:, None] * UP) for side, path in self.paths.items()}
+        return replace(self, stand=self.stand.raise_by(shift), paths=paths, floor=LEVEL_FLOOR)
+
+    @property
+    def _size(self) -> float:
+        """Length of the legs over that for which the settings are stated."""
+        return mean_leg_length(self.stand.skeleton, self.stand.roles) / LEG_M
+
+    def keep_soles(self) -> PlantedFeet:
+        """Return the feet, each on a floor of its own: the height over the common one at which it mostly stands.
+
+        The sole of a skeleton is an estimate, and both feet of a capture may differ by centimetres. To put them on one
+        height would bend a knee: 20 degrees for two centimetres.
+        """
+        soles: dict[str, float] = {}
+        most = MAX_SOLE_M * self._size
+        for side, path in self.paths.items():
+            stood = path.ankle + self.shapes[side].points(path.R_world_ankle, path.R_world_toes).at(self.modes[side])
+            over = (stood[:, 1] - self.floor.under(stood))[self.modes[side] == FLAT]
+            over = over[np.abs(over) < most]
+            soles[side] = float(np.median(over)) if len(over) >= MIN_STANDING_FRAMES else 0.0
+        return replace(self, soles=soles)
+
+    def release_heels(self) -> PlantedFeet:
+        """Return the feet, those of trailing legs on their toes as soon as the leg is too short for the flat foot.
+
+        A detector calls a heel down until it has risen by a centimetre or two. Where the leg is straight already, the
+        flat foot would pull the pelvis down by as much.
+        """
+        modes: dict[str, IntArray] = {}
+        for side, path in self.paths.items():
+            modes[side] = self.modes[side].copy()
+            hip = self.stand.positions[:, self.stand.leg(side).upper]
+            long, bones = self.stand.leg_lengths(side)
+            most = np.maximum(long, self._stretch(side) * bones) + RELEASE_M * self._size
+            for start, stop in find_runs(self.modes[side] == FLAT, 0):
+                if stop == len(hip) or self.modes[side][stop] == HEEL:
+                    continue
+                # A flat foot does not move: its ankle is where it mostly is
+                far = np.linalg.norm(np.median(path.ankle[start:stop], axis=0) - hip[start:stop], axis=-1)
+                enough = np.flatnonzero(far <= most[start:stop])
+                first = max(int(enough[-1]) + 1 if len(enough) else 0, (stop - start) // 2)
+                modes[side][start + first : stop] = TOES
+        return replace(self, modes=modes)
+
+    def pelvis_roll(self) -> float:
+        """Constant roll of the pelvis [rad] after which both feet stand equally high; positive lifts the left hip."""
+        heights: list[float] = []
+        for side, path in self.paths.items():
+            shape = self.shapes[side]
+            sole = path.ankle[:, 1] + (shape.R_flat_ankle @ shape.heel)[1]
+            sole = sole[(self.modes[side] == FLAT) & (np.abs(sole) < FLOOR_BAND_M)]
+            if len(sole) < MIN_STANDING_FRAMES:
+                return 0.0
+            heights.append(float(np.median(sole)))
+        left, right = (self.stand.positions[0, self.stand.leg(side).upper] for side in SIDES)
+        width = float(np.linalg.norm(left - right))
+        if width < MIN_HIP_WIDTH * mean_leg_length(self.stand.skeleton, self.stand.roles):
+            return 0.0
+        return float(np.clip((heights[1] - heights[0]) / width, -MAX_ROLL_RAD, MAX_ROLL_RAD))
+
+    def plant(self) -> tuple[BodyPosture, dict[str, PlantPlan]]:
+        """Return the body with its feet on their plants, and where these are."""
+        # The pelvis goes with the standing legs; feet in the air go with the pelvis
+        rise = self._pelvis_rise({side: goal for side, goal, _ in self._planted(np.zeros(len(self.stand.roots)))})
+        planted = list(self._planted(rise))
+        goals, plans = {side: goal for side, goal, _ in planted}, {side: plan for side, _, plan in planted}
+        risen = self.stand.raise_by(rise)
+        goals = {side: self._raise_heel(risen, side, goal) for side, goal in goals.items()}
+        risen = risen.raise_by(-self._reach_drop(risen, goals))
+        risen, ankles = self._limit_knees(risen, goals)
+        # Legs bend, feet and toes turn
+        wxyz, skeleton = risen.wxyz.copy(), risen.skeleton
+        R_world_rest = t_pose(skeleton, risen.roles).joint_rotations()
+        for side, goal in goals.items():
+            leg, shape = risen.leg(side), self.shapes[side]
+            upper = risen.world[:, leg.upper]
+            forward = R_world_rest[leg.upper].inverse() @ FORWARD
+            pole = upper @ find_bend(risen.positions, upper, leg, forward)
+            stretch = np.where(self.modes[side] != FREE, STRAIGHT, self.settings.stretch)
+            turns = reach(risen.positions, leg, ankles[side], pole, stretch)
+            R_above = turn_limb(wxyz, risen.world, skeleton, leg, turns)
+            wxyz[:, leg.end] = (R_above.inverse() @ goal.R_world_ankle).wxyz
+            if shape.toes is not None:
+                between = risen.world[:, leg.end].inverse() @ risen.world[:, int(skeleton.parents[shape.toes])]
+                toes = (goal.R_world_ankle @ between).inverse() @ goal.R_world_toes
+                is_known = (plans[side].modes == FLAT) | (plans[side].modes == TOES)
+                source = SO3(self.stand.wxyz[:, shape.toes])
+                wxyz[:, shape.toes] = _limit_toes(source, toes, is_known, self.settings)
+        return replace(risen, wxyz=wxyz), plans
+
+    def _raise_heel(self, risen: BodyPosture, side: str, goal: FootPath) -> FootPath:
+        """Turn a foot on its toes about their joint, heel upwards, where its leg would have to be longer than it was.
+
+        A trailing leg that is straight cannot follow its foot back to its place; a person raises the heel for that, and
+        does not crouch.
+        """
+        shape, modes = self.shapes[side], self.modes[side]
+        hip = risen.positions[:, risen.leg(side).upper]
+        long, bones = self.stand.leg_lengths(side)
+        most = np.maximum(long, self._stretch(side) * bones)
+        points = shape.points(goal.R_world_ankle, goal.R_world_toes)
+        joint = points.toe if shape.toes is None else points.hinge
+        pivot, arm = goal.ankle + joint, -joint
+        across = np.cross(UP, points.heel - joint)
+        across = across / np.maximum(np.linalg.norm(across, axis=-1, keepdims=True), 1e-9)
+        # Newton's steps for the turn after which the ankle is as far from the hip as the leg was long
+        turn = np.zeros(len(modes))
+        for _ in range(HEEL_ROUNDS):
+            at = SO3.exp(turn[:, None] * across) @ arm
+            away = pivot + at - hip
+            far = np.linalg.norm(away, axis=-1)
+            slope = np.sum(np.cross(across, at) * away, axis=-1) / np.maximum(far, 1e-9)
+            step = np.where(slope < -HEEL_GAIN, (most - far) / np.minimum(slope, -HEEL_GAIN), 0.0)
+            turn = np.clip(turn + step, 0.0, MAX_HEEL_RAD)
+        turn = np.where(modes == TOES, turn, 0.0)
+        if not turn.any():
+            return goal
+        # No faster than a foot turns, and not at all while it is flat or on its heel
+        slope_limit = HEEL_RAD_PER_S / self.rate_hz
+        room = np.where((modes == FLAT) | (modes == HEEL), 0.0, MAX_HEEL_RAD)
+        room = -spread_cone(-room, slope_limit)
+        turn = np.minimum(spread_cone(turn, slope_limit), room)
+        R = SO3.exp(turn[:, None] * across)
+        ankle = R @ goal.R_world_ankle
+        return FootPath(pivot + R @ arm, ankle, ankle if shape.toes is None else goal.R_world_toes)
+
+    def _stretch(self, side: str) -> float:
+        """Largest extension of a leg, part of both bones: that of the settings, or the person's own."""
+        long, bones = self.stand.leg_lengths(side)
+        return max(
+            self.settings.stretch, min(float(np.quantile(long / bones, OWN_QUANTILE)), self.settings.own_stretch)
+        )
+
+    def _limit_knees(
+        self, risen: BodyPosture, goals: Mapping[str, FootPath]
+    ) -> tuple[BodyPosture, dict[str, FloatArray]]:
+        """The body, a little higher or lower, and ankles ``(F, 3)`` [m], so that knees turn little faster than before.
+
+        A straight knee turns much for a little length. In contact the pelvis gives that length, in the air the foot:
+        its knee eases out of contact, and no knee steps farther than the source's does at most
+        (``HoldSettings.step_share``, ``step_rad``).
+        """
+        ankles: dict[str, FloatArray] = {}
+        for i in range(KNEE_ROUNDS):
+            asked, count = np.zeros(len(risen.roots)), np.zeros(len(risen.roots))
+            for side, goal in goals.items():
+                leg, is_held = risen.leg(side), self.modes[side] != FREE
+                hip, knee, ankle = (risen.positions[:, j] for j in (leg.upper, leg.middle, leg.end))
+                bones = (np.linalg.norm(knee - hip, axis=-1), np.linalg.norm(ankle - knee, axis=-1))
+                natural = measure_flexion(np.linalg.norm(ankle - hip, axis=-1), *bones)
+                far = np.linalg.norm(goal.ankle - hip, axis=-1)
+                flexion = measure_flexion(far, *bones)
+                change = pin_corrections(
+                    (flexion - natural)[:, None], is_held, self.rate_hz, self.settings.ease_s, strike=True
+                )[:, 0]
+                # A leg in the air is stretched no farther than the settings say, or than the source's was
+                least = measure_flexion(self.settings.stretch * (bones[0] + bones[1]), *bones)
+                eased = np.maximum(np.maximum(flexion, natural + change), np.minimum(least, natural))
+                flexion = np.where(is_held, flexion, eased)
+                most = self.settings.step_share * np.abs(np.diff(natural)).max(initial=0.0) + self.settings.step_rad
+                limited = limit_slope(flexion, most)
+                length = measure_length(limited, *bones)
+                # What pelvis and swing do not give, the plant does: the leg is shorter, and the plant is told as broken
+                firm = measure_length(spread_cone(flexion, self.settings.break_share * most), *bones)
+                share = np.where(is_held, np.minimum(firm / np.maximum(far, 1e-9), 1.0), length / np.maximum(far, 1e-9))
+                ankles[side] = hip + share[:, None] * (goal.ankle - hip)
+                # The rise of the hip that gives a standing leg this length
+                away = goal.ankle - hip
+                level = away[:, 0] ** 2 + away[:, 2] ** 2
+                rise = away[:, 1] + np.sqrt(np.maximum(length**2 - level, 0.0))
+                is_wrong = is_held & (np.abs(limited - flexion) > 1e-6) & (level < 0.75 * length**2)
+                weight = np.where(is_wrong, np.abs(limited - flexion), 0.0)
+                asked = asked + weight * np.clip(rise, -MAX_GIVE_M, MAX_GIVE_M)
+                # A standing leg that is as it should be holds against it
+                count = count + np.where(
+                    is_held & ~is_wrong, np.minimum(KEEP_RAD, max(float(weight.max()), 0.0)), weight
+                )
+            if i == KNEE_ROUNDS - 1 or not count.any():
+                break
+            risen = risen.raise_by(asked / np.maximum(count, 1e-12))
+        return risen, ankles
+
+    def _planted(self, rise: FloatArray) -> Iterator[tuple[str, FootPath, PlantPlan]]:
+        """Both feet on their plants, the body higher by ``(F,)`` [m], and where these are."""
+        for side, path in self.paths.items():
+            higher = replace(path, ankle=path.ankle + rise[:, None] * UP)
+            shape, modes, floor = self.shapes[side], self.modes[side], self.floor.raise_by(self.soles[side])
+            yield side, *plant_foot(higher, shape, modes, floor, self.rate_hz, self.settings, self._size)
+
+    def _pelvis_rise(self, goals: Mapping[str, FootPath]) -> FloatArray:
+        """Smooth rise of the pelvis ``(F,)`` [m] that keeps standing legs as long, and knees as bent, as they were."""
+        asked, weight = np.zeros(len(self.stand.roots)), np.zeros(len(self.stand.roots))
+        for side, goal in goals.items():
+            leg = self.stand.leg(side)
+            hip, ankle = self.stand.positions[:, leg.upper], self.stand.positions[:, leg.end]
+            long, bones = self.stand.leg_lengths(side)
+            level = np.sum((goal.ankle - hip)[:, [0, 2]] ** 2, axis=-1)
+            rise = goal.ankle[:, 1] + np.sqrt(np.maximum(long**2 - level, 0.0)) - hip[:, 1]
+            # A leg that is far from upright does not carry the pelvis; a nearly straight knee bends most for a little
+            # height, so it counts most
+            is_held = (self.modes[side] != FREE) & (hip[:, 1] - ankle[:, 1] > 0.5 * long)
+            firm = _contact_depth(is_held, self.settings.firm_s * self.rate_hz)
+            # A foot on its toes raises its heel where its leg is short, so it does not pull the pelvis down
+            is_toes = self.modes[side] == TOES
+            firm = np.where(is_toes, TOES_SHARE, 1.0) * firm
+            rise = np.where(is_toes, np.maximum(rise, 0.0), rise)
+            count = firm / (STRAIGHTNESS + 1.0 - long / bones)
+            asked, weight = asked + count * rise, weight + count
+        most = MAX_PELVIS * mean_leg_length(self.stand.skeleton, self.stand.roles)
+        mean = np.clip(asked / np.maximum(weight, 1e-9), -most, most)[:, None]
+        ease = self.settings.pelvis_s
+        return spread_corrections(mean, STRAIGHTNESS * weight, self.rate_hz, ease, rest=1e-3)[:, 0]
+
+    def _reach_drop(self, risen: BodyPosture, goals: Mapping[str, FootPath]) -> FloatArray:
+        """Least smooth lowering of the pelvis ``(F,)`` [m] that brings feet in contact within reach."""
+        drop = np.zeros(len(risen.roots))
+        for side, goal in goals.items():
+            hip = risen.positions[:, risen.leg(side).upper]
+            long, bones = risen.leg_lengths(side)
+            level = np.sum((goal.ankle - hip)[:, [0, 2]] ** 2, axis=-1)
+            height = np.sqrt(np.maximum(np.maximum(long, self._stretch(side) * bones) ** 2 - level, 0.0))
+            short = np.clip(hip[:, 1] - goal.ankle[:, 1] - height, 0.0, MAX_DROP * bones)
+            drop = np.maximum(drop, np.where(self.modes[side] != FREE, short, 0.0))
+        return smooth_upper_envelope(drop, self.rate_hz, self.settings.drop_s) if drop.any() else drop
+
+
+def _limit_toes(source: SO3, turned: SO3, is_known: BoolArray, settings: HoldSettings) -> FloatArray:
+    """Turned toes ``(F, 4)``: as they are in contact, and elsewhere turned little faster than those of the source."""
+    change = (source.inverse() @ turned).log()
+    change = change * np.minimum(
+        1.0, settings.toes_rad / np.maximum(np.linalg.norm(change, axis=-1, keepdims=True), 1e-9)
+    )
+    steps = (source[:-1].inverse() @ source[1:]).angle()
+    most = settings.toes_share * float(steps.max(initial=0.0)) + settings.toes_step_rad
+    limited = np.empty_like(change)
+    for k in range(3):
+        # The least and the greatest curve through the known values that change no faster
+        high = -spread_cone(np.where(is_known, -change[:, k], -FAR_RAD), most)
+        low = spread_cone(np.where(is_known, change[:, k], -FAR_RAD), most)
+        limited[:, k] = np.clip(limit_slope(np.clip(change[:, k], low, high), most), low, high)
+    toes = source @ SO3.exp(np.where(is_known[:, None], change, limited))
+    if (toes[:-1].inverse() @ toes[1:]).angle().max(initial=0.0) > float(steps.max(initial=0.0)) + most:
+        # Toes that jump in contact as well are no longer held
+        toes = source @ SO3.exp(np.stack([limit_slope(change[:, k], most) for k in range(3)], axis=-1))
+    return toes.wxyz
+
+
+def _contact_depth(is_held: BoolArray, frames: float) -> FloatArray:
+    """Rise from 0 to 1 within so many frames after a contact began, and back before it ends ``(F,)``."""
+    depth = np.zeros(len(is_held))
+    for start, stop in find_runs(is_held, 0):
+        t = np.arange(start, stop)
+        since = t - start + 1 if start > 0 else np.inf
+        until = stop - t if stop < len(is_held) else np.inf
+        depth[start:stop] = np.minimum(np.minimum(since, until) / max(frames, 1.0), 1.0)
+    return depth
+
+
+def _trace_foot(stand: BodyPosture, shape: FootGeometry, rate_hz: float, settings: HoldSettings) -> FootPath:
+    """A foot as the posture gives it, its toes without tremble."""
+    ankle, R_ankle = stand.positions[:, shape.ankle], stand.world[:, shape.ankle]
+    if shape.toes is None:
+        return FootPath(ankle, R_ankle, R_ankle)
+    bend = (R_ankle.inverse() @ stand.world[:, shape.toes]).log()
+    smooth = spread_corrections(bend, np.ones(len(bend)), rate_hz, 1.0 / (2.0 * np.pi * settings.toe_hz), rest=0.0)
+    return FootPath(ankle, R_ankle, R_ankle @ SO3.exp(smooth))
+
+
+def _fit_floor(
+    paths: Mapping[str, FootPath], shapes: Mapping[str, FootGeometry], modes: Mapping[str, IntArray]
+) -> FloorPlane:
+    """Plane under the plants of a clip, before they are corrected; steps and boxes are not part of it."""
+    touched: list[FloatArray] = []
+    for side, path in paths.items():
+        points = shapes[side].points(path.R_world_ankle, path.R_world_toes)
+        at = (path.ankle + points.at(modes[side]))[modes[side] != FREE]
+        touched.append(at)
+    at = np.concatenate(touched)
+    if not len(at):
+        return FloorPlane(0.0, np.zeros(2))
+    # The most common height, then a plane through what is near it
+    heights = np.sort(at[:, 1])
+    counts = np.searchsorted(heights, heights + FLOOR_BAND_M) - np.arange(len(heights))
+    low = float(heights[int(np.argmax(counts))])
+    near = at[(at[:, 1] >= low) & (at[:, 1] <= low + FLOOR_BAND_M)]
+    plane = _limit_tilt(FloorPlane.fit(near), near)
+    for _ in range(2):
+        near = at[np.abs(at[:, 1] - plane.under(at)) < 0.5 * FLOOR_BAND_M]
+        if len(near) < 3:
+            break
+        plane = _limit_tilt(FloorPlane.fit(near), near)
+    return plane
+
+
+def _limit_tilt(plane: FloorPlane, points: FloatArray) -> FloorPlane:
+    """The plane, or one of the steepest tilt that a floor has through the middle of its points."""
+    tilt = float(np.linalg.norm(plane.slope))
+    if tilt <= MAX_TILT:
+        return plane
+    slope = plane.slope * (MAX_TILT / tilt)
+    return FloorPlane(float(np.median(points[:, 1] - points[:, [0, 2]] @ slope)), slope)
