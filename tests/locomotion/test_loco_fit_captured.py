@@ -37,7 +37,6 @@ LEFT_OUT = {
     ("07", "walk"): 6.7, ("08", "walk"): 7.1, ("16", "walk"): 4.8, ("35", "walk"): 3.8, ("39", "walk"): 5.6,
     ("35", "run"): 6.4, ("09", "run"): 5.5, ("16", "run"): 13.8,
 }  # fmt: skip
-OLD_ARMS = "the shipped model was fitted on motions whose wrists were pinned; captures now keep their arms"
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,6 @@ def left_out(units: list[MotionUnit], key: tuple[str, str], means):
     return UnitGroup.from_units(group_of(units, key), means), make_pooled_fit(line)
 
 
-@pytest.mark.xfail(strict=True, reason=f"{OLD_ARMS}: trial 16_45 is in the shipped model and gives no unit any more")
 def test_the_shipped_model_was_fitted_on_these_units(model, train):
     assert {unit.clip for unit in train.units} == set(model.info["clips"])
     assert len(train.units) == model.info["num_units"] > 180
@@ -88,7 +86,6 @@ def test_glardon_a7_units_sort_themselves_by_gait_and_person(model, train):
     assert right >= 0.95
 
 
-@pytest.mark.xfail(strict=True, reason=f"{OLD_ARMS}: error 0.0267 against 0.0086 rad² for walks of person 08")
 def test_glardon_a9_what_was_captured_is_given_back_within_its_spread(model, train):
     synthesis = make_model_synthesis(model)
     for key, limit in ((k, 0.7 if k[1] == "walk" else 0.8) for k in LEFT_OUT):
@@ -122,7 +119,6 @@ def test_glardon_a11_the_first_components_are_speed(train, test):
         assert (together if subject == "16" else alone) >= 0.75, subject
 
 
-@pytest.mark.xfail(strict=True, reason=f"{OLD_ARMS}: 0.047 against 0.014 rad²")
 def test_glardon_a12_levels_do_no_worse_than_a_flat_model(model, train, test):
     units = [u for u in test.units if len(group_of(list(train.units), (u.subject, u.gait))) >= 4]
     rows = {}
@@ -154,7 +150,6 @@ def test_glardon_a14_the_model_is_a_twentieth_of_its_units(model, train):
     assert kept <= 0.05 * table.nbytes
 
 
-@pytest.mark.xfail(strict=True, reason=f"{OLD_ARMS}: 11.9 degrees against 7")
 def test_trials_that_were_held_out_are_met_by_person_and_speed(model, test):
     cells = measure_held_out_cells(model, test.units)
     assert len({cell.subject for cell in cells}) >= 6

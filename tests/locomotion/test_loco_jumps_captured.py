@@ -26,7 +26,6 @@ from marey.motion import centre_of_mass
 from marey.skeleton import HUMAN, contact_points
 
 pytestmark = pytest.mark.mocap
-LATE = "the finder of leaps was made for contacts that end early; retargeting now carries them over whole"
 SMALL = {
     "walk": ("133_04", "35_01"),
     "run": ("49_05", "127_21", "127_27", "38_03", "35_17", "16_35"),
@@ -47,11 +46,9 @@ def longest(folder: Path, name: str) -> CapturedJump:
     ("name", "length_m", "is_mirrored"),
     [
         ("49_05", 1.70, False),
-        pytest.param(
-            "49_04", 1.79, True, marks=pytest.mark.xfail(strict=True, reason=f"{LATE}: lands to the last frame")
-        ),
+        ("49_04", 1.79, True),
         ("127_21", 2.2, True),
-        pytest.param("127_27", 1.8, False, marks=pytest.mark.xfail(strict=True, reason=f"{LATE}: both feet land")),
+        ("127_27", 1.8, False),
         ("133_04", 1.0, True),
     ],
 )
@@ -65,7 +62,6 @@ def test_the_known_leaps_are_found_with_their_lengths(
     assert leap.flight_s > 0.3
 
 
-@pytest.mark.xfail(strict=True, reason=f"{LATE}: 49_04 is not found")
 def test_a_found_leap_goes_ahead_from_the_right_foot_to_the_left(mocap: Path) -> None:
     for name in ("49_04", "49_05"):
         leap = longest(mocap, name)
@@ -79,7 +75,6 @@ def test_a_found_leap_goes_ahead_from_the_right_foot_to_the_left(mocap: Path) ->
         assert abs(way[0]) < 0.02 < 1.0 < way[2]
 
 
-@pytest.mark.xfail(strict=True, reason=f"{LATE}: 127_27 is not found")
 def test_captured_flights_fall_at_g_on_the_models_body(mocap: Path) -> None:
     for name in ("49_05", "127_21", "127_27"):
         leap = longest(mocap, name)
@@ -90,7 +85,6 @@ def test_captured_flights_fall_at_g_on_the_models_body(mocap: Path) -> None:
         assert -12.0 < leap.fall_mps2 < -8.0
 
 
-@pytest.mark.xfail(strict=True, reason=f"{LATE}: flights of 75_04 last 0.22 s, not 0.25")
 def test_a_flight_read_at_twice_its_rate_is_refused(mocap: Path) -> None:
     wrong = find_leaps(retarget_to_body(make_loader(mocap, {})("75_04"), HUMAN))  # the header says 120 Hz, it was 60
     right = find_leaps(retarget_to_body(make_loader(mocap, TRIAL_RATES_HZ)("75_04"), HUMAN))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.ease import cubic_step, eased_effector, interrupted_ease
+from oracles.plant_step import plant_step
 
 from marey.base import FloatArray, InputError
 from marey.lie import SO3
@@ -24,7 +25,6 @@ from marey.locomotion.plants.state import (
     allocate_plant_state,
     make_leg_arrays,
 )
-from marey.locomotion.plants.step import plant_step
 from marey.skeleton import HUMAN, joint_positions, t_pose
 
 LEGS = make_leg_arrays(HUMAN)

@@ -24,16 +24,18 @@ from marey.locomotion.model.locomotion_model import LocomotionModel, Style
 from marey.locomotion.model.walker import GaitWalker, RawFrame, make_body_arrays
 from marey.locomotion.planning.parameters import SCALINGS, GaitParameters
 from marey.locomotion.plants.baselines import plant_step_priority
+from marey.locomotion.plants.hold import hold_step
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
     FEET,
     LEG_SOLVERS,
+    PLANT_EASE_S,
+    RUN_EASE_S,
     PlantForecast,
     PlantOptions,
     allocate_plant_state,
     make_leg_arrays,
 )
-from marey.locomotion.plants.step import plant_step
 from marey.locomotion.steering.course import add_obstacle
 from marey.locomotion.steering.decision import ObstacleDecision
 from marey.locomotion.steering.obstacles import Obstacle
@@ -134,9 +136,10 @@ class Engine:
                 raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
         self._walker = GaitWalker(gaits, build, start, position=place, **numbers)
         # What holds the feet to the ground
-        self._plant = plant_step_priority if ik == "priority" else plant_step
+        self._plant = plant_step_priority if ik == "priority" else hold_step
         self._legs, self._planting = make_leg_arrays(model.skeleton), allocate_plant_state()
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
+        self._broken: BoolArray = np.zeros(2, dtype=np.bool_)
         self._prints: deque[Footprint] = deque(maxlen=MAX_FOOTPRINTS)
         self._machine: JumpStateMachine | None = None
         self._drivers: list[EngineDriver] = []
@@ -190,8 +193,16 @@ class Engine:
 
     @property
     def contacts(self) -> BoolArray:
-        """Which effectors ``(4,)`` are on the ground, in the order of ``EFFECTORS``."""
+        """Which effectors ``(4,)`` are planned to be on the ground, in the order of ``EFFECTORS``."""
         return self._contacts.copy()
+
+    @property
+    def broken(self) -> BoolArray:
+        """Whether a plant of the right or the left foot ``(2,)`` that is planned is not kept.
+
+        The leg does not reach it by 2 mm or more, or the foot was twisted by more than 60 degrees and let go.
+        """
+        return self._broken.copy()
 
     @property
     def plant_goals(self) -> FloatArray:
@@ -314,7 +325,7 @@ class Engine:
         """Pose that will be reached in ``tau`` [s] with the parameters as they are planned; changes nothing."""
         ahead_s = check_time("tau", tau)
         source, moment = self._source, self._walker.snapshot()
-        planting, contacts = self._planting.copy(), self._contacts
+        planting, contacts, broken = self._planting.copy(), self._contacts, self._broken
         machine = None if self._machine is None else self._machine.snapshot()
         try:
             count = max(1, int(np.ceil(ahead_s / PREDICTION_STEP_S - 1e-9))) if ahead_s > 0.0 else 0
@@ -334,7 +345,7 @@ class Engine:
             self._walker.restore(moment)
             if self._machine is not None and machine is not None:
                 self._machine.restore(machine)
-            self._planting, self._contacts = planting, contacts
+            self._planting, self._contacts, self._broken = planting, contacts, broken
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
         """Let time pass and return the motion, first frame now.
@@ -380,9 +391,11 @@ class Engine:
     def _plant_feet(self, dt: float, frame: RawFrame) -> None:
         """Hold the feet of a frame to the ground, in place; ``dt`` [s] has passed since the last one."""
         forecast = PlantForecast(frame.planted, frame.until_s, frame.landing, frame.shift, frame.yaw)
-        options = PlantOptions(scale=frame.leg_length_m / self.model.leg_length_m)
+        ease_s = PLANT_EASE_S + self.parameters.run * (RUN_EASE_S - PLANT_EASE_S)
+        options = PlantOptions(ease_s, 0.0, frame.leg_length_m / self.model.leg_length_m)
         bits = self._plant(dt, forecast, options, self._legs, self._planting, frame.root_position, frame.rotations)
         self._contacts = np.array([bits >> e & 1 for e in range(4)], dtype=np.bool_)
+        self._broken = np.array([bits >> e & 1 for e in (4, 5)], dtype=np.bool_)
 
 
 def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray, *, name: str) -> Motion:

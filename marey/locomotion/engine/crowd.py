@@ -38,8 +38,10 @@ from marey.locomotion.planning.parameters import (
     plan_constant,
     plan_ramp,
 )
+from marey.locomotion.plants.hold import hold_step
 from marey.locomotion.plants.state import (
     PLANT_EASE_S,
+    RUN_EASE_S,
     LegArrays,
     PlantForecast,
     PlantOptions,
@@ -47,7 +49,6 @@ from marey.locomotion.plants.state import (
     allocate_plant_state,
     make_leg_arrays,
 )
-from marey.locomotion.plants.step import plant_step
 from marey.skeleton import Pose
 
 
@@ -98,9 +99,10 @@ def plant_crowd(
     for i in range(roots.shape[0]):
         leg = walkers.places[i, 0, LEG_AT]
         forecast = PlantForecast(walkers.held[i], walkers.until[i], landings[i], walkers.shift[i], walkers.yaw[i])
-        options = PlantOptions(PLANT_EASE_S, 0.0, leg / build.own_leg)
+        ease_s = PLANT_EASE_S + walkers.here[i, RUN] * (RUN_EASE_S - PLANT_EASE_S)
+        options = PlantOptions(ease_s, 0.0, leg / build.own_leg)
         state = PlantState(states.feet[i], states.root_drop[i])
-        bits = plant_step(dt, forecast, options, legs, state, roots[i], rotations[i])
+        bits = hold_step(dt, forecast, options, legs, state, roots[i], rotations[i])
         write_effectors(build, leg, roots[i], rotations[i], walkers.feet[i])
         for e in range(4):
             walkers.touch[i, e] = np.bool_((bits >> e) & 1)

@@ -169,7 +169,9 @@ LENGTH_LIMITS: Final = {"walk": (0.42, 1.4), "run": (0.55, 1.15), "standing": (0
 EXTRAPOLATION_FACTOR: Final = 1.05  # [-] how far poses go on beyond the longest and highest captured
 STEP_LENGTHS: Final = (0.1, 0.9)  # [-] l_n of steps of walks that may stand at the short end
 STEP_FLIGHTS_S: Final = (0.05, 0.06)  # longest of a step in walking, shortest of one in running
-FALLS_MPS2: Final = (-13.0, -6.0)  # others are not flights or have a wrong rate; short flights are known to ±4
+FALLS_MPS2: Final = (-13.0, -6.0)  # others are not flights or have a wrong rate
+SHORT_FALL_MPS2: Final = 4.0  # [m/s2] how well the fall of a short flight is known ...
+MIN_FALL_S: Final = 0.08  # [s] ... and of a shorter one it is not
 NUM_LENGTHS: Final = 9  # jumps made to measure the model's own run-up
 
 
@@ -229,8 +231,9 @@ def find_jump_fault(jump: CapturedJump, kind: str) -> str | None:
     """Why a jump is left out, or nothing."""
     length_n = jump.length_m / measure_leg_length(jump.motion.skeleton)
     first, last = float(jump.knots[1]), float(jump.knots[-1] - jump.knots[-2])
-    # A long flight falls at about g, or its file has a wrong rate.
-    if jump.flight_s >= MIN_LEAP_FLIGHT_S and not FALLS_MPS2[0] < jump.fall_mps2 < FALLS_MPS2[1]:
+    # A flight falls at about g, or its file has a wrong rate, or a foot was lost; of a short one it is known roughly.
+    spare = 0.0 if jump.flight_s >= MIN_LEAP_FLIGHT_S else SHORT_FALL_MPS2
+    if jump.flight_s >= MIN_FALL_S and not FALLS_MPS2[0] - spare < jump.fall_mps2 < FALLS_MPS2[1] + spare:
         return f"falls at {-jump.fall_mps2:.1f} m/s²"
     if kind == "standing":
         return None if length_n > -0.35 and first > 0.1 and last > 0.2 else "not from rest to rest"

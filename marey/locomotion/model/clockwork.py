@@ -377,22 +377,26 @@ def write_walker_frame(
         write_rotation(rotations[ankle], multiply(shank_forth, q_ankle))
     write_effectors(build, leg, root, rotations, landing)
     low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
-    # Where effectors will be when they land
-    for e in range(4):
-        if until[e] <= LANDING_NOTICE_S:
-            write_pose(gaits, build, weights, places[1 + e], low_root, low)
-            write_effectors(build, places[1 + e, LEG_AT], low_root, low, feet)
+    # Where ankle and ball of a foot in the air will be when the first of them lands
+    for side in range(2):
+        ankle, ball = 2 * side, 2 * side + 1
+        if walker.held[ankle] or walker.held[ball]:
+            continue
+        first = ball if until[ball] < until[ankle] else ankle
+        if until[first] > LANDING_NOTICE_S:
+            continue
+        place = places[1 + first]
+        write_pose(gaits, build, weights, place, low_root, low)
+        write_effectors(build, place[LEG_AT], low_root, low, feet)
+        for e in range(ankle, ball + 1):
             for c in range(3):
                 landing[e, c] = feet[e, c]
-            walker.shift[e, 0], walker.shift[e, 2] = 0.0, 0.0
-    # From there to where the raw foot will be in the middle of its stance
-    for side in range(2):
-        if until[2 * side] <= LANDING_NOTICE_S:
+        # From there to where the raw foot will be in the middle of its stance
+        if until[ankle] <= LANDING_NOTICE_S:
             middle = places[5 + side]
             write_pose(gaits, build, weights, middle, low_root, low)
             write_effectors(build, middle[LEG_AT], low_root, low, feet)
-            for e in range(2 * side, 2 * side + 2):
-                if until[e] <= LANDING_NOTICE_S:
-                    walker.shift[e, 0] = feet[e, 0] - landing[e, 0]
-                    walker.shift[e, 2] = feet[e, 2] - landing[e, 2]
-            walker.yaw[side] = middle[HEADING_AT] - places[1 + 2 * side, HEADING_AT]
+            walker.yaw[side] = middle[HEADING_AT] - place[HEADING_AT]
+        for e in range(ankle, ball + 1):
+            walker.shift[e, 0] = feet[e, 0] - landing[e, 0]
+            walker.shift[e, 2] = feet[e, 2] - landing[e, 2]

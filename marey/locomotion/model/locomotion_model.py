@@ -310,10 +310,15 @@ def load_model(path: AnyPath | None = None) -> LocomotionModel:
         raise FORMAT.damaged(file, error) from error
 
 
+ROUNDING_RAD: Final = 1e-12  # [rad] below it a standing joint is straight
+
+
 def standing_rows(model: LocomotionModel) -> FloatArray:
     """Rows ``(K, D)`` of the standing poses."""
     gaits = model.gaits
-    return (gaits.base[:, 0] + gaits.lift[:, 0, 1]).mean(axis=1)
+    rows = (gaits.base[:, 0] + gaits.lift[:, 0, 1]).mean(axis=1)
+    # A sum whose terms cancel leaves rounding, which would change from file to file.
+    return np.where(np.abs(rows) < ROUNDING_RAD, 0.0, rows)
 
 
 def to_single(array: FloatArray) -> NDArray[np.float32]:

@@ -191,7 +191,7 @@ def plant_step_priority(
     dt: float, forecast: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
     rotations: FloatArray,
 ) -> int:  # fmt: skip
-    """Do what ``plant_step`` does, with damped least squares in two priorities instead of the closed form."""
+    """Plant the feet of one character in one frame, by damped least squares in two priorities."""
     update_feet(dt, forecast, options, legs, state, root, rotations)
     flags = 0
     for side in range(2):

@@ -26,8 +26,8 @@ from marey.lie.kernels import (
 )
 from marey.locomotion.plants.state import ANKLE, HIP, KNEE, TOE, FootState, LegArrays
 
-SOFTNESS = 0.5  # [-] saturation starts this part of the last stretch before the largest extension
-MAX_LEG_EXTENSION = 0.995  # [-] largest extension of a leg: beyond it a knee snaps straight ([Glardon2005]_ §III.2.4)
+SOFTNESS = 3.0  # [-] saturation starts this part of the last stretch before the largest extension
+MAX_LEG_EXTENSION = 0.9985  # [-] largest extension of a leg: beyond it a knee snaps straight ([Glardon2005]_ §III.2.4)
 STRAIGHT_LEG = 0.9999  # [-] as straight as a captured leg is taken to be
 TOE_RETURN_S = 0.05  # [s] bent toes stretch by half in 0.035 s ...
 TOE_RETURN_RADPS = 5.0  # [rad/s] ... but no faster than 290 degrees/s
@@ -88,6 +88,8 @@ def bend_direction(k: Vector, a: Vector, thigh: float, pole: Vector) -> Vector:
     bend = subtract3(k, scale3(dot(a, k), a))
     hint = subtract3(pole, scale3(dot(a, pole), a))
     hint = unit(hint) if norm(hint) > 1e-6 else perpendicular(a)
+    # A captured knee that is bent backwards by its noise is no knee: that part of the bend is left out.
+    bend = subtract3(bend, scale3(min(0.0, dot(bend, hint)), hint))
     weak = max(0.0, 1.0 - norm(bend) / (WEAK_BEND * thigh))
     return unit(add3(bend, scale3(thigh * (0.25 * WEAK_BEND * weak * weak + 1e-12), hint)))
 

@@ -76,6 +76,8 @@ def write_foot_measures(foot: FootState, side: int, scale: float, legs: LegArray
     set3(foot.lateral, row3(legs.lateral, side))
     set3(foot.heel, scale3(scale, row3(legs.heel, side)))
     foot.heel_drop = scale * legs.heel_drop[side]
+    set3(foot.tip, scale3(scale, row3(legs.tip, side)))
+    foot.heel_back = scale * legs.heel[side, 2]
 
 
 @kernel

@@ -49,6 +49,7 @@ EFFECTOR_POINTS: Final = ("right_heel", "right_toe", "left_heel", "left_toe")
 """What the four effectors, right ankle, right toe, left ankle, left toe, are called in a contact track."""
 LEG_SOLVERS: Final = ("analytic", "priority")
 PLANT_EASE_S: Final = 0.20  # [s] longest ease-in or ease-out (Appendix B)
+RUN_EASE_S: Final = 0.12  # [s] of a runner, whose stances are half as long
 
 HIP, KNEE, ANKLE, TOE = 0, 1, 2, 3  # joints of a leg, in `LegArrays.joints` and in the frames of a `FootState`
 
@@ -138,6 +139,19 @@ class FootState:
     toe_risen: float  # [m] how far the raw toe of a held toe has risen
     least_lag: float  # [m] least distance over the ground that a held toe has had from its raw one
     toe_bend: float  # [rad] of toes that would pierce the floor
+    free_s: float  # [s] since the foot left the ground
+    stood_s: float  # [s] since it landed
+    steepest: float  # [rad] that the raw foot has been since its heel rose, about
+    on_ball: bool  # the foot lands, or has landed, on its ball
+    heel_goal: Vector3  # [m] where the heel pad is held
+    landing_goal: Vector3  # [m] where heel or ball shall land
+    struck: Vector3  # [m] where the raw heel or ball is then
+    frozen: Vector3  # [m] from the raw ball to where it stood, when the foot left
+    frozen_yaw: float  # [rad] of the correction then
+    flatness: float  # [-] how far the foot is laid flat: linear in time, 0 to 1
+    tip: Vector3  # [m] end of the toes in the frame of the ball
+    tip_up: float  # [m] over the ball, of a foot in the air
+    heel_back: float  # [m] heel pad of a flat foot against its ankle, ahead
     ankle_rest: float  # [m] rest height, in the character's size, as all below
     toe_rest: float  # [m]
     size: float  # [-] of the character

@@ -17,7 +17,7 @@ from marey.contacts import feet_down
 from marey.kinematics import retarget
 from marey.locomotion.units.gait_unit import measure_leg_length, sample_frames, unit_rows
 from marey.locomotion.units.jump_flight import SIDES
-from marey.motion import Motion, centre_of_mass, find_runs, headings, lowpass, mirror, place
+from marey.motion import Contacts, Motion, centre_of_mass, find_runs, headings, lowpass, mirror, place
 from marey.skeleton import Skeleton, contact_points
 
 SMOOTHING_HZ: Final = 12.0  # [Hz] twice as much as gaits need: a push off lasts a tenth of a second
@@ -30,6 +30,9 @@ LONGEST_REST_S: Final = 1.8
 SHORTEST_GAP_S: Final = 0.05  # [s] a foot that seems up for less has stayed down
 SHORTEST_STANCE_S: Final = 0.09  # [s] a foot that is down for less has only brushed the ground
 SHORTEST_TAIL_S: Final = 0.06  # how long a leap must be seen after its landing foot has left
+SLID_M: Final = 0.012  # [m] a point that a slow follower cannot keep within this lands or leaves
+CREEP_MPS: Final = 0.16  # [m/s] of that follower ...
+STILL_M: Final = 0.008  # [m] ... which waits as long as the point is no farther away
 LIFTED_M: Final = 0.012  # [m] a ball this high above its lowest in the stance has left the ground
 
 
@@ -59,8 +62,35 @@ def retarget_to_body(motion: Motion, skeleton: Skeleton) -> Motion:
     """A clip on the model's body, time stretched with the root of the size so that it falls as before."""
     size = measure_leg_length(skeleton) / measure_leg_length(motion.skeleton)
     body = retarget(motion, skeleton)
+    assert body.contacts is not None  # retargeting detects them
     smooth = lowpass(body, SMOOTHING_HZ) if body.rate_hz > 2.5 * SMOOTHING_HZ else body
-    return replace(smooth, contacts=body.contacts, rate_hz=body.rate_hz / np.sqrt(size))
+    contacts = _trim_contacts(body.contacts, retarget(motion, skeleton, contacts=False))
+    return replace(smooth, contacts=contacts, rate_hz=body.rate_hz / np.sqrt(size))
+
+
+def _trim_contacts(track: Contacts, free: Motion) -> Contacts:
+    """Contacts that begin later and end sooner, where a foot that nobody holds slides in or rolls off its toes.
+
+    Whoever holds a foot wants it from its first touch to its last; a leap is told by when the foot pushes. From where a
+    point is nearest to its median place, forwards and backwards, it stands as long as a follower that is no faster than
+    ``CREEP_MPS`` stays within ``SLID_M``: so a body that shifts its weight for seconds still stands.
+    """
+    points = contact_points(free.skeleton)
+    paths, active = points.positions(*free.joint_frames())[..., [0, 2]], track.active.copy()
+    for column, name in enumerate(track.names):
+        path = paths[:, points.index(name)]
+        for start, stop in find_runs(active[:, column]):
+            place = np.median(path[start:stop], axis=0)
+            core = start + int(np.argmin(np.linalg.norm(path[start:stop] - place, axis=1)))
+            for frames in (range(core, stop), range(core, start - 1, -1)):
+                at, is_gone = place, False
+                for frame in frames:
+                    gap = path[frame] - at
+                    away = float(np.linalg.norm(gap))
+                    step = min(CREEP_MPS / free.rate_hz, max(away - STILL_M, 0.0))
+                    at, is_gone = at + gap * (step / max(away, 1e-9)), is_gone or away - step > SLID_M
+                    active[frame, column] &= not is_gone
+    return Contacts(track.names, active)
 
 
 def find_leaps(body: Motion, *, with_steps: bool = False) -> Iterator[CapturedJump]:
@@ -81,6 +111,8 @@ def find_leaps(body: Motion, *, with_steps: bool = False) -> Iterator[CapturedJu
             land, leave = lands[0]
             off = _find_lift_off(body, side, start, off) if land > off else off
             end = later[0] if later else body.num_frames - 1
+            if not later and leave >= end:
+                leave = _find_heel_rise(body, other, land)
             if (end < leave + SHORTEST_TAIL_S * body.rate_hz and not later) or end <= land or (later and end < land):
                 continue
             if land <= off and not with_steps:
@@ -205,6 +237,12 @@ def _find_lift_off(body: Motion, side: str, start: int, off: int) -> int:
     up = heights > heights.min() + LIFTED_M
     last_down = int(np.flatnonzero(~up)[-1])
     return min(start + last_down + 1, off)
+
+
+def _find_heel_rise(body: Motion, side: str, start: int) -> int:
+    """Frame from which the heel is up in a stance that lasts to the end of the clip: from there on the foot leaves."""
+    heights = _sole_heights(body)[start:, 2 * SIDES.index(side)]
+    return start + int(np.flatnonzero(heights <= heights.min() + LIFTED_M)[-1]) + 1
 
 
 def _sole_heights(motion: Motion) -> FloatArray:

@@ -1,0 +1,364 @@
+r"""Compiled foot plants of the engine: where a foot stands, how it leaves, swings and arrives, as functions of time.
+
+A foot stands on its heel, on heel and ball, or on its ball, and rolls over them without sliding. With :math:`c(t)` the
+raw path of the point on which it lands, :math:`c_1` its raw place at the landing and :math:`C_1` its goal,
+
+.. math:: c'(t) = c(t) + S_\mathrm{in}\,(C_1 - c_1) + S_\mathrm{on}\,(c_1 - c(t)) + (1 - S_\mathrm{out})\,D_0,
+
+where each :math:`S` is the quintic step :math:`10x^3 - 15x^4 + 6x^5` of time: the foot arrives at its goal at rest, and
+the correction :math:`D_0` that it had when it left fades in the first half of the swing. These are the eases of
+[Glardon2005]_ Eq. 2.6, of the whole swing and without acceleration at their ends. Soles of swinging feet keep a
+clearance, which the slow gaits between standing and the slowest captured walk do not have.
+"""
+
+from __future__ import annotations
+
+from math import atan2, pi, sqrt
+
+from marey.base import FloatArray, kernel
+from marey.lie.kernels import (
+    Vector,
+    add3,
+    cross,
+    dot,
+    exp,
+    log,
+    multiply,
+    norm,
+    quaternion_at,
+    rotate,
+    row3,
+    scale3,
+    shortest_rotation,
+    subtract3,
+    unit,
+)
+from marey.locomotion.plants.leg import (
+    bend_toes,
+    get3,
+    get4,
+    leg_extension,
+    pose_leg,
+    set3,
+    set4,
+    write_leg_frames,
+    yaw_rotation,
+)
+from marey.locomotion.plants.placement import flat_foot_vector, write_foot_measures
+from marey.locomotion.plants.state import (
+    ANKLE,
+    HIP,
+    PLANT_EASE_S,
+    RUN_EASE_S,
+    TOE,
+    TWIST_RAD,
+    FootState,
+    LegArrays,
+    PlantForecast,
+    PlantOptions,
+    PlantState,
+)
+from marey.locomotion.plants.step import raise_heel
+
+LEAVE_S = 0.08  # [s] a foot that leaves follows its raw path wholly after this time ...
+STEEP_RAD = (0.20, 0.90)  # [rad] ... or, from the first to the second, as its raw heel rises over its ball
+RUN_STEEP_RAD = (0.05, 0.80)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
+ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
+REST_S = (0.06, 0.08)  # [s] ... until so long after it, in a walk and in a run
+GOAL_PART = 0.7  # [-] of the way from where a foot lands to where it is in mid-stance: there it stands
+NOTICE_S = 0.25  # [s] before it lands, a foot begins to turn to where it lands
+LONG_S = 0.4  # [s] how long the feet that a character begins with have been in the air
+FADE_PART = 0.6  # [-] of a swing: the correction of the last stance has faded
+FLAT_S = 0.10  # [s] in which a foot is laid flat, and rises from it
+HEEL_RISE_RAD = 0.12  # [rad] a foot whose raw heel is over its ball by more is not laid flat any more
+HEEL_UP_M = 0.01  # [m] a planned heel this high is not reported to be down: it has risen
+CLEARANCE_M = 0.016  # [m] of a sole in the middle of a swing, for a leg of the model
+CLEARANCE_PART = 0.30  # [-] of a swing, at each end, over which it grows
+BLUR_M = 0.008  # [m] width over which the lift sets in ...
+TOUCH_M = 0.003  # [m] ... and that of the point of a standing foot that is not held
+SINK_S = 0.10  # [s] in which a foot that lands above the floor, as in a run, comes down ...
+SINK_M = 0.05  # [m] ... from no higher
+BROKEN_M = 0.002  # [m] a planted ankle farther from its goal is reported
+
+
+@kernel
+def quintic_step(x: float) -> float:
+    """Return 0 for x up to 0 and 1 from 1 on, with zero slope and curvature at both ends."""
+    x = min(1.0, max(0.0, x))
+    return x * x * x * (10.0 + x * (6.0 * x - 15.0))
+
+
+@kernel
+def run_share(ease_s: float) -> float:
+    """How much of a run a gait with this ease time is: 0 walks, 1 runs."""
+    return (PLANT_EASE_S - ease_s) / (PLANT_EASE_S - RUN_EASE_S)
+
+
+@kernel
+def rest_time(ease_s: float) -> float:
+    """Time [s] after landing until a foot is at rest."""
+    return REST_S[0] + run_share(ease_s) * (REST_S[1] - REST_S[0])
+
+
+@kernel
+def wrap_angle(angle: float) -> float:
+    """Angle between -π and π."""
+    return angle - 2.0 * pi * round(angle / (2.0 * pi))
+
+
+@kernel
+def release_share(foot: FootState, raw_f: Vector, ease_s: float) -> float:
+    """How far a ball has been let go, by how steep the raw foot has been since its heel rose."""
+    drop = (foot.toe_rest - foot.ankle_rest - raw_f[1]) / max(norm(raw_f), 1e-9)
+    foot.steepest = max(foot.steepest, 0.0 if foot.ankle_held else drop)
+    run = run_share(ease_s)
+    first = STEEP_RAD[0] + run * (RUN_STEEP_RAD[0] - STEEP_RAD[0])
+    last = STEEP_RAD[1] + run * (RUN_STEEP_RAD[1] - STEEP_RAD[1])
+    return quintic_step((foot.steepest - first) / (last - first))
+
+
+@kernel
+def predict_heel(foot: FootState, ankle: Vector, ball: Vector, heel: Vector, left: Vector) -> Vector:
+    """Raw heel pad [m] of a foot whose ankle and ball will be there; ``heel`` and ``left`` are its vectors now."""
+    along = unit(subtract3(row3(foot.origin, TOE), row3(foot.origin, ANKLE)))
+    up = cross(along, left)
+    f = subtract3(ball, ankle)
+    then = unit(f)
+    heading = atan2(f[0], f[2]) - atan2(foot.flat[0], foot.flat[1])
+    across = rotate(yaw_rotation(heading), (1.0, 0.0, 0.0))
+    across = unit(subtract3(across, scale3(dot(across, then), then)))
+    over = cross(then, across)
+    out = add3(ankle, scale3(dot(heel, along), then))
+    out = add3(out, scale3(dot(heel, up) / max(dot(up, up), 1e-9), over))
+    return add3(out, scale3(dot(heel, left), across))
+
+
+@kernel
+def lift_sole(foot: FootState, target: Vector, f: Vector, heel: Vector, ground: float, least: float) -> float:
+    """How far [m] a foot in the air is raised for ``least`` [m] of clearance of heel, ball and tip of the toes."""
+    ball = target[1] + f[1] - foot.toe_rest
+    low = min(min(target[1] + heel[1], ball), target[1] + f[1] + foot.tip_up) - ground
+    away = least - low
+    blur = BLUR_M * foot.size * min(1.0, least / max(CLEARANCE_M * foot.size, 1e-9)) + 1e-9
+    return 0.5 * (away + sqrt(away * away + blur * blur))
+
+
+@kernel
+def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, options: PlantOptions) -> None:
+    """Where the ankle of one foot shall be, and how the foot is turned, in this frame."""
+    a, t = 2 * side, 2 * side + 1
+    p_ankle, p_ball, W = row3(foot.origin, ANKLE), row3(foot.origin, TOE), quaternion_at(foot.world, ANKLE)
+    raw_f, raw_heel = subtract3(p_ball, p_ankle), rotate(W, get3(foot.heel))
+    ground = options.floor_y
+    # What is held: as planned, but for a foot that was given up
+    foot.ankle_barred = foot.ankle_barred and forecast.planted[a]
+    foot.toe_barred = foot.toe_barred and forecast.planted[t]
+    ankle_down = forecast.planted[a] and not foot.ankle_barred
+    toe_down = forecast.planted[t] and not foot.toe_barred
+    down, was_down = ankle_down or toe_down, foot.ankle_held or foot.toe_held
+    first_s = 0.0 if down else min(forecast.until_s[a], forecast.until_s[t])
+    left_foot = was_down and not down
+    foot.free_s = 0.0 if down or left_foot else foot.free_s + (dt if foot.is_alive else LONG_S)
+    swing_s = max(foot.free_s + first_s, 1e-6)
+    # Eases of this moment
+    leave = quintic_step(foot.free_s / LEAVE_S)
+    fade = 1.0 - quintic_step(foot.free_s / (FADE_PART * swing_s))
+    come = 0.0 if down else quintic_step(1.0 - first_s / min(NOTICE_S, 0.6 * swing_s))
+    foot.stood_s = foot.stood_s + dt if was_down else 0.0
+    slow_s = ARRIVE_S + rest_time(options.ease_s)
+    arrive = quintic_step(((foot.stood_s if down else -first_s) + ARRIVE_S) / slow_s)
+    # Yaw: a foot that stands keeps its heading
+    left = rotate(W, get3(foot.lateral))
+    heading = atan2(-left[2], left[0])
+    if down:
+        if not was_down:
+            foot.heading = heading + foot.yaw
+        foot.yaw = wrap_angle(foot.heading - heading)
+        foot.frozen_yaw = foot.yaw
+    else:
+        kept = (1.0 - leave) * wrap_angle(foot.heading - heading) + leave * foot.frozen_yaw
+        foot.yaw = (fade * kept if foot.is_alive else 0.0) + come * forecast.toe_in[side]
+    turned = rotate(yaw_rotation(foot.yaw), raw_f)
+    # Tilt: a foot is laid flat from its landing on, and let go when its heel leaves.
+    wanted, step = 1.0 if ankle_down else 0.0, dt / FLAT_S
+    foot.flatness = wanted if not foot.is_alive else min(foot.flatness + step, max(foot.flatness - step, wanted))
+    stood, foot_heading = foot.heading, heading + foot.yaw
+    foot.heading = foot_heading
+    flat = flat_foot_vector(foot, norm(raw_f))
+    foot.heading = stood
+    tilt = log(shortest_rotation(unit(turned), unit(flat)))
+    rising = norm(tilt) if turned[1] < flat[1] else 0.0
+    tilt = scale3(quintic_step(foot.flatness) * (1.0 - quintic_step(rising / HEEL_RISE_RAD)), tilt)
+    set3(foot.tilt, tilt)
+    turn = multiply(exp(tilt), yaw_rotation(foot.yaw))
+    f, heel = rotate(turn, raw_f), rotate(turn, raw_heel)
+    # In the middle of a swing the tip of the toes counts as well; on the ground toes bend.
+    u = foot.free_s / swing_s
+    grown = quintic_step(u / CLEARANCE_PART) * quintic_step((1.0 - u) / CLEARANCE_PART)
+    tip = rotate(turn, rotate(quaternion_at(foot.world, TOE), get3(foot.tip)))[1]
+    foot.tip_up = 0.0 if down else grown * tip - (1.0 - grown) * foot.toe_rest
+    foot.sink_s = max(0.0, foot.sink_s - dt)
+    if down:
+        begin_hold(foot, ankle_down, toe_down, forecast, side, f, heel, ground)
+        sink = 1.0 - quintic_step(1.0 - foot.sink_s / SINK_S)
+        # A foot that has just landed goes on a little, and comes back.
+        moving = scale3(1.0 - arrive, subtract3(p_ball if foot.on_ball else add3(p_ankle, raw_heel), get3(foot.struck)))
+        foot.toe_goal[1] = ground + foot.toe_rest + sink * foot.rise
+        foot.heel_goal[1] = ground + sink * foot.rise
+        stands = subtract3(get3(foot.toe_goal), f) if toe_down else subtract3(get3(foot.heel_goal), heel)
+        if toe_down and not ankle_down:
+            # The ball is let go: its correction comes back to what it was when the heel rose.
+            free = release_share(foot, raw_f, options.ease_s)
+            loose = subtract3(add3(p_ball, get3(foot.frozen)), f)
+            stands = add3(scale3(1.0 - free, stands), scale3(free, loose))
+        else:
+            foot.steepest = 0.0
+            set3(foot.frozen, subtract3(add3(stands, f), p_ball))
+        target = add3(stands, moving)
+        # What is not held must not be under the floor.
+        away = ground - target[1] - (heel[1] if toe_down else f[1] - foot.toe_rest)
+        blur = TOUCH_M * foot.size
+        lift = 0.5 * (away + sqrt(away * away + blur * blur))
+        target = (target[0], target[1] + lift, target[2])
+    else:
+        if left_foot and not foot.toe_held:
+            set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
+        free = 1.0 - (1.0 - release_share(foot, raw_f, options.ease_s)) * (1.0 - leave)
+        # The ball of a turned foot goes on its raw path, but for what is left of the last stance, until its heel lands.
+        loose = subtract3(raw_f, f)
+        kept = subtract3(subtract3(get3(foot.toe_goal), p_ankle), raw_f)
+        out = add3(scale3(1.0 - free, kept), scale3(free, get3(foot.frozen)))
+        target = add3(p_ankle, add3(scale3(1.0 - come, loose), scale3(fade if foot.is_alive else 0.0, out)))
+        if first_s <= NOTICE_S:
+            target = add3(target, approach_landing(foot, side, forecast, (come, arrive), f, heel))
+        # The sole keeps a clearance in the middle of the swing, and never is under the floor.
+        lift = lift_sole(foot, target, f, heel, ground, CLEARANCE_M * foot.size * grown)
+        target = (target[0], target[1] + lift, target[2])
+    set3(foot.target, target)
+    set4(foot.turn, turn)
+    if down:
+        set3(foot.ankle_goal, target)
+    foot.is_alive, foot.ankle_held, foot.toe_held = True, ankle_down, toe_down
+    foot.ankle_ahead_s, foot.toe_ahead_s = forecast.until_s[a], forecast.until_s[t]
+
+
+@kernel
+def approach_landing(
+    foot: FootState, side: int, forecast: PlantForecast, eases: tuple[float, float], f: Vector, heel: Vector
+) -> Vector:
+    """What is added to the ankle [m] of a foot that lands: towards its goal, and to rest there."""
+    a, t = 2 * side, 2 * side + 1
+    come, arrive = eases
+    p_ankle, p_ball, W = row3(foot.origin, ANKLE), row3(foot.origin, TOE), quaternion_at(foot.world, ANKLE)
+    raw_heel, left = rotate(W, get3(foot.heel)), rotate(W, get3(foot.lateral))
+    land_ankle, land_ball = row3(forecast.landing, a), row3(forecast.landing, t)
+    stand_ankle, stand_ball = add3(land_ankle, row3(forecast.shift, a)), add3(land_ball, row3(forecast.shift, t))
+    ahead = unit((stand_ball[0] - stand_ankle[0], 0.0, stand_ball[2] - stand_ankle[2]))
+    left_over = 1.0 - GOAL_PART
+    turn = yaw_rotation(atan2(ahead[0], ahead[2]) - atan2(foot.flat[0], foot.flat[1]))
+    if forecast.until_s[t] < forecast.until_s[a]:
+        foot.rise = min(SINK_M * foot.size, max(0.0, land_ball[1] - foot.toe_rest))
+        goal = (
+            GOAL_PART * stand_ball[0] + left_over * land_ball[0],
+            foot.toe_rest + foot.rise,
+            GOAL_PART * stand_ball[2] + left_over * land_ball[2],
+        )
+        set3(foot.landing_goal, goal)
+        now, then, own = p_ball, land_ball, f
+        foot.on_ball = True
+    else:
+        back = rotate(turn, (0.0, 0.0, foot.heel_back))
+        now, then, own = add3(p_ankle, raw_heel), predict_heel(foot, land_ankle, land_ball, raw_heel, left), heel
+        foot.rise = min(SINK_M * foot.size, max(0.0, then[1]))
+        goal = (
+            GOAL_PART * (stand_ankle[0] + back[0]) + left_over * then[0],
+            foot.rise,
+            GOAL_PART * (stand_ankle[2] + back[2]) + left_over * then[2],
+        )
+        set3(foot.landing_goal, goal)
+        foot.on_ball = False
+    set3(foot.struck, then)
+    # c + (C1 - c1) - own - p_ankle, and c1 - c
+    towards = subtract3(subtract3(add3(now, subtract3(goal, then)), own), p_ankle)
+    return add3(scale3(come, towards), scale3(arrive, subtract3(then, now)))
+
+
+@kernel
+def begin_hold(
+    foot: FootState, ankle_down: bool, toe_down: bool, forecast: PlantForecast, side: int, f: Vector, heel: Vector,
+    ground: float,
+) -> None:  # fmt: skip
+    """Choose where heel or ball stay that come down now: at their goal, a foot's length from the other, or here."""
+    p_ankle = row3(foot.origin, ANKLE)
+    was_down = foot.ankle_held or foot.toe_held
+    heel_first = forecast.planted[2 * side]
+    announced = foot.is_alive and (foot.ankle_ahead_s if heel_first else foot.toe_ahead_s) < NOTICE_S
+    if not was_down and not announced:
+        # Nobody saw it coming: it stays where it was posed last, and comes down.
+        ankle = get3(foot.target) if foot.is_alive else p_ankle
+        set3(foot.heel_goal, add3(ankle, heel))
+        set3(foot.toe_goal, add3(ankle, f))
+        low = ankle[1] + f[1] - foot.toe_rest - ground if toe_down else ankle[1] + heel[1] - ground
+        foot.rise, foot.sink_s = low if foot.is_alive else 0.0, SINK_S
+        # It is at rest already.
+        foot.on_ball, foot.stood_s = not ankle_down, 1.0
+        raw_heel = rotate(quaternion_at(foot.world, ANKLE), get3(foot.heel))
+        set3(foot.struck, row3(foot.origin, TOE) if foot.on_ball else add3(p_ankle, raw_heel))
+        return
+    if not was_down:
+        foot.sink_s = SINK_S
+        set3(foot.toe_goal if foot.on_ball else foot.heel_goal, get3(foot.landing_goal))
+    if toe_down and not foot.toe_held and not (foot.on_ball and not was_down):
+        # The ball joins where it is, and comes down from there.
+        set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
+        foot.rise, foot.sink_s = max(0.0, foot.toe_goal[1] - foot.toe_rest - ground), SINK_S
+    elif ankle_down and not toe_down and foot.toe_held:
+        set3(foot.heel_goal, add3(subtract3(get3(foot.toe_goal), f), heel))
+
+
+@kernel
+def hold_step(
+    dt: float, forecast: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
+    rotations: FloatArray,
+) -> int:  # fmt: skip
+    """Hold the feet of one character in one frame, in place and without allocating.
+
+    Args:
+        dt: time since the last frame [s].
+        forecast: what is down now, and what lands where and when; both rows of a foot's landing are of one moment.
+        options: floor and size.
+        legs: of the skeleton.
+        state: zeros before the first frame.
+        root: ``(3,)`` [m] raw position of the root.
+        rotations: ``(J, 4)`` raw local rotations; those of the legs are changed.
+
+    Returns:
+        Bits 0-3: effector is planned to stand. Bits 4, 5: a plant of the right, left foot is not kept.
+    """
+    flags = 0
+    p_root = get3(root)
+    for side in range(2):
+        foot = state.feet[side]
+        write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
+        write_foot_measures(foot, side, options.scale, legs)
+        update_hold(foot, side, dt, forecast, options)
+        # A heel over a planted ball rises as far as the leg needs.
+        reach, soft, _ = leg_extension(foot)
+        if foot.toe_held:
+            raise_heel(foot, row3(foot.origin, HIP), soft * reach)
+        ankle, miss = pose_leg(foot, side, get3(foot.target), get4(foot.turn), legs, rotations)
+        bend_toes(foot, side, ankle, options.floor_y, dt, legs, rotations)
+        held = foot.ankle_held or foot.toe_held
+        if held and abs(foot.yaw) > TWIST_RAD:
+            foot.ankle_barred, foot.toe_barred = True, True
+        heel = rotate(multiply(get4(foot.turn), quaternion_at(foot.world, ANKLE)), get3(foot.heel))
+        is_up = ankle[1] + heel[1] - options.floor_y > HEEL_UP_M * options.scale
+        # Contacts are those of the plan, kept or not; a heel that has risen with the gait is not down.
+        if forecast.planted[2 * side] and not is_up:
+            flags |= 1 << (2 * side)
+        if forecast.planted[2 * side + 1]:
+            flags |= 2 << (2 * side)
+        barred = foot.ankle_barred or foot.toe_barred
+        if barred or (held and miss > BROKEN_M * options.scale):
+            flags |= 16 << side
+    return flags
