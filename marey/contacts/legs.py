@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
@@ -273,7 +273,8 @@ class PlantedFeet:
                 length = measure_length(limited, *bones)
                 # What pelvis and swing do not give, the plant does: the leg is shorter, and the plant is told as broken
                 firm = measure_length(spread_cone(flexion, self.settings.break_share * most), *bones)
-                share = np.where(is_held, np.minimum(firm / np.maximum(far, 1e-9), 1.0), length / np.maximum(far, 1e-9))
+                reach = np.maximum(far, 1e-9)
+                share = cast(FloatArray, np.where(is_held, np.minimum(firm / reach, 1.0), length / reach))
                 ankles[side] = hip + share[:, None] * (goal.ankle - hip)
                 # The rise of the hip that gives a standing leg this length
                 away = goal.ankle - hip
@@ -306,7 +307,7 @@ class PlantedFeet:
             hip, ankle = self.stand.positions[:, leg.upper], self.stand.positions[:, leg.end]
             long, bones = self.stand.leg_lengths(side)
             level = np.sum((goal.ankle - hip)[:, [0, 2]] ** 2, axis=-1)
-            rise = goal.ankle[:, 1] + np.sqrt(np.maximum(long**2 - level, 0.0)) - hip[:, 1]
+            rise: FloatArray = goal.ankle[:, 1] + np.sqrt(np.maximum(long**2 - level, 0.0)) - hip[:, 1]
             # A leg that is far from upright does not carry the pelvis; a nearly straight knee bends most for a little
             # height, so it counts most
             is_held = (self.modes[side] != FREE) & (hip[:, 1] - ankle[:, 1] > 0.5 * long)
@@ -314,7 +315,7 @@ class PlantedFeet:
             # A foot on its toes raises its heel where its leg is short, so it does not pull the pelvis down
             is_toes = self.modes[side] == TOES
             firm = np.where(is_toes, TOES_SHARE, 1.0) * firm
-            rise = np.where(is_toes, np.maximum(rise, 0.0), rise)
+            rise = np.maximum(rise, np.where(is_toes, 0.0, -np.inf))
             count = firm / (STRAIGHTNESS + 1.0 - long / bones)
             asked, weight = asked + count * rise, weight + count
         most = MAX_PELVIS * mean_leg_length(self.stand.skeleton, self.stand.roles)
@@ -337,7 +338,7 @@ class PlantedFeet:
 
 def _limit_toes(source: SO3, turned: SO3, is_known: BoolArray, settings: HoldSettings) -> FloatArray:
     """Turned toes ``(F, 4)``: as they are in contact, and elsewhere turned little faster than those of the source."""
-    change = (source.inverse() @ turned).log()
+    change: FloatArray = (source.inverse() @ turned).log()
     change = change * np.minimum(
         1.0, settings.toes_rad / np.maximum(np.linalg.norm(change, axis=-1, keepdims=True), 1e-9)
     )
@@ -349,7 +350,8 @@ def _limit_toes(source: SO3, turned: SO3, is_known: BoolArray, settings: HoldSet
         high = -spread_cone(np.where(is_known, -change[:, k], -FAR_RAD), most)
         low = spread_cone(np.where(is_known, change[:, k], -FAR_RAD), most)
         limited[:, k] = np.clip(limit_slope(np.clip(change[:, k], low, high), most), low, high)
-    toes = source @ SO3.exp(np.where(is_known[:, None], change, limited))
+    limited[is_known] = change[is_known]
+    toes = source @ SO3.exp(limited)
     if (toes[:-1].inverse() @ toes[1:]).angle().max(initial=0.0) > float(steps.max(initial=0.0)) + most:
         # Toes that jump in contact as well are no longer held
         toes = source @ SO3.exp(np.stack([limit_slope(change[:, k], most) for k in range(3)], axis=-1))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import BoolArray, FloatArray
 from marey.contacts.body import SIDES, BodyPosture
 from marey.motion import Contacts, Motion, find_runs
 
@@ -84,9 +85,9 @@ def trim_contacts(track: Contacts, body: BodyPosture, touch_m: float) -> Contact
                 active[start : int(rests[0]) if start > 0 else start, column] = False
                 active[int(rests[-1]) + 1 if stop < len(active) else stop : stop, column] = False
         # A foot that rolls from one point to the other does not leave the ground in between
-        for start, stop in find_runs(track.active[:, columns].any(axis=1), 0):
+        for start, stop in find_runs(cast(BoolArray, track.active[:, columns].any(axis=1)), 0):
             down = start + np.flatnonzero(active[start:stop, columns].any(axis=1))
-            for first, last in find_runs(~active[start:stop, columns].any(axis=1), 0):
+            for first, last in find_runs(cast(BoolArray, ~active[start:stop, columns].any(axis=1)), 0):
                 if len(down) and down[0] < start + first and start + last <= down[-1]:
                     span = slice(start + first, start + last)
                     active[span, columns] = track.active[span, columns]
