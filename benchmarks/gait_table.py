@@ -3,7 +3,7 @@
 `python benchmarks/gait_table.py FOLDER [--styles 07 39] [--model FILE] [--json FILE]` prints, for every style and
 speed, what `marey.measure` says of the engine with plants, of the same gait without plants, and of the captures whose
 speed is near. FOLDER holds the captures of the manifest that ships with the model. The foot plants were tuned on the
-style named in ``TUNING``; the others were looked at afterwards.
+style named in ``TUNING``; persons 39, 69 and 07 were seen while tuning, the others afterwards.
 """
 
 from __future__ import annotations
