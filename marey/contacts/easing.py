@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from scipy.linalg import solveh_banded
 
 from marey.base import BoolArray, FloatArray
 
@@ -38,6 +37,8 @@ def spread_corrections(
         rest: the weight :math:`\rho` that draws to zero.
         stiffness: :math:`s_t` ``(F,)``, one where not given; the curve may bend sharply where it is small.
     """
+    from scipy.linalg import solveh_banded
+
     frames = len(values)
     known = np.where((weights > 0.0)[:, None], values, 0.0)
     if frames < 3:

@@ -239,7 +239,8 @@ def test_kinetic_geodesics_are_orthonormal_in_the_energy_at_the_mean(clip, tmp_p
     np.testing.assert_allclose(model.encode(made), x, atol=1e-9)
     model.save(tmp_path / "kinetic.safetensors")
     np.testing.assert_array_equal(load_model(tmp_path / "kinetic.safetensors").encode(made), model.encode(made))
-    np.testing.assert_array_equal(model.truncate(2).encode(made), model.encode(made)[:, :2])
+    # Products of matrices of another width differ in their last bits
+    np.testing.assert_allclose(model.truncate(2).encode(made), model.encode(made)[:, :2], rtol=1e-13)
 
 
 def test_exact_geodesics_are_stationary(clip):
