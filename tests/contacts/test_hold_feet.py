@@ -74,7 +74,7 @@ def test_glardon_a27_feet_that_stand_by_construction_stay(kind: str, speed: floa
     clean, _, held = gait(kind, speed)
     slide = slides_mm(held.motion, known_stances(clean))
     assert len(slide) > 50
-    assert slide.mean() <= 0.2 and slide.max() <= 3.0
+    assert slide.mean() <= 0.2 and slide.max() <= 1.0
 
 
 @pytest.mark.parametrize(("kind", "speed"), GAITS)
@@ -126,7 +126,7 @@ def test_glardon_a37_feet_stay_while_two_gaits_are_blended() -> None:
     stands = measure_soles(blend) < 0.25
     assert stands.sum() > 100
     steps = 1e3 * measure_soles(held.motion)[stands] / blend.rate_hz
-    assert np.mean(steps) <= 0.2 and np.quantile(steps, 0.99) <= 3.0
+    assert np.mean(steps) <= 0.2 and steps.max() <= 1.0
 
 
 def test_only_legs_move_and_the_root_up_and_down() -> None:
