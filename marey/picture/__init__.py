@@ -5,6 +5,7 @@ from marey.picture.bodies import Palette, body_solids
 from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures
 from marey.picture.motions import ground_level, main_heading, make_light, motion_scene, render_motion
 from marey.picture.notebook import motion_html
+from marey.picture.pages import save_page
 from marey.picture.plots import PhysicsCurves, plot_angles, plot_contacts, plot_physics, plot_speed
 from marey.picture.raycast.capsules import Image, encode_srgb
 from marey.picture.raycast.meshes import TriangleMesh
@@ -57,6 +58,7 @@ __all__ = [
     "render_motion",
     "save_film",
     "save_image",
+    "save_page",
     "save_pictures",
     "view_direction",
     "write_labels",

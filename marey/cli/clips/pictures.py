@@ -1,21 +1,26 @@
-"""`marey strip`, `marey film` and `marey plot`: a motion on paper, in time, and as curves."""
+"""`marey strip`, `film`, `view` and `plot`: a motion on paper, in time, in the browser, and as curves."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from marey.cli.common import (
+    MARKER_SUFFIXES,
     PLOT_SUFFIXES,
     Clip,
     ClipName,
+    Clips,
     Json,
     RateHz,
     Unit,
     Up,
     check_picture_file,
     check_target,
+    expand_inputs,
+    load_body_motion,
     load_clip,
     load_world,
     one_of,
@@ -96,6 +101,52 @@ def film(
     remark(f"wrote {out}")
     if json:
         print_json({"file": clip, "out": out, "fps": fps, "duration_s": motion.duration_s})
+
+
+def view(
+    clips: Clips,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--out", help="Page to write; without it, one is opened in the browser.", callback=writable(".html")
+        ),
+    ] = None,
+    world: Surroundings = None,
+    physics: Annotated[
+        bool, typer.Option("--physics", help="Judge each clip, and show the verdict on its timeline.")
+    ] = False,
+    json: Json = False,
+    read_rate_hz: RateHz = None,
+    unit: Unit = None,
+    up: Up = None,
+    take: ClipName = None,
+) -> None:
+    """Make a page that plays motions side by side, with a timeline of their contacts; it needs no server."""
+    from marey.picture import save_page
+
+    files = expand_inputs(clips, MARKER_SUFFIXES)
+    motions = [load_body_motion(file, rate_hz=read_rate_hz, unit=unit, up=up, clip=take) for file in files]
+    bands: list[dict[str, list[tuple[float, float, str, str]]]] = []
+    for motion in motions if physics else ():
+        from marey.dynamics import check_validity
+
+        report = check_validity(motion)
+        bands.append({"physics": [(span.start_s, span.stop_s, span.status, span.words) for span in report.spans]})
+    target = out
+    if target is None:
+        import tempfile
+
+        # The browser reads the page after this process has ended, so nobody removes it here
+        target = str(Path(tempfile.mkdtemp(prefix="marey-")) / "motion.html")
+    save_page(motions, target, world=load_world(world), bands=bands)
+    remark(f"wrote {target}")
+    if out is None:
+        import webbrowser
+
+        if not webbrowser.open(Path(target).as_uri()):
+            remark(f"no browser opened; open {target}")
+    if json:
+        print_json({"files": files, "out": target, "num_frames": [motion.num_frames for motion in motions]})
 
 
 def plot(

@@ -1,0 +1,208 @@
+"""Motions as one web page that plays without a server: clips as arrays, the world around them, a timeline.
+
+The page holds a description (JSON), one block of 32-bit floats (base64) and the player, which is built from ``web/``
+and lies beside this file in an installed wheel. It asks nothing of the network.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, MissingFileError, write_atomically
+from marey.motion import Motion, find_runs, mean_speed
+from marey.picture.bodies import body_of, contacts_or_detect, joint_sides
+from marey.picture.motions import ground_level
+from marey.picture.raycast.capsules import encode_srgb
+from marey.picture.raycast.meshes import TriangleMesh
+from marey.picture.raycast.scene import GroundMarks
+from marey.picture.worlds import build_scenery
+from marey.skeleton import contact_points
+from marey.world import Sketch, World
+
+VERSION: Final = 1  # of the description; the player refuses another one
+PLAYER: Final = Path(__file__).with_name("viewer") / "viewer.js"
+PANE_OPACITY: Final = 0.35  # walls are seen through
+MARK_HEIGHT_M: Final = 0.002  # marks lie on the ground, and are not lost in it
+STROKE_SIDES: Final = 10  # corners of each round end of a stroke
+LEVELS: Final = ("green", "amber", "red")
+
+Spans = Sequence[tuple[float, float, str, str]]  # start [s], stop [s], one of LEVELS, a sentence
+
+
+class _NumberBlock:
+    """The page's floats, one array behind another."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._count = 0
+
+    def add(self, array: ArrayLike) -> tuple[int, int]:
+        """Append an array; return its first element and its count."""
+        values = np.ascontiguousarray(array, dtype="<f4")
+        if not np.isfinite(values).all():
+            raise InputError("a number is not finite in single precision", "Check the motion's unit")
+        first, self._count = self._count, self._count + values.size
+        self._parts.append(values.tobytes())
+        return first, values.size
+
+    def encode(self) -> str:
+        return b64encode(b"".join(self._parts)).decode()
+
+
+def save_page(
+    motions: Sequence[Motion],
+    path: str | Path,
+    *,
+    title: str | None = None,
+    world: World | Sketch | None = None,
+    bands: Sequence[Mapping[str, Spans]] = (),
+    player: str | None = None,
+) -> None:
+    """Write a page that plays motions side by side, with their contacts and coloured bands on a timeline.
+
+    Args:
+        motions: one or several clips; they start together.
+        path: the `.html` file to write, whole or not at all.
+        title: of the page; the names of the clips by default.
+        world: what stands around the bodies.
+        bands: for each motion its rows of coloured stretches by name, such as the spans of a validity report.
+        player: the player's script; the built one by default.
+
+    Raises:
+        InputError: there is no motion, or a band has an unknown level.
+        MissingFileError: the player is not built.
+    """
+    if not motions:
+        raise InputError("a page needs a motion", "Give at least one clip")
+    if bands and len(bands) != len(motions):
+        raise InputError(f"there are bands for {len(bands)} of {len(motions)} motions", "Give one mapping for each")
+    script = read_player() if player is None else player
+    numbers = _NumberBlock()
+    rows = bands or [{} for _ in motions]
+    clips = [_describe_clip(motion, band, numbers) for motion, band in zip(motions, rows, strict=True)]
+    levels = [ground_level(motion, contacts_or_detect(motion)) for motion in motions]
+    name = title or ", ".join(motion.name for motion in motions)
+    header = {
+        "version": VERSION,
+        "title": name,
+        "ground_m": 0.0 if world is not None else min(levels),
+        "clips": clips,
+        "world": [] if world is None else _describe_world(world, numbers),
+    }
+    # `</` would end the script element that holds the description
+    description = json.dumps(header, ensure_ascii=False, allow_nan=False).replace("</", "<\\/")
+    script = script.replace("</script", "<\\/script")
+    page = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<style>html,body{margin:0;height:100%}</style></head><body>"
+        '<main id="marey-player" style="height:100%"></main>'
+        f'<script type="application/json" id="marey-header">{description}</script>'
+        f'<script type="text/plain" id="marey-numbers">{numbers.encode()}</script>'
+        f"<script>{script}</script></body></html>\n"
+    )
+    write_atomically(Path(path), page)
+
+
+def read_player() -> str:
+    """Return the built player's script."""
+    if not PLAYER.is_file():
+        raise MissingFileError(str(PLAYER), "The player is part of a wheel; in a checkout, build it with `make web`.")
+    return PLAYER.read_text(encoding="utf-8")
+
+
+def _describe_clip(motion: Motion, bands: Mapping[str, Spans], numbers: _NumberBlock) -> dict[str, Any]:
+    skeleton, body = motion.skeleton, body_of(motion).capsules
+    contacts = contacts_or_detect(motion)
+    carriers = dict(zip(contact_points(skeleton).names, contact_points(skeleton).joints.tolist(), strict=True))
+    shapes = np.column_stack([body.starts, body.ends, body.start_radii, body.end_radii])
+    for level in (span[2] for spans in bands.values() for span in spans):
+        if level not in LEVELS:
+            raise InputError(f"'{level}' is no level of a band", f"Use one of {', '.join(LEVELS)}")
+    return {
+        "name": motion.name,
+        "rate_hz": motion.rate_hz,
+        "joints": list(skeleton.names),
+        "parents": skeleton.parents.tolist(),
+        "sides": joint_sides(skeleton).tolist(),
+        "offsets": numbers.add(skeleton.offsets),
+        "roots": numbers.add(motion.root_positions),
+        "rotations": numbers.add(np.roll(motion.rotations.wxyz, -1, axis=-1)),
+        "translations": None if motion.translations is None else numbers.add(motion.translations),
+        "capsules": {
+            "joints": body.joints.tolist(),
+            "sides": joint_sides(skeleton)[body.joints].tolist(),
+            "shapes": numbers.add(shapes),
+        },
+        "contacts": [
+            {"name": name, "joint": carriers[name], "runs": find_runs(contacts.track(name))}
+            for name in contacts.names
+            if name in carriers
+        ],
+        "bands": [
+            {"name": name, "spans": [dict(zip(("start_s", "stop_s", "level", "text"), s, strict=True)) for s in spans]}
+            for name, spans in bands.items()
+        ],
+        "facts": [
+            ("joints", str(skeleton.num_joints)),
+            ("frames", f"{motion.num_frames} at {motion.rate_hz:g} Hz"),
+            ("duration", f"{motion.duration_s:.2f} s"),
+            ("mean speed", f"{mean_speed(motion):.2f} m/s"),
+            *(("warning", text) for text in motion.load_report.warnings),
+        ],
+    }
+
+
+def _describe_world(world: World | Sketch, numbers: _NumberBlock) -> list[dict[str, Any]]:
+    scenery = build_scenery(world)
+    things = [*((part, 1.0) for part in (*scenery.parts, *_flat_marks(scenery.marks))), (scenery.panes, PANE_OPACITY)]
+    return [
+        {
+            "vertices": numbers.add(mesh.vertices),
+            "faces": mesh.faces.ravel().tolist(),
+            # A thing has one colour
+            "colour": "#" + encode_srgb(mesh.colours[0]).astype(np.uint8).tobytes().hex(),
+            "opacity": opacity,
+        }
+        for mesh, opacity in things
+        if len(mesh.faces)
+    ]
+
+
+def _flat_marks(marks: GroundMarks) -> list[TriangleMesh]:
+    """Strokes on the ground as triangles: the outline of two discs and what lies between them, one above another.
+
+    Neighbours of one colour, such as the strokes that fill a river, are one mesh.
+    """
+    meshes: list[TriangleMesh] = []
+    turns = np.linspace(-0.5 * np.pi, 0.5 * np.pi, STROKE_SIDES)
+    for i in range(len(marks.starts)):
+        start, end = marks.starts[i], marks.ends[i]
+        way = end - start
+        heading = float(np.arctan2(way[1], way[0]))
+        outline: FloatArray = np.concatenate(
+            [
+                centre + radius * np.column_stack([np.cos(angles), np.sin(angles)])
+                for centre, radius, angles in (
+                    (end, marks.end_radii[i], heading + turns),
+                    (start, marks.start_radii[i], heading + np.pi + turns),
+                )
+            ]
+        )
+        height = MARK_HEIGHT_M * (1.0 + i / len(marks.starts))
+        vertices = np.column_stack([outline[:, 0], np.full(len(outline), height), outline[:, 1]])
+        # A fan over a convex outline, seen from above
+        fan = [(0, k + 1, k) for k in range(1, len(outline) - 1)]
+        mesh = TriangleMesh(vertices, np.array(fan), np.tile(marks.colours[i], (len(outline), 1)))
+        if i and np.array_equal(marks.colours[i], marks.colours[i - 1]):
+            mesh = TriangleMesh.join([meshes.pop(), mesh])
+        meshes.append(mesh)
+    return meshes

@@ -1,0 +1,243 @@
+/** The player: bodies on a stage, a timeline, buttons and keys. It needs no server. */
+
+import * as THREE from "three";
+import { Body, PALETTES } from "./body";
+import type { Page } from "./clip";
+import { Clock, SPEEDS } from "./clock";
+import { Stage, type View } from "./stage";
+import { Timeline } from "./timeline";
+
+const ASIDE_M = 1.6; // between bodies that are shown side by side
+const HELP: [string, string][] = [
+  ["Space", "play, pause"],
+  ["J K L", "backwards, pause, forwards"],
+  ["← →", "one frame (with Shift ten)"],
+  ["Home End", "start, end"],
+  ["I O X", "range from here, to here, none"],
+  ["1 3 7 0", "front, side, top, free view"],
+  ["F", "camera follows"],
+  ["S", "side by side, or all in one place"],
+  ["wheel", "on the timeline: zoom; with Shift: move"],
+];
+
+export class Player {
+  private readonly clock: Clock;
+  private readonly stage: Stage;
+  private readonly timeline: Timeline;
+  private readonly bodies: Body[];
+  private readonly facts: HTMLElement;
+  private readonly readout: HTMLOutputElement;
+  private readonly buttons = new Map<string, HTMLButtonElement>();
+  private isFollowing = true;
+  private isApart: boolean;
+  private lastS = 0;
+  private readonly root = new THREE.Vector3();
+  private readonly shift = new THREE.Vector3();
+
+  constructor(
+    private readonly host: HTMLElement,
+    private readonly page: Page,
+  ) {
+    host.classList.add("marey");
+    host.tabIndex = 0;
+    host.innerHTML = `
+      <div class="stage" role="img"></div><aside class="facts"></aside>
+      <div class="bar" role="toolbar" aria-label="Player"></div>
+      <div class="time"><canvas role="slider" tabindex="0" aria-label="Time"></canvas><div class="tip" hidden></div></div>
+      <dialog class="help"><table></table><form method="dialog"><button>Close</button></form></dialog>`;
+    const find = <T extends HTMLElement>(selector: string): T => host.querySelector<T>(selector)!;
+    const clips = page.clips;
+    this.isApart = clips.length > 1;
+    this.clock = new Clock(Math.max(0, ...clips.map((clip) => clip.durationS)));
+    this.stage = new Stage(find(".stage"), page);
+    find(".stage").setAttribute("aria-label", `${page.title}: ${clips.map((clip) => clip.name).join(", ")}`);
+    this.bodies = clips.map((clip, index) => new Body(clip, PALETTES[index % PALETTES.length]));
+    for (const body of this.bodies) this.stage.scene.add(body.mesh);
+    this.timeline = new Timeline(find(".time canvas"), find(".tip"), clips, this.clock.durationS, {
+      seek: (timeS) => {
+        this.clock.isPlaying = false;
+        this.clock.seek(timeS);
+      },
+    });
+    this.facts = find(".facts");
+    this.readout = document.createElement("output");
+    this.buildBar(find(".bar"));
+    this.fillFacts();
+    for (const [key, text] of HELP) {
+      const row = find<HTMLTableElement>(".help table").insertRow();
+      row.insertCell().textContent = key;
+      row.insertCell().textContent = text;
+    }
+    const dark = window.matchMedia("(prefers-color-scheme: dark)");
+    this.stage.applyTheme(dark.matches);
+    dark.addEventListener("change", () => this.stage.applyTheme(dark.matches));
+    if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) this.clock.isPlaying = false;
+    host.addEventListener("keydown", (event) => this.press(event));
+    this.show();
+    this.look("free");
+    this.lastS = performance.now() / 1000;
+    this.stage.renderer.setAnimationLoop(() => this.tick());
+  }
+
+  /** State that tests and embedding pages read. */
+  get state(): { timeS: number; isPlaying: boolean; durationS: number; joints: Float32Array[] } {
+    const { timeS, isPlaying, durationS } = this.clock;
+    return { timeS, isPlaying, durationS, joints: this.bodies.map((body) => body.pose.positions) };
+  }
+
+  seek(timeS: number): void {
+    this.clock.isPlaying = false;
+    this.clock.seek(timeS);
+    this.show();
+  }
+
+  dispose(): void {
+    this.stage.renderer.setAnimationLoop(null);
+    for (const body of this.bodies) body.dispose();
+    this.stage.renderer.dispose();
+    this.host.replaceChildren();
+  }
+
+  private tick(): void {
+    const nowS = performance.now() / 1000;
+    this.clock.advance(Math.min(nowS - this.lastS, 0.25)); // a hidden page does not catch up
+    this.lastS = nowS;
+    this.show();
+    this.stage.render();
+  }
+
+  private show(): void {
+    const { timeS } = this.clock;
+    this.bodies.forEach((body, index) => {
+      this.shift.set(this.isApart ? (index - (this.bodies.length - 1) / 2) * ASIDE_M : 0, 0, 0);
+      body.show(timeS, this.shift);
+    });
+    if (this.bodies.length > 0) {
+      this.bodies[0].rootPosition(this.root);
+      if (this.isApart) this.root.x = this.bodies.reduce((sum, body) => sum + body.pose.positions[0], 0) / this.bodies.length;
+      this.stage.follow(this.root, this.isFollowing);
+    }
+    this.timeline.range = this.clock.range;
+    this.timeline.draw(timeS);
+    const frame = Math.round(timeS * (this.page.clips[0]?.rateHz ?? 1));
+    this.readout.value = `${timeS.toFixed(2)} s · frame ${frame}`;
+    this.buttons.get("play")!.textContent = this.clock.isPlaying ? "Pause" : "Play";
+    const canvas = this.host.querySelector("canvas[role=slider]")!;
+    canvas.setAttribute("aria-valuenow", timeS.toFixed(2));
+    canvas.setAttribute("aria-valuemax", this.clock.durationS.toFixed(2));
+  }
+
+  private look(view: View): void {
+    const body = this.bodies[0];
+    if (body === undefined) return;
+    const size = Math.max(0.5, ...this.bodies.map(bodySize)) + (this.isApart ? (this.bodies.length - 1) * ASIDE_M : 0);
+    const at = this.root.clone();
+    at.y = this.page.groundM + 0.5 * bodySize(body);
+    this.stage.look(view, at, pathHeading(body), size);
+  }
+
+  private buildBar(bar: HTMLElement): void {
+    const add = (name: string, label: string, hint: string, act: () => void): void => {
+      const button = document.createElement("button");
+      button.textContent = label;
+      button.title = hint;
+      button.addEventListener("click", act);
+      this.buttons.set(name, button);
+      bar.append(button);
+    };
+    const rate = this.page.clips[0]?.rateHz ?? 60;
+    add("start", "|‹", "Start (Home)", () => this.clock.seek(this.clock.startS));
+    add("back", "‹", "One frame back (←)", () => this.clock.step(-1, rate));
+    add("play", "Pause", "Play or pause (Space)", () => (this.clock.isPlaying = !this.clock.isPlaying));
+    add("next", "›", "One frame on (→)", () => this.clock.step(1, rate));
+    const speeds = document.createElement("select");
+    speeds.title = "Speed";
+    speeds.setAttribute("aria-label", "Speed");
+    for (const speed of SPEEDS) speeds.add(new Option(`${speed} ×`, String(speed), speed === 1, speed === 1));
+    speeds.addEventListener("change", () => (this.clock.speed = Number(speeds.value)));
+    bar.append(speeds, this.readout);
+    for (const view of ["front", "side", "top", "free"] as const) {
+      add(view, view[0].toUpperCase() + view.slice(1), `${view} view`, () => this.look(view));
+    }
+    add("follow", "Follow", "Camera follows the body (F)", () => this.toggleFollow());
+    this.buttons.get("follow")!.setAttribute("aria-pressed", "true");
+    if (this.page.clips.length > 1) add("apart", "Side by side", "Side by side, or in one place (S)", () => this.toggleApart());
+    add("facts", "Facts", "What is known of the clips", () => (this.facts.hidden = !this.facts.hidden));
+    add("help", "?", "Keys (?)", () => this.host.querySelector("dialog")!.showModal());
+  }
+
+  private fillFacts(): void {
+    for (const clip of this.page.clips) {
+      const heading = document.createElement("h2");
+      heading.textContent = clip.name;
+      const table = document.createElement("table");
+      for (const [name, value] of clip.facts) {
+        const row = table.insertRow();
+        row.insertCell().textContent = name;
+        row.insertCell().textContent = value;
+      }
+      this.facts.append(heading, table);
+    }
+  }
+
+  private toggleFollow(): void {
+    this.isFollowing = !this.isFollowing;
+    this.buttons.get("follow")!.setAttribute("aria-pressed", String(this.isFollowing));
+  }
+
+  private toggleApart(): void {
+    this.isApart = !this.isApart;
+  }
+
+  private press(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
+    const { clock } = this;
+    const rate = this.page.clips[0]?.rateHz ?? 60;
+    const play = (speed: number): void => {
+      clock.speed = speed;
+      clock.isPlaying = true;
+    };
+    const keys: Record<string, () => void> = {
+      " ": () => (clock.isPlaying = !clock.isPlaying),
+      j: () => play(-1),
+      k: () => (clock.isPlaying = false),
+      l: () => play(1),
+      ArrowLeft: () => clock.step(event.shiftKey ? -10 : -1, rate),
+      ArrowRight: () => clock.step(event.shiftKey ? 10 : 1, rate),
+      Home: () => clock.seek(clock.startS),
+      End: () => clock.seek(clock.stopS),
+      i: () => clock.mark("in"),
+      o: () => clock.mark("out"),
+      x: () => (clock.range = null),
+      "1": () => this.look("front"),
+      "3": () => this.look("side"),
+      "7": () => this.look("top"),
+      "0": () => this.look("free"),
+      f: () => this.toggleFollow(),
+      s: () => this.toggleApart(),
+      "?": () => this.host.querySelector("dialog")!.showModal(),
+    };
+    const act = keys[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+    if (act === undefined) return;
+    event.preventDefault();
+    act();
+  }
+}
+
+/** Height of what the capsules hold at the body's present pose [m]. */
+function bodySize(body: Body): number {
+  let [low, high] = [Infinity, -Infinity];
+  for (let p = 1; p < body.pose.positions.length; p += 3) {
+    low = Math.min(low, body.pose.positions[p]);
+    high = Math.max(high, body.pose.positions[p]);
+  }
+  return Math.max(0.2, high - low);
+}
+
+/** Direction of the root's way on the ground [rad], 0 = +Z; a body that stays is seen from +Z. */
+function pathHeading(body: Body): number {
+  const { roots } = body.clip;
+  const last = roots.length - 3;
+  const [x, z] = [roots[last] - roots[0], roots[last + 2] - roots[2]];
+  return Math.hypot(x, z) < 0.3 ? 0 : Math.atan2(x, z);
+}
