@@ -1,6 +1,15 @@
 """Ground floor: errors, read-only arrays, lazy kernels, records from TOML, atomic files, jobs in processes."""
 
-from marey.base.arrays import EPS, BoolArray, FloatArray, IntArray, frozen, frozen_bools, frozen_ints
+from marey.base.arrays import (
+    EPS,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    check_frame_count,
+    frozen,
+    frozen_bools,
+    frozen_ints,
+)
 from marey.base.errors import (
     ConvergenceError,
     FormatError,
@@ -10,6 +19,7 @@ from marey.base.errors import (
     MissingExtraError,
     MissingFileError,
     UnknownNameError,
+    WriteError,
     deprecated_names,
 )
 from marey.base.files import (
@@ -59,6 +69,7 @@ __all__ = [
     "Tensors",
     "TomlLocation",
     "UnknownNameError",
+    "WriteError",
     "as_number",
     "as_numbers",
     "as_table",
@@ -66,6 +77,7 @@ __all__ = [
     "ask_workers",
     "atomic_file",
     "cache_folder",
+    "check_frame_count",
     "check_keys",
     "count_cores",
     "deprecated_names",

@@ -14,6 +14,13 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 EPS: Final = float(np.finfo(np.float64).eps)
+MAX_FRAMES: Final = 10_000_000  # 23 hours at 120 Hz; a request for more is a slip
+
+
+def check_frame_count(count: float, what: str, most: int = MAX_FRAMES) -> None:
+    """Refuse a request for more frames than anybody means, before anything is made."""
+    if not count <= most:
+        raise InputError(f"{what} asks for {count:.3g} frames", f"At most {most} are made at once")
 
 
 def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:

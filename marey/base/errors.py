@@ -51,6 +51,18 @@ class MissingFileError(MareyError, FileNotFoundError):
         return f"no file or folder '{self.path}'. {self.fix}"
 
 
+class WriteError(MareyError, OSError):
+    """A file cannot be written: a full disk, a missing permission, a name that is too long. The old file is kept."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path, self.reason = path, reason
+
+    def __str__(self) -> str:
+        name = self.path if len(self.path) <= 200 else f"{self.path[:197]}..."
+        return f"cannot write '{name}': {self.reason}. A file of that name was not changed"
+
+
 class UnknownNameError(MareyError, KeyError):
     """A name is not among those that exist; suggests the nearest ones."""
 
@@ -61,9 +73,9 @@ class UnknownNameError(MareyError, KeyError):
 
     def __str__(self) -> str:
         # A misspelt name is most often near the right one
-        near = get_close_matches(self.name, self.known, n=1, cutoff=0.6)
+        near = get_close_matches(str(self.name), map(str, self.known), n=1, cutoff=0.6)
         hint = f" Did you mean '{near[0]}'?" if near else ""
-        shown = ", ".join(self.known[:8]) + (", ..." if len(self.known) > 8 else "")
+        shown = ", ".join(map(str, self.known[:8])) + (", ..." if len(self.known) > 8 else "")
         return f"no {self.kind} '{self.name}' in {self.owner}.{hint} It has {len(self.known)}: {shown}"
 
 

@@ -12,7 +12,7 @@ import os
 import secrets
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sized
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base.errors import FormatError, InputError, MareyError, MissingFileError
+from marey.base.errors import FormatError, InputError, MareyError, MissingFileError, WriteError
 
 
 def cache_folder() -> Path:
@@ -40,14 +40,21 @@ def atomic_file(target: Path) -> Generator[Path]:
     """Yield a draft beside ``target`` that takes its name when the block succeeds and is removed when it fails.
 
     A reader sees the old file or the whole new one, also when this process is killed.
+
+    Raises:
+        WriteError: the disk is full, the folder cannot be written, or the name is too long.
     """
     # Beside the target, so that the last step is a rename on one disk
     draft = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
     try:
         yield draft
         draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
+    except BaseException as error:
+        # A draft whose name is too long was never made, and cannot be looked for either
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and not isinstance(error, MareyError):
+            raise WriteError(str(target), error.strerror or str(error)) from error
         raise
 
 

@@ -164,6 +164,8 @@ class Motion:
     def __getitem__(self, index: int | slice) -> Pose | Motion:
         if isinstance(index, slice):
             step = 1 if index.step is None else index.step
+            if step == 0:
+                raise InputError("a slice has step 0", "Take every n-th frame with n of 1 or more")
             source = self.source
             if source is not None and source.channels is not None:
                 source = replace(source, channels=source.channels[index], dropped=None)

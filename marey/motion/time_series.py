@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, InputError, IntArray, check_frame_count
 from marey.lie import SO3
 from marey.motion.clip import Contacts, Motion
 
@@ -130,6 +130,7 @@ def resample(motion: Motion, rate_hz: float) -> Motion:
         return motion
     # Frames before and after each sample and how far the sample is between them, in [0, 1)
     last = motion.num_frames - 1
+    check_frame_count(last * rate_hz / motion.rate_hz, f"a rate of {rate_hz:g} Hz")
     count = int(np.floor(last * rate_hz / motion.rate_hz + FRAME_TOL)) + 1
     at: FloatArray = np.arange(count, dtype=np.float64) * motion.rate_hz / rate_hz
     whole = np.rint(at)

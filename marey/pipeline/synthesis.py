@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from marey.base import InputError, Result, UnknownNameError
+from marey.base import InputError, Result, UnknownNameError, check_frame_count
 from marey.pipeline.measures import SketchCheck, check_motion
 from marey.pipeline.repair import SketchRepair, measure_reaches, repair_motion
 from marey.pipeline.spacetime_engine import solve_sketch
@@ -28,6 +28,8 @@ SOLVED: Final = "SOLVED"  # of an engine that proves nothing
 RATE_HZ: Final = 60.0
 MIN_FRAMES: Final = 3  # of a motion whose physics can be checked
 BUDGET_S: Final = 10.0  # [s] of search
+USUAL_MPS: Final = 1.2  # [m/s] of a walk whose speed nobody asked for
+MAX_MADE_FRAMES: Final = 500_000  # over two hours at 60 Hz
 LOCOMOTION_OPTIONS: Final = ("speed_mps", "run", "style", "leg_length_m")  # that "auto" leaves out for other engines
 LEVEL_TOLERANCE_M: Final = 0.02  # [m] a stone no higher than this is level ground
 COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no time to search
@@ -153,6 +155,13 @@ def synthesize_sketch(
         raise UnknownNameError("engine", engine, "marey.synthesize", ENGINES)
     if not (np.isfinite(rate_hz) and rate_hz > 0.0):
         raise InputError(f"rate_hz is {rate_hz}", "Give a positive number of frames per second")
+    # A slip in rate or speed must not keep a computer busy for days
+    speed = options.get("speed_mps") or sketch.speed_mps
+    if speed is not None and not (np.isfinite(speed) and speed > 0.0):
+        raise InputError(f"speed_mps is {speed}", "Give a positive number of metres per second")
+    way_m = float(np.linalg.norm(np.subtract(sketch.goal.position, sketch.start.position)))
+    pace = f"a speed of {speed:g} m/s at {rate_hz:g} Hz" if speed else f"a rate of {rate_hz:g} Hz"
+    check_frame_count(way_m / (speed or USUAL_MPS) * rate_hz, pace, MAX_MADE_FRAMES)
     high = next((stone for stone in sketch.world.stones if abs(stone.height_m) > LEVEL_TOLERANCE_M), None)
     if high is not None:
         x, z = high.position

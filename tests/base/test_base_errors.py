@@ -14,6 +14,9 @@ from marey.base import (
     MissingExtraError,
     MissingFileError,
     UnknownNameError,
+    WriteError,
+    atomic_file,
+    write_atomically,
 )
 
 SAMPLES = [
@@ -23,6 +26,7 @@ SAMPLES = [
     (UnknownNameError("joint", "LeftFot", "skeleton 'cmu'", ["Hips", "LeftFoot"]), KeyError),
     (ConvergenceError("did not settle", 3), ArithmeticError),
     (MissingExtraError("The studio", "studio"), ImportError),
+    (WriteError("out.bvh", "No space left on device"), OSError),
 ]
 
 
@@ -54,3 +58,30 @@ def test_an_unknown_name_suggests_the_nearest_one() -> None:
 
 def test_a_missing_extra_prints_the_install_line() -> None:
     assert "pip install 'marey[studio]'" in str(SAMPLES[5][0])
+
+
+@pytest.mark.parametrize("name", [3, None, 2.5, ("a",), float("nan")])
+def test_unknown_names_of_any_type_print(name):
+    assert str(name) in str(UnknownNameError("method", name, "solver", ("a", "b")))
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    long = tmp_path / f"{'x' * 300}.bvh"
+    with pytest.raises(WriteError, match="cannot write") as caught:
+        write_atomically(long, b"")
+    assert isinstance(caught.value, OSError) and len(str(caught.value)) < 400
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path):
+    kept = tmp_path / "model.safetensors"
+    kept.write_bytes(b"good")
+
+    def write_half() -> None:
+        with atomic_file(kept) as draft:
+            draft.write_bytes(b"half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(WriteError, match=r"No space left on device.*was not changed"):
+        write_half()
+    assert kept.read_bytes() == b"good" and list(tmp_path.iterdir()) == [kept]

@@ -89,3 +89,13 @@ def test_a_single_frame_stays_a_single_frame(wild):
 def test_a_rate_that_is_no_rate_is_refused(rate_hz, wild):
     with pytest.raises(InputError, match="positive"):
         resample(wild, rate_hz)
+
+
+def test_a_request_for_absurdly_many_frames_is_refused_with_their_count():
+    with pytest.raises(InputError, match=r"asks for 3.98e\+12 frames"):
+        resample(spin(240, 60.0, 1.0), 1e12)
+
+
+def test_a_slice_that_never_moves_on_is_refused():
+    with pytest.raises(InputError, match="step 0"):
+        spin(3, 60.0, 1.0)[::0]

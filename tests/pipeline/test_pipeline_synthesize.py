@@ -154,3 +154,10 @@ def test_what_a_graph_cannot_do_has_a_code_and_advice(small_graph):
     assert result.status in result.sentence
     with pytest.raises(InputError, match="PARAM_OUT_OF_RANGE"):
         marey.synthesize(high, graph=small_graph, k=1)
+
+
+@pytest.mark.parametrize("slip", [{"rate_hz": 1e6}, {"speed_mps": 1e-4}, {"rate_hz": 1e308}, {"speed_mps": 1e-308}])
+def test_a_slip_in_rate_or_speed_is_refused_at_once(slip):
+    sketch = marey.Sketch.load(marey.samples.sketch_file("straight"))
+    with pytest.raises(InputError, match="frames"):
+        marey.synthesize(sketch, **slip)
