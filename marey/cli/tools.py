@@ -12,7 +12,8 @@ from typing import Annotated, Final
 
 import typer
 
-from marey.cli.common import Json, one_of, print_json
+from marey.cli.common import print_json
+from marey.cli.options import Json, one_of
 
 
 def studio(

@@ -6,22 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from marey.cli.common import (
-    Clip,
-    ClipName,
-    Json,
-    MotionOut,
-    RateHz,
-    Strip,
-    Unit,
-    Up,
-    load_clip,
-    one_of,
-    print_json,
-    remark,
-    warn,
-    write_motion,
-)
+from marey.cli.common import load_clip, print_json, remark, warn, write_motion
+from marey.cli.options import Clip, Json, MotionOut, ReadOptions, Strip, flat_options, one_of
 
 if TYPE_CHECKING:
     from marey.base import FloatArray
@@ -32,6 +18,7 @@ METHODS = ("physical", "kinematic", "pose-space")
 AROUND_S = 1.0  # [s] to both sides of a move in pose space, as far as the other methods reach by default
 
 
+@flat_options
 def edit(
     clip: Clip,
     out: MotionOut = None,
@@ -55,10 +42,8 @@ def edit(
     time_limit_s: Annotated[float | None, typer.Option(min=1e-3, help="Stop after so long; keeps the best.")] = None,
     strip: Strip = None,
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Bring points and poses of a clip to where they should be.
 
@@ -69,7 +54,7 @@ def edit(
         raise typer.BadParameter("give --pin, --move or --key.")
     if method == "pose-space" and (pin or key or still or not move or len(move) != 1):
         raise typer.BadParameter("pose-space takes one --move and no other goal.")
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+    motion = load_clip(clip, read)
     facts: dict[str, Any] = {}
     failure: str | None = None
     if method == "pose-space":

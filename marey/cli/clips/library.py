@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from marey.cli.common import Csv, Json, Unit, Up, print_json, progress_bar, remark, warn
+from marey.cli.common import print_json, progress_bar, remark, warn
+from marey.cli.options import Csv, Json, Unit, Up
 
 if TYPE_CHECKING:
     from marey.library import AddOutcome

@@ -7,21 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from marey.cli.common import (
-    MARKER_SUFFIXES,
-    Csv,
-    Json,
-    Outcome,
-    RateHz,
-    Unit,
-    Up,
-    check_target,
-    expand_inputs,
-    fit_capture,
-    plan_outputs,
-    run_each,
-    write_motion,
-)
+from marey.cli.common import MARKER_SUFFIXES, Outcome, expand_inputs, fit_capture, plan_outputs, run_each, write_motion
+from marey.cli.options import Csv, Json, RateHz, Unit, Up, check_target
 
 
 def fit_markers(

@@ -6,23 +6,17 @@ from typing import Annotated
 
 import typer
 
-from marey.cli.common import (
+from marey.cli.common import load_clip, load_world, print_json, remark, write_strip
+from marey.cli.options import (
     PLOT_SUFFIXES,
     Clip,
-    ClipName,
     Json,
-    RateHz,
-    Unit,
-    Up,
+    ReadOptions,
     check_picture_file,
     check_target,
-    load_clip,
-    load_world,
+    flat_options,
     one_of,
-    print_json,
-    remark,
     writable,
-    write_strip,
 )
 
 Surroundings = Annotated[
@@ -44,6 +38,7 @@ BodyKind = Annotated[
 ]
 
 
+@flat_options
 def strip(
     clip: Clip,
     out: Annotated[
@@ -55,21 +50,20 @@ def strip(
     character: CharacterFile = None,
     body: BodyKind = "auto",
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Draw a film strip of a motion.
 
     A solid body at several moments, or the mesh of the clip's own character, with ground, shadow and foot plants.
     """
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+    motion = load_clip(clip, read)
     write_strip(motion, out, count, width=width, world=load_world(world), character=character, body=body)
     if json:
         print_json({"file": clip, "out": out, "count": count, "num_frames": motion.num_frames})
 
 
+@flat_options
 def film(
     clip: Clip,
     out: Annotated[
@@ -83,21 +77,20 @@ def film(
     character: CharacterFile = None,
     body: BodyKind = "auto",
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Render a motion as a GIF or MP4 film."""
     from marey.picture import save_film
 
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+    motion = load_clip(clip, read)
     save_film(motion, out, fps=fps, world=load_world(world), character=character, body=body)
     remark(f"wrote {out}")
     if json:
         print_json({"file": clip, "out": out, "fps": fps, "duration_s": motion.duration_s})
 
 
+@flat_options
 def plot(
     clip: Clip,
     out: Annotated[str, typer.Option("-o", "--out", help="Picture to write.", show_default=False)],
@@ -107,10 +100,8 @@ def plot(
     contacts: Annotated[bool, typer.Option("--contacts", help="Plot contacts instead of joint angles.")] = False,
     speed: Annotated[bool, typer.Option("--speed", help="Plot speed and height of the root instead.")] = False,
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Plot joint angles, contacts or the speed of the root over time."""
     if (joint is not None) + contacts + speed > 1:
@@ -119,7 +110,7 @@ def plot(
     from marey.contacts import ensure_contacts
     from marey.picture import plot_angles, plot_contacts, plot_speed
 
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+    motion = load_clip(clip, read)
     if contacts:
         plot_contacts(motion if motion.contacts is not None else ensure_contacts(motion), out)
     elif speed:

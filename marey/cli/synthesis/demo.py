@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from marey.cli.common import Json, print_json, progress_bar, remark
+from marey.cli.common import print_json, progress_bar, remark
+from marey.cli.options import Json
 
 if TYPE_CHECKING:
     from marey.motion import Motion

@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli.common import (
-    Count,
-    Json,
-    MotionOut,
-    Strip,
     expand_inputs,
     print_json,
     progress_bar,
     read_motion,
     remark,
     warn,
-    writable,
     write_motion,
     write_strip,
 )
+from marey.cli.options import Count, Json, MotionOut, Strip, writable
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchSolution

@@ -7,21 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from marey.cli.common import (
-    Count,
-    Json,
-    RequireValid,
-    Strip,
-    check_motion_file,
-    find_validity_fault,
-    one_of,
-    print_json,
-    progress_bar,
-    remark,
-    warn,
-    write_motion,
-    write_strip,
-)
+from marey.cli.common import find_validity_fault, print_json, progress_bar, remark, warn, write_motion, write_strip
+from marey.cli.options import Count, Json, RequireValid, Strip, check_motion_file, one_of
 
 ENGINES = ("auto", "graph", "locomotion", "spacetime")
 ENGINE_OPTIONS = {

@@ -9,21 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli.common import (
-    Count,
-    Json,
-    MotionOut,
-    RequireValid,
-    Strip,
     judge_motion,
     print_json,
     print_names,
     progress_bar,
     remark,
     warn,
-    writable,
     write_motion,
     write_strip,
 )
+from marey.cli.options import Count, Json, MotionOut, RequireValid, Strip, writable
 
 if TYPE_CHECKING:
     from marey.motion import Motion
