@@ -70,13 +70,6 @@ class _Goal(NamedTuple):
 
 
 @kernel
-def _new_pose(joints: int, k: int) -> _ReducedPose:
-    return _ReducedPose(
-        np.empty((joints, 4)), np.empty((joints, 4)), np.empty((joints, 3)), np.empty((joints, 3, k)), np.empty((3, k))
-    )
-
-
-@kernel
 def _forward_kinematics(model: _ReducedModel, x: FloatArray, pose: _ReducedPose) -> None:
     """Joint rotations and places in the frame of the root."""
     model_rotations(model.kind, model.mean, model.basis, x, pose.local)
@@ -139,22 +132,6 @@ def _assemble_normal_equations(
 
 
 @kernel
-def _solve_damped_step(normal: FloatArray, slope: FloatArray, damping: float) -> FloatArray:
-    k = slope.shape[0]
-    matrix = np.empty((k, k))
-    trace = 0.0
-    for i in range(k):
-        trace += normal[i, i]
-    # The whole symmetric matrix, its diagonal scaled by the damping
-    for i in range(k):
-        for m in range(i):
-            matrix[i, m] = normal[i, m]
-            matrix[m, i] = normal[i, m]
-        matrix[i, i] = normal[i, i] + damping * max(normal[i, i], 1e-9 * trace / k)
-    return np.linalg.solve(matrix, slope)  # pyright: ignore[reportReturnType] (numpy's stub forgets the precision)
-
-
-@kernel
 def solve_reduced_clip(
     model: _ReducedModel, ends: IntArray, targets: FloatArray, spring: float, rest: FloatArray, is_warm: bool
 ) -> FloatArray:
@@ -166,7 +143,10 @@ def solve_reduced_clip(
     out = np.zeros((frames, k))
     if k == 0:
         return out
-    pose = _new_pose(model.parents.shape[0], k)
+    joints = model.parents.shape[0]
+    pose = _ReducedPose(
+        np.empty((joints, 4)), np.empty((joints, 4)), np.empty((joints, 3)), np.empty((joints, 3, k)), np.empty((3, k))
+    )
     normal, slope = np.empty((k, k)), np.empty(k)
     x = rest[0].copy()
     for f in range(frames):
@@ -178,7 +158,19 @@ def solve_reduced_clip(
         cost = _evaluate_cost(goal, x, pose)
         for _ in range(MAX_ITERATIONS if f > 0 and is_warm else MAX_FIRST_ITERATIONS):
             _assemble_normal_equations(model, goal, x, pose, normal, slope)
-            step = _solve_damped_step(normal, slope, damping)
+            # The whole symmetric matrix, its diagonal scaled by the damping
+            k = slope.shape[0]
+            matrix = np.empty((k, k))
+            trace = 0.0
+            for i in range(k):
+                trace += normal[i, i]
+            # The whole symmetric matrix, its diagonal scaled by the damping
+            for i in range(k):
+                for m in range(i):
+                    matrix[i, m] = normal[i, m]
+                    matrix[m, i] = normal[i, m]
+                matrix[i, i] = normal[i, i] + damping * max(normal[i, i], 1e-9 * trace / k)
+            step = np.linalg.solve(matrix, slope)
             tried = x + step
             _forward_kinematics(model, tried, pose)
             new = _evaluate_cost(goal, tried, pose)
@@ -218,14 +210,14 @@ class TournierCode:
     spring: float
     contacts: Contacts | None = None
 
-    def scalars(self) -> int:
-        r"""Numbers that are kept, :math:`3n(k+1) + 6s + 3Es'`, with the root counted as a joint as the source does."""
-        joints, count = self.model.skeleton.num_joints, self.model.num_components
-        return 3 * joints * (count + 1) + 6 * len(self.root_positions) + self.end_positions.size
-
     def scalar_ratio(self) -> float:
-        r"""Numbers of the motion, :math:`3m(n+1)`, over those kept: the ratio of the source's table 9.2."""
-        return 3 * self.frames * (self.model.skeleton.num_joints + 1) / self.scalars()
+        r"""Numbers of the motion, :math:`3m(n+1)`, over those kept: the ratio of the source's table 9.2.
+
+        Kept are :math:`3n(k+1) + 6s + 3Es'`, with the root counted as a joint as the source does.
+        """
+        joints, count = self.model.skeleton.num_joints, self.model.num_components
+        kept = 3 * joints * (count + 1) + 6 * len(self.root_positions) + self.end_positions.size
+        return 3 * self.frames * (joints + 1) / kept
 
 
 def encode_tournier(

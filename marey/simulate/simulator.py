@@ -135,7 +135,19 @@ class Simulator:
         rotations = SO3(wxyz)
         here = make_mechanics(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
         place = root_position + (root_position - here.joints[0])  # of the centre of mass, when that is the place
-        momentum = self._floor_inertia(here.inertia) @ v
+        # The inertia of a figure whose coordinates move nothing is lifted, from now on
+        inertia, values = here.inertia, np.linalg.eigvalsh(here.inertia)
+        if not values[0] > INERTIA_RATIO * values[-1]:
+            floor = INERTIA_FLOOR * float(values[-1])
+            warnings.warn(
+                f"some coordinates move no mass (inertia {values[0]:.1g} of {values[-1]:.1g} kg m²): "
+                f"each is given {floor:.1g} kg m². Use fewer coordinates, or give mass to the segments that they move",
+                MareyWarning,
+                stacklevel=4,
+            )
+            self.mechanism = self.mechanism._replace(armature=frozen(self.mechanism.armature + floor, name="armature"))
+            inertia = inertia + np.diag(np.concatenate([np.zeros(6), np.full(self.num_dof - 6, floor)]))
+        momentum = inertia @ v
         self._done = [StepRecord(State(self.body.skeleton, place, rotations, coordinates, v, momentum, root_position))]
         return self.state
 
@@ -241,22 +253,6 @@ class Simulator:
         if generalised_force is not None:
             inner += frozen(generalised_force, self.num_dof, name="generalised_force")
         return StepLoad(self.body.mass_kg * self.gravity, pack_forces(self.body.skeleton, forces), inner)
-
-    def _floor_inertia(self, inertia: FloatArray) -> FloatArray:
-        """Lift the inertia of a figure whose coordinates move nothing, from now on, and say so."""
-        values = np.linalg.eigvalsh(inertia)
-        if values[0] > INERTIA_RATIO * values[-1]:
-            return inertia
-        floor = INERTIA_FLOOR * float(values[-1])
-        warnings.warn(
-            f"some coordinates move no mass (inertia {values[0]:.1g} of {values[-1]:.1g} kg m²): "
-            f"each is given {floor:.1g} kg m². Use fewer coordinates, or give mass to the segments that they move",
-            MareyWarning,
-            stacklevel=5,
-        )
-        self.mechanism = self.mechanism._replace(armature=frozen(self.mechanism.armature + floor, name="armature"))
-        lifts = np.concatenate([np.zeros(6), np.full(self.num_dof - 6, floor)])
-        return inertia + np.diag(lifts)
 
     def _make_constraints(
         self, ground: Grounds, limits: JointLimits | None, constraints: tuple[Constraint | Ball, ...]

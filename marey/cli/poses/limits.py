@@ -12,7 +12,6 @@ from marey.cli.common import load_clip, print_json, remark
 from marey.cli.options import PLOT_SUFFIXES, Csv, Json, ReadOptions, Up, flat_options, one_of, usage_of, writable
 
 if TYPE_CHECKING:
-    from marey.base import FloatArray
     from marey.kinematics import JointField, JointLimits, SdfLimits
     from marey.motion import Motion
 
@@ -251,9 +250,12 @@ def sculpt(
     json: Json = False,
 ) -> None:
     """Sculpt the feasible set of a joint: draw it as a polygon of bone directions, push its surface with a brush."""
+    import csv
+    from pathlib import Path
+
     import numpy as np
 
-    from marey.base import InputError
+    from marey.base import FormatError, InputError, MissingFileError
     from marey.kinematics import brush_joint, draw_joint
     from marey.lie import SO3
 
@@ -261,7 +263,21 @@ def sculpt(
         raise InputError("nothing to sculpt with", "Give --brush, --polygon or both")
     found, field = _load_joint_field(limits, joint, is_drawn=polygon is not None)
     if polygon is not None:
-        rows = _read_polygon(polygon)
+        # Corners (M, 5) of a polygon: direction of the bone, lowest and highest twist [deg]
+        if not Path(polygon).is_file():
+            raise MissingFileError(polygon)
+        corners: list[list[float]] = []
+        with Path(polygon).open(encoding="utf-8", newline="") as lines:
+            reader = csv.DictReader(lines)
+            if tuple(reader.fieldnames or ()) != POLYGON_COLUMNS:
+                raise FormatError("other columns than a polygon has", polygon, 1, f"Write {','.join(POLYGON_COLUMNS)}.")
+            for number, row in enumerate(reader, start=2):
+                try:
+                    corners.append([float(row[name]) for name in POLYGON_COLUMNS])
+                except (TypeError, ValueError):
+                    what = "a corner that is no five numbers"
+                    raise FormatError(what, polygon, number, "Write five numbers.") from None
+        rows = np.array(corners).reshape(-1, len(POLYGON_COLUMNS))
         field = draw_joint(found.skeleton, joint, rows[:, :3], np.deg2rad(rows[:, 3:]))
     for text in brush or ():
         with usage_of("--brush"):
@@ -287,30 +303,6 @@ def _load_joint_field(file: str, joint: str, *, is_drawn: bool = False) -> tuple
 
 
 POLYGON_COLUMNS = ("x", "y", "z", "twist_low_deg", "twist_high_deg")
-
-
-def _read_polygon(file: str) -> FloatArray:
-    """Corners ``(M, 5)`` of a polygon: direction of the bone, lowest and highest twist [deg]."""
-    import csv
-    from pathlib import Path
-
-    import numpy as np
-
-    from marey.base import FormatError, MissingFileError
-
-    if not Path(file).is_file():
-        raise MissingFileError(file)
-    rows: list[list[float]] = []
-    with Path(file).open(encoding="utf-8", newline="") as lines:
-        reader = csv.DictReader(lines)
-        if tuple(reader.fieldnames or ()) != POLYGON_COLUMNS:
-            raise FormatError("other columns than a polygon has", file, 1, f"Write {','.join(POLYGON_COLUMNS)}.")
-        for number, row in enumerate(reader, start=2):
-            try:
-                rows.append([float(row[name]) for name in POLYGON_COLUMNS])
-            except (TypeError, ValueError):
-                raise FormatError("a corner that is no five numbers", file, number, "Write five numbers.") from None
-    return np.array(rows).reshape(-1, len(POLYGON_COLUMNS))
 
 
 def _report_joint(joint: str, file: str, *, json: bool, **facts: int) -> None:

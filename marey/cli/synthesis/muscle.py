@@ -95,11 +95,11 @@ def muscle(
             busiest = dict(track.busiest())
             if json:
                 facts = {"num_frames": len(track.activations), "muscles": list(track.names)}
-                print_json({"file": scene, "out": out, **facts, "given": track.given, "busiest": busiest})
+                print_json({"file": scene, "out": out, **facts, "given": track.torque_fraction, "busiest": busiest})
             else:
                 shown = ", ".join(f"{muscle} {share:.2f}" for muscle, share in busiest.items())
                 typer.echo(
-                    f"{scene}  {len(track.names)} muscles give {track.given:.0%} of the torque  busiest: {shown}"
+                    f"{scene}  {len(track.names)} muscles give {track.torque_fraction:.0%} of the torque  busiest: {shown}"
                 )
         return
     check_target(out, FILM_SUFFIXES)

@@ -115,7 +115,7 @@ class BodyStepper:
         """
         if not np.isfinite(found.velocities).all():
             return -1, False
-        inverted = self.body.elastic.inverted(found.positions)
+        inverted = self.body.elastic.count_inverted(found.positions)
         if inverted > self.inverted or not np.isfinite(found.work):
             return inverted, inverted <= self.inverted
         before = self._energy(self.body.positions, self.body.velocities)

@@ -153,7 +153,13 @@ def add_cell_terms(
         # Kinematics of the cells: F = U S V^T, and the derivative of its determinant.
         many = min(LANES, count - first)
         _load_lanes(c, x, pressures, first, many, w)
-        _write_cofactors(w)
+        # Cofactors of F: the derivative of its determinant
+        for i in range(3):
+            for j in range(3):
+                a, b = F + LANES * 3 * ((i + 1) % 3), F + LANES * 3 * ((i + 2) % 3)
+                p, q = LANES * ((j + 1) % 3), LANES * ((j + 2) % 3)
+                for n in range(LANES):
+                    w[COF + LANES * (3 * i + j) + n] = w[a + p + n] * w[b + q + n] - w[a + q + n] * w[b + p + n]
         if forces_only and material == NEO_HOOKEAN:
             # The stress needs the determinant of F alone: no singular values.
             for n in range(LANES):
@@ -169,7 +175,13 @@ def add_cell_terms(
         else:
             _evaluate_neo_hookean(w, floor)
         for lane in range(many):
-            _scatter_forces(c, first + lane, lane, w, sums.forces)
+            # Forces of each cell: minus its volume times stress times slopes.
+            t = first + lane
+            for b in range(4):
+                node, g0, g1, g2 = c.cells[t, b], c.slopes[t, b, 0], c.slopes[t, b, 1], c.slopes[t, b, 2]
+                for i in range(3):
+                    p0, p1, p2 = _load_row(w, P, i, lane)
+                    sums.forces[node, i] -= w[VOLUME + lane] * (p0 * g0 + p1 * g1 + p2 * g2)
         if forces_only:
             continue
         # What pushes is taken from the stretches too.
@@ -320,17 +332,6 @@ def _sweep_jacobi(w: FloatArray) -> None:
         _store_row(w, V, 0, n, (v00, v01, v02))
         _store_row(w, V, 1, n, (v10, v11, v12))
         _store_row(w, V, 2, n, (v20, v21, v22))
-
-
-@kernel
-def _write_cofactors(w: FloatArray) -> None:
-    """Cofactors of F: the derivative of its determinant."""
-    for i in range(3):
-        for j in range(3):
-            a, b = F + LANES * 3 * ((i + 1) % 3), F + LANES * 3 * ((i + 2) % 3)
-            p, q = LANES * ((j + 1) % 3), LANES * ((j + 2) % 3)
-            for n in range(LANES):
-                w[COF + LANES * (3 * i + j) + n] = w[a + p + n] * w[b + q + n] - w[a + q + n] * w[b + p + n]
 
 
 @kernel
@@ -505,16 +506,6 @@ def _scatter_blocks(c: CellArrays, t: int, n: int, w: FloatArray, k: FloatArray,
                     sums.rises[c.places[t, a, b], i] += rise
 
 
-@kernel
-def _scatter_forces(c: CellArrays, t: int, n: int, w: FloatArray, out: FloatArray) -> None:
-    """Add the forces of cell t, which is lane n: minus its volume times stress times slopes."""
-    for b in range(4):
-        node, g0, g1, g2 = c.cells[t, b], c.slopes[t, b, 0], c.slopes[t, b, 1], c.slopes[t, b, 2]
-        for i in range(3):
-            p0, p1, p2 = _load_row(w, P, i, n)
-            out[node, i] -= w[VOLUME + n] * (p0 * g0 + p1 * g1 + p2 * g2)
-
-
 MAX_POISSON: Final = 0.4999  # linear cells lock beyond
 CELL_POISSON: Final = 0.3  # what a neo-Hookean cell holds by itself; its nodes hold the rest, so that beams bend
 DEFAULT_POISSON: Final = {"neo-hookean": 0.49, "corotational": 0.45}
@@ -557,7 +548,7 @@ class TetrahedralElasticity:
         add_cell_terms(self.number, self.arrays, x, self.pressures, exact, sums)
         return sums.forces
 
-    def inverted(self, x: FloatArray) -> int:
+    def count_inverted(self, x: FloatArray) -> int:
         """Number of cells turned inside out."""
         return compute_node_pressures(self.arrays, x, self.pressures)
 
