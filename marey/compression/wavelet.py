@@ -30,7 +30,7 @@ from marey.compression.foot_lock import (
     write_standing,
 )
 from marey.compression.joint_fit import JointFit, fit_joints, read_fit, write_fit
-from marey.compression.joint_kinds import WIDTHS, compute_columns, compute_rotations
+from marey.compression.joint_kinds import WIDTHS, JointTables, compute_columns, compute_rotations
 from marey.compression.predictive.closed_loop import read_offsets, write_offsets
 from marey.compression.predictive.pose_error import compute_reach
 from marey.compression.predictive.predictor import read_frames, write_frames
@@ -301,17 +301,7 @@ def encode_wavelet(
         if octave not in fits:
             fit, numbers = fit_joints(motion, FIT_SHARE * 2.0**octave / compute_reach(motion.skeleton, 0.03))
             check_writable(*numbers.shape)
-            # Metric of the numbers, measured on some of the frames
-            joints = fit.joints(motion.skeleton)
-            rows = slice(None, None, max(1, motion.num_frames // SAMPLES))
-            places, frames = motion[rows].joint_frames()
-            owners = np.repeat(np.arange(len(joints.kinds)), np.diff(joints.starts))
-            columns = compute_columns(joints, np.ascontiguousarray(numbers[rows]), owners)
-            fits[octave] = (
-                fit,
-                numbers,
-                compute_position_metric(np.array(motion.skeleton.parents), places, frames.matrix(), columns, owners),
-            )
+            fits[octave] = fit, numbers, _compute_metric(motion, fit.joints(motion.skeleton), numbers)
         coded = _quantise(*fits[octave], code)
         decoded = _decode_motion(coded, motion.skeleton, motion.rate_hz, None, motion.name, moving)
         return coded, is_good(decoded if stands is None else lock_feet(decoded, stands))
@@ -382,6 +372,15 @@ def _quantise(fit: JointFit, numbers: FloatArray, metric: FloatArray, code: int)
         raise ConvergenceError("this codec does not reach so small a distortion; give an error bound instead")
     rounded = (np.sign(waves) * np.floor(np.abs(waves) + 0.5 - DEAD_ZONE).clip(0.0)).astype(np.int64)
     return _WaveletCode(fit, free, weight_codes, code, mean, basis, scale_codes, rounded)
+
+
+def _compute_metric(motion: Motion, joints: JointTables, numbers: FloatArray) -> FloatArray:
+    """Metric of the numbers, measured on some of the frames."""
+    rows = slice(None, None, max(1, motion.num_frames // SAMPLES))
+    places, frames = motion[rows].joint_frames()
+    owners = np.repeat(np.arange(len(joints.kinds)), np.diff(joints.starts))
+    columns = compute_columns(joints, np.ascontiguousarray(numbers[rows]), owners)
+    return compute_position_metric(np.array(motion.skeleton.parents), places, frames.matrix(), columns, owners)
 
 
 def decode_step(code: int) -> float:

@@ -97,10 +97,9 @@ def muscle(
                 facts = {"num_frames": len(track.activations), "muscles": list(track.names)}
                 print_json({"file": scene, "out": out, **facts, "given": track.torque_fraction, "busiest": busiest})
             else:
-                shown = ", ".join(f"{muscle} {share:.2f}" for muscle, share in busiest.items())
-                typer.echo(
-                    f"{scene}  {len(track.names)} muscles give {track.torque_fraction:.0%} of the torque  busiest: {shown}"
-                )
+                shown = ", ".join(f"{muscle} {value:.2f}" for muscle, value in busiest.items())
+                share = f"{len(track.names)} muscles give {track.torque_fraction:.0%} of the torque"
+                typer.echo(f"{scene}  {share}  busiest: {shown}")
         return
     check_target(out, FILM_SUFFIXES)
     if goal and (activation or programmes or seconds is not None or step_s is not None):

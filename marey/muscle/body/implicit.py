@@ -174,15 +174,7 @@ class ImplicitScheme:
             forces += back
         self.tolerance = body.settings.tolerance * (ROUGH_FACTOR if self.is_rough and near is None else 1.0)
         self.prepared = near is not None  # what preconditioned the first solve does for the second
-        # M + h C + h^2 K with Rayleigh damping, from the stiffness that was assembled last
-        mass_rate, stiffness_time = body.settings.damping
-        factor = h * h + h * stiffness_time
-        values = self.system.matrix.values
-        values *= factor
-        for i in range(3):
-            values[self.places, i, i] += (1.0 + h * mass_rate) * body.masses
-        np.multiply(factor, body.elastic.rise_stiffness, out=self.system.weights)
-        body.bones.weigh(h)
+        self._assemble_matrix(body, h)
         # Impulse of the splines; what is implicit of it is in their blocks.
         muscle = np.zeros_like(x)
         if len(s.blocks):
@@ -210,6 +202,17 @@ class ImplicitScheme:
             ground = 0.0 if body.ground is None else max(0.0, float(np.sum(self.push * new)))
             work = float(np.sum(drive * new)) + ground
         return ImplicitSolution(body.bones.carry(h, unknowns, x, new), new, count, residual, 1, work)
+
+    def _assemble_matrix(self, body: SoftBody, h: float) -> None:
+        """M + h C + h^2 K with Rayleigh damping, from the stiffness that was assembled last."""
+        mass_rate, stiffness_time = body.settings.damping
+        factor = h * h + h * stiffness_time
+        values = self.system.matrix.values
+        values *= factor
+        for i in range(3):
+            values[self.places, i, i] += (1.0 + h * mass_rate) * body.masses
+        np.multiply(factor, body.elastic.rise_stiffness, out=self.system.weights)
+        body.bones.weigh(h)
 
     def _solve_with_contact(
         self, body: SoftBody, start: StepStart, rhs: FloatArray, unknowns: FloatArray, drive: FloatArray

@@ -196,7 +196,8 @@ class MuscleTrack(Result):
         return target
 
     def __repr__(self) -> str:
-        return f"MuscleTrack({len(self.muscles)} muscles, {len(self.activations)} frames, {self.torque_fraction:.0%} given)"
+        size = f"{len(self.muscles)} muscles, {len(self.activations)} frames"
+        return f"MuscleTrack({size}, {self.torque_fraction:.0%} given)"
 
 
 def estimate_activations(
