@@ -106,7 +106,7 @@ class TensorFormat:
         """
         from safetensors import SafetensorError, safe_open
 
-        # Refuse what is no safetensors file before the library sees it
+        # Refuse anything but a safetensors file before the library reads it
         if not Path(path).is_file():
             raise MissingFileError(str(path), self.fix)
         size = Path(path).stat().st_size

@@ -90,7 +90,7 @@ def print_names(names: Sequence[str], *, is_json: bool) -> None:
 
 @contextmanager
 def progress_bar(title: str) -> Generator[Callable[[int, int], None]]:
-    """A function that shows how many of how many are done; silent with ``--quiet`` and where stderr is no terminal."""
+    """Yield a function that shows progress; silent with ``--quiet`` and where stderr is not a terminal."""
     if not sys.stderr.isatty() or not LOG.isEnabledFor(logging.INFO):
         yield lambda done, total: None
         return

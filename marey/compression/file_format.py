@@ -374,7 +374,7 @@ def write_clip(out: FieldWriter, motion: Motion) -> None:
     if contacts is not None:
         out.text(_join_names(contacts.names))
         changes = np.diff(contacts.active, axis=0, prepend=False)
-        out.packed(np.packbits(changes.T).tobytes())
+        out.deflate_bytes(np.packbits(changes.T).tobytes())
 
 
 def read_clip(fields: FieldReader) -> tuple[int, float, str, Contacts | None]:
@@ -386,7 +386,7 @@ def read_clip(fields: FieldReader) -> tuple[int, float, str, Contacts | None]:
     if points < 0:
         return frames, rate_hz, name, None
     names = _split_names(fields.text()) if points else []
-    bits = np.frombuffer(fields.packed(), dtype=np.uint8)
+    bits = np.frombuffer(fields.inflate_bytes(), dtype=np.uint8)
     if len(names) != points or len(bits) != (frames * points + 7) // 8:
         raise format_error("the contact track has a wrong length")
     # A bit says that a contact changes

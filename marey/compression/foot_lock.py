@@ -1,4 +1,4 @@
-"""Feet that stand: few bits of when, so that decoding can keep them from sliding."""
+"""Stance flags of feet, stored in few bits, so that decoding keeps planted feet from sliding."""
 
 from __future__ import annotations
 

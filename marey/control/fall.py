@@ -1,4 +1,4 @@
-"""Fall: when a figure has lost its balance for good."""
+"""Detection of falls: when a figure has lost its balance beyond recovery."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def stance_features(
             joint, middle, _ = sole_frame(simulator.body.skeleton, side)
             level = np.concatenate([here.point_jacobian(joint, middle)[[0, 2]], here.angular[joint][1:2] * SOLE_ARM_M])
             landing.append(Feature(level, np.zeros(3), FLAT_WEIGHT))
-    # Points a hair above the ground count as touching
+    # Points within STANCE_TOUCH_M of the ground count as contacts
     near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M)
     rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
     stuck = ~far & (rows.owners >= 0) & (stands | (rows.partners >= 0))

@@ -1,4 +1,4 @@
-"""`marey blend`: several clips with the same contacts become one."""
+"""`marey blend`: one clip from several with the same contacts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def blend(
     *,
     read: ReadOptions,
 ) -> None:
-    """Blend clips that step alike, phase by phase, and report what physics says about the result.
+    """Blend clips with the same contacts, phase by phase, and report the physical validity of the result.
 
     Gravity holds in flight and planted feet stay. A phase that the legs cannot reach, and a visible jump of velocity
     between phases, are warnings; the exit code stays 0 unless --require-valid.

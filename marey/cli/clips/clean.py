@@ -1,4 +1,4 @@
-"""`marey clean`: a captured take in, a usable one out, each change on its own account."""
+"""`marey clean`: remove faults of captured takes, and report every change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`marey contacts` and `marey plant`: when heels, toes and hands touch, and feet that stay where they stand."""
+"""`marey contacts` and `marey plant`: detect contacts, and hold planted feet."""
 
 from __future__ import annotations
 

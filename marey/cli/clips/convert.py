@@ -1,4 +1,4 @@
-"""`marey convert` and `marey retarget`: one format or skeleton to another, and the simple changes on the way."""
+"""`marey convert` and `marey retarget`: conversion between formats and skeletons, with simple edits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`marey edit`: points and poses of a clip are brought elsewhere, and a body could still make it."""
+"""`marey edit`: move points and poses of a clip, within the laws of physics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from marey.cli.options import Clip, Json, MotionOut, ReadOptions, Strip, flat_op
 if TYPE_CHECKING:
     from marey.base import FloatArray
     from marey.motion import Motion
-    from marey.spacetime import PointPin, PoseKey, RepairResult
+    from marey.spacetime import PointPin, RepairResult
 
 METHODS = ("physical", "kinematic", "pose-space")
 AROUND_S = 1.0  # [s] to both sides of a move in pose space, as far as the other methods reach by default
@@ -69,12 +69,21 @@ def edit(
         sentence = f"{clip}  {text} in the pose space of the clip"
     else:
         from marey.base import ConvergenceError
-        from marey.spacetime import ValidEditor, build_stillness_style, edit_physically
+        from marey.spacetime import PoseKey, ValidEditor, build_stillness_style, edit_physically
 
         # Points at places, points moved by so much, whole poses
         pins = [_parse_pin(text, motion, is_relative=False) for text in pin or []]
         pins += [_parse_pin(text, motion, is_relative=True) for text in move or []]
-        keys = [_parse_key(text) for text in key or []]
+        keys: list[PoseKey] = []
+        for text in key or []:
+            file, _, instant = text.rpartition("@")
+            try:
+                time_s = float(instant)
+            except ValueError:
+                file, time_s = "", 0.0
+            if not file:
+                raise typer.BadParameter(f"'{text}' is not a key; write FILE@SECONDS, such as pose.bvh@1.5.")
+            keys.append(PoseKey(time_s, load_clip(file)[0]))
         # Styles are costs on the coordinates that the editor moves the clip in
         styles = (build_stillness_style(ValidEditor(motion).tree, still),) if still else ()
         options: dict[str, Any] = {"start_s": start_s, "stop_s": stop_s, "friction": friction}
@@ -115,19 +124,6 @@ def _parse_pin(text: str, motion: Motion, *, is_relative: bool) -> PointPin:
         else:
             place = motion[frame].joint_positions()[motion.skeleton.index(point)] + place
     return PointPin(point, time_s, place)
-
-
-def _parse_key(text: str) -> PoseKey:
-    from marey.spacetime import PoseKey
-
-    file, _, instant = text.rpartition("@")
-    try:
-        time_s = float(instant)
-    except ValueError:
-        file, time_s = "", 0.0
-    if not file:
-        raise typer.BadParameter(f"'{text}' is no key; write FILE@SECONDS, such as pose.bvh@1.5.")
-    return PoseKey(time_s, load_clip(file)[0])
 
 
 def _parse_goal(text: str) -> tuple[str, float, FloatArray]:

@@ -1,4 +1,4 @@
-"""`marey info`: what is in a file."""
+"""`marey info`: the content of motion and marker files."""
 
 from __future__ import annotations
 
@@ -60,8 +60,18 @@ def info(
             parts += [f"pelvis {facts['pelvis']}"] if facts["folded"] else []
         if not json:
             if facts["kind"] == "motion":
-                for line in _describe_person(facts):
-                    remark(f"{path}: {line}")
+                # Decisions of the reader: unit, pelvis, parts that were left out; an unknown unit is a warning below
+                for note in facts["notes"]:
+                    if note.startswith(("unit ", "length ", "CMU skeleton")) and not note.startswith("unit unknown"):
+                        remark(f"{path}: {note}")
+                if not facts["is_human"]:
+                    why = "; ".join(facts["anatomy"])
+                    remark(f"{path}: not a human (score {facts['anatomy_score']:.2f}): {why}")
+                elif facts["folded"]:
+                    folded = ", ".join(facts["folded"])
+                    remark(f"{path}: the pelvis is {facts['pelvis']}; folded into its path: {folded}")
+                if facts["is_human"] and facts["left_out"]:
+                    remark(f"{path}: left out, not a part of the body: {', '.join(facts['left_out'])}")
             for warning in facts["warnings"]:
                 warn(f"{path}: {warning}")
         return Outcome(facts, "  ".join([path, *parts]))
@@ -104,20 +114,6 @@ def describe_motion(motion: Motion) -> dict[str, Any]:
         "warnings": list(motion.load_report.warnings),
         "notes": list(motion.load_report.notes),
     }
-
-
-def _describe_person(facts: dict[str, Any]) -> list[str]:
-    """Sentences on what the reader decided: who is in the file, which unit, and why."""
-    lines = [note for note in facts["notes"] if note.startswith(("unit ", "length ", "CMU skeleton"))]
-    lines = [line for line in lines if not line.startswith("unit unknown")]  # a warning says it
-    if facts["is_human"]:
-        if facts["folded"]:
-            lines.append(f"the pelvis is {facts['pelvis']}; folded into its path: {', '.join(facts['folded'])}")
-        if facts["left_out"]:
-            lines.append(f"left out, not a part of the body: {', '.join(facts['left_out'])}")
-    else:
-        lines.append(f"not a human (score {facts['anatomy_score']:.2f}): {'; '.join(facts['anatomy'])}")
-    return lines
 
 
 def _marker_facts(path: str, read: ReadOptions) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`marey measure`: figures of a clip beside those of captured people, and what is wrong with it."""
+"""`marey measure`: figures of a clip beside those of captured people, and its faults."""
 
 from __future__ import annotations
 

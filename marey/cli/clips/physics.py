@@ -1,4 +1,4 @@
-"""`marey physics`: could a body have made this motion?"""
+"""`marey physics`: physical validity of a motion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`marey strip`, `marey film` and `marey plot`: a motion on paper, in time, and as curves."""
+"""`marey strip`, `marey film` and `marey plot`: pictures, films and curves of a motion."""
 
 from __future__ import annotations
 

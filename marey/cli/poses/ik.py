@@ -1,4 +1,4 @@
-"""`marey ik`: a pose, or a clip, in which hands, feet, head and centre of mass meet their targets."""
+"""`marey ik`: inverse kinematics of a pose or a clip."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalOptions:
-    """What parts of the body shall reach."""
+    """Goals of a pose."""
 
     task: Annotated[
         list[str] | None,
@@ -313,7 +313,7 @@ def read_points(path: str) -> Markers:
     return Markers(tuple(names), float(1.0 / gaps.mean()), np.nan_to_num(positions), valid)
 
 
-# What came out
+# Reports
 
 
 def _report_pose(result: IKResult, names: list[str], out: str | None, is_json: bool) -> None:

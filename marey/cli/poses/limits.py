@@ -275,7 +275,7 @@ def sculpt(
                 try:
                     corners.append([float(row[name]) for name in POLYGON_COLUMNS])
                 except (TypeError, ValueError):
-                    what = "a corner that is no five numbers"
+                    what = "a corner without five numbers"
                     raise FormatError(what, polygon, number, "Write five numbers.") from None
         rows = np.array(corners).reshape(-1, len(POLYGON_COLUMNS))
         field = draw_joint(found.skeleton, joint, rows[:, :3], np.deg2rad(rows[:, 3:]))

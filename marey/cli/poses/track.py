@@ -202,7 +202,7 @@ def _read_detections(file: str) -> Observations:
     """Read image points; a point that is null is not seen.
 
     Raises:
-        InputError: the file is no JSON, or something in it is missing or of another shape.
+        InputError: the file is not JSON, or a field is missing or has another shape.
     """
     import json
 

@@ -1,4 +1,4 @@
-"""`marey optimize`: a problem file becomes a motion; or a clip becomes one that a body could make."""
+"""`marey optimize`: solve a space-time problem, or make a clip physically valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`marey simulate`: a clip becomes a figure that obeys physics."""
+"""`marey simulate`: physical simulation of the figure of a clip."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def throw_due_balls(simulator: Simulator, throws: list[tuple[float, Ball]], time
 
 
 class RunMonitor:
-    """Looks on: frames, energies, and what the ground did; call it after each step."""
+    """Records frames, energies and contacts of a run; called after each step."""
 
     def __init__(self, simulator: Simulator) -> None:
         self.simulator, self.recorder, self.monitor = simulator, Recorder(simulator), Monitor(simulator)

@@ -26,7 +26,7 @@ def synth(
     ] = None,
     engine: Annotated[
         str,
-        typer.Option(help="Who makes the motion: auto, graph, locomotion, spacetime.", callback=one_of(*ENGINES)),
+        typer.Option(help="Engine: auto, graph, locomotion, spacetime.", callback=one_of(*ENGINES)),
     ] = "auto",
     graph: Annotated[str | None, typer.Option(metavar="FILE", help="Graph made by `marey graph build`.")] = None,
     k: Annotated[int | None, typer.Option(min=1, max=2, help="Motions of the graph that may be blended.")] = None,

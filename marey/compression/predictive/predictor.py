@@ -238,7 +238,7 @@ def update_weights(p: Predictor) -> None:
             for a in range(NUM_FEATURES):
                 spread[a, a] = 1.0
             continue
-        # w + g e, and P loses what this frame has told
+        # w + g e, and the update of the covariance P
         part, fresh = 1.0 / bottom, 1.0 / FORGETTING
         share = p.surprise[i] * part
         trace = 0.0

@@ -120,7 +120,7 @@ class ImplicitSolution:
 
 
 class ImplicitScheme:
-    """Arrays that steps share, so that none is made anew."""
+    """The implicit scheme, with the arrays that all steps share."""
 
     def __init__(self, body: SoftBody) -> None:
         blocks = body.elastic.blocks

@@ -50,7 +50,7 @@ class StepReport:
 
 
 class BodyStepper:
-    """Moves one body; keeps what steps share."""
+    """Integrates one body; holds the state that steps share."""
 
     def __init__(self, body: SoftBody) -> None:
         self.body = body

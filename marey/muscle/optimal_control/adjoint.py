@@ -244,7 +244,7 @@ class ControlSearch:
         return (cost if np.isfinite(cost) else np.inf), controls, states
 
     def note(self, cost: float) -> bool:
-        """Keep the cost of an iteration; whether to go on. An infinite one cannot be run."""
+        """Record the cost of an iteration; return whether to continue. An infinite cost cannot be simulated."""
         if not np.isfinite(cost):
             self.status = SolveStatus.NOT_FINITE
             return False
