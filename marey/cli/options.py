@@ -189,5 +189,5 @@ def flat_options(verb: Callable[..., None]) -> Callable[..., None]:
     # Typer reads signature and annotations of what it is given, not of what that wraps
     del run.__wrapped__
     run.__annotations__ = {one.name: one.annotation for one in parameters}
-    run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
     return run

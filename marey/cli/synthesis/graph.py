@@ -75,14 +75,14 @@ def build(
     if mirror is not None:
         settings["mirror"] = mirror
     # Clips of libraries, files and folders, in the order given
-    conditions = {"tags": tuple(tag or ()), "behaviour": behaviour, "subject": subject}
+    conditions = Query(tuple(tag or ()), behaviour, subject)
     motions: list[Motion] = []
     for source in clips:
         if source == DEMO and not Path(source).exists():
             motions += demo_clips()
         elif is_library(source):
             with Library(source, create=False) as store:
-                motions += [store.load(record.id) for record in store.clips(Query(**conditions))]
+                motions += [store.load(record.id) for record in store.clips(conditions)]
         else:
             motions += [read_motion(file) for file in expand_inputs([source])]
     if not motions:
