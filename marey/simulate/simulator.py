@@ -20,9 +20,11 @@ from marey.simulate.constraints.ground import Ground
 from marey.simulate.forces import PointForce, pack_forces
 from marey.simulate.integrators.geometric import state_after_step
 from marey.simulate.integrators.step import (
+    DEFAULT_STABILITY,
     Damping,
     Integrator,
     IntegratorSettings,
+    StabilitySettings,
     StepLoad,
     StepRecord,
     StepSystem,
@@ -61,6 +63,7 @@ class Simulator:
         ground: what the figure stands on, or several of them.
         limits: joint limits of any kind.
         constraints: pins, rows of one's own, balls in flight.
+        stability: when a step counts as unstable, and what is tried then.
     """
 
     def __init__(
@@ -77,8 +80,9 @@ class Simulator:
         ground: Grounds = None,
         limits: JointLimits | None = None,
         constraints: Iterable[Constraint | Ball] = (),
+        stability: StabilitySettings = DEFAULT_STABILITY,
     ) -> None:
-        self.body, self.model = body, model
+        self.body, self.model, self.stability = body, model, stability
         self.method = IntegratorSettings(integrator, implicit_passes, damping, damping_rate)
         self.gravity = frozen(gravity, 3, name="gravity")
         self.mechanism = make_mechanism(body, model, root)
@@ -186,10 +190,10 @@ class Simulator:
                 outcome = self.constrainer.solve(system, before.state, before.memory)
                 velocity, memory, impulse = outcome.velocity, outcome.memory, h * system.outer + outcome.impulse
             after = self._integrate(before.state, system, velocity)
-            after = None if after is None else check_energy(before.state, after, impulse)
+            after = None if after is None else check_energy(before.state, after, impulse, self.stability)
             return None if after is None else StepRecord(after, system, outcome, memory, extra)
 
-        self._done = step_with_halving(attempt, self._done[-1], dt)
+        self._done = step_with_halving(attempt, self._done[-1], dt, self.stability)
         return self.state
 
     def system(
