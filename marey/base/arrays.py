@@ -50,7 +50,7 @@ def frozen_bools(values: ArrayLike, *shape: int | None, name: str) -> BoolArray:
 
 
 def _freeze(values: ArrayLike, dtype: type[Any], shape: tuple[int | None, ...], name: str) -> NDArray[Any]:
-    """A read-only array of a type and shape; the given one if nobody can write to it."""
+    """A read-only array of a type and shape; the given one if it is read-only all the way down."""
     given = cast("NDArray[Any]", values)  # the alias as text: made anew at each call it takes 3 microseconds
     base = given if isinstance(values, np.ndarray) else None
     # Read-only all the way down to the array that owns the data

@@ -113,7 +113,7 @@ class TensorFormat:
         """
         from safetensors import SafetensorError, safe_open
 
-        # Refuse what is no safetensors file before the library sees it
+        # Refuse anything but a safetensors file before the library reads it
         if not Path(path).is_file():
             raise MissingFileError(str(path), self.fix)
         size = Path(path).stat().st_size
@@ -126,14 +126,22 @@ class TensorFormat:
         try:
             with cast(Any, safe_open(str(path), framework="np")) as file:
                 metadata: dict[str, str] = file.metadata() or {}
-                facts = self._check_header(json.loads(metadata.get("marey", "{}")), path)
+                described = json.loads(metadata.get("marey", "{}"))
+                facts = cast(dict[str, Any], described) if isinstance(described, dict) else {}
+                version: Any = facts.get(self.version_key)
+                if facts.get("format") != self.name or type(version) is not int or version < 1:
+                    held = f": it holds a '{facts['format']}'" if "format" in facts else ""
+                    raise self.format_error(path, f"a safetensors file, but not a {self.called}{held}"[:200])
+                if version > self.version:
+                    what = f"{self.called} version {version}; this marey reads versions up to {self.version}"
+                    raise self.format_error(path, what, "Upgrade marey: pip install --upgrade marey")
                 return {name: file.get_tensor(name) for name in cast(list[str], file.keys())}, facts
         except MareyError:
             raise
         except (SafetensorError, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise self.format_error(path, f"not a readable safetensors file: {_first_line(error)}") from error
 
-    def damaged(self, path: str | Path, error: Exception) -> FormatError:
+    def damage_error(self, path: str | Path, error: Exception) -> FormatError:
         """The error to raise when what was read does not fit together."""
         text = f"'{error.args[0]}' is missing" if isinstance(error, KeyError) and error.args else _first_line(error)
         return self.format_error(path, f"a damaged {self.called}: {text}")
@@ -141,18 +149,6 @@ class TensorFormat:
     def format_error(self, path: str | Path, what: str, fix: str | None = None) -> FormatError:
         """An error about a file of this kind."""
         return FormatError(what, str(path), 0, self.fix if fix is None else fix)
-
-    def _check_header(self, described: Any, path: str | Path) -> dict[str, Any]:
-        # The header names the kind of file and its version
-        facts = cast(dict[str, Any], described) if isinstance(described, dict) else {}
-        version: Any = facts.get(self.version_key)
-        if facts.get("format") != self.name or type(version) is not int or version < 1:
-            held = f": it holds a '{facts['format']}'" if "format" in facts else ""
-            raise self.format_error(path, f"a safetensors file, but not a {self.called}{held}"[:200])
-        if version > self.version:
-            what = f"{self.called} version {version}; this marey reads versions up to {self.version}"
-            raise self.format_error(path, what, "Upgrade marey: pip install --upgrade marey")
-        return facts
 
 
 def _first_line(error: Exception) -> str:

@@ -112,11 +112,11 @@ class Kernel:
             one = waiting.pop()
             if id(one) not in reached:
                 reached[id(one)] = one
-                waiting.extend(value for _, _, value in _referenced(one.py_func) if isinstance(value, Kernel))
+                waiting.extend(value for _, _, value in _list_references(one.py_func) if isinstance(value, Kernel))
         return hashlib.sha256(b"".join(sorted(_describe_function(one.py_func) for one in reached.values()))).hexdigest()
 
 
-def _referenced(function: FunctionType) -> Iterator[tuple[dict[str, Any], str, Any]]:
+def _list_references(function: FunctionType) -> Iterator[tuple[dict[str, Any], str, Any]]:
     """Yield (namespace, name, value) of every global that ``function`` mentions, also as ``module.name`` of ours."""
     space = function.__globals__
     names = sorted(_names_in(function.__code__))
@@ -142,7 +142,7 @@ def _describe_function(function: FunctionType) -> bytes:
     digest = hashlib.sha256(f"{function.__module__}.{function.__qualname__}".encode())
     digest.update(repr((function.__defaults__, function.__kwdefaults__)).encode())
     digest.update(_describe_code(function.__code__))
-    for _, name, value in _referenced(function):
+    for _, name, value in _list_references(function):
         digest.update(name.encode() + b"=" + _describe_value(value) + b";")
     return digest.digest()
 

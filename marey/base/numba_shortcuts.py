@@ -37,7 +37,7 @@ def take_shortcuts(*more: tuple[Any, str, Any]) -> Generator[None]:
       compared by what changes a piece.
     - What the types of a call, or of an attribute, are is worked out once in a process.
     - Variables of a statement, instructions and questions about types take shorter ways.
-    - Nobody is told of every call of LLVM, and garbage is left until the entry is compiled.
+    - Events of LLVM calls are not recorded, and garbage is collected after the entry is compiled.
     """
     shortcuts: tuple[tuple[Any, str, Any], ...] = (
         (arrayobj, "raise_with_shape_context", _raise_mismatch),
@@ -205,7 +205,7 @@ def _describe_extraction(self: Any, buf: list[str]) -> None:
 
 
 def _write_value(self: Any) -> str:
-    """Text of an instruction; llvmlite also keeps it, and nobody reads it twice."""
+    """Text of an instruction; llvmlite would also cache it, though it is read once."""
     parts: list[str] = []
     self.descr(parts)
     text = "".join(parts).rstrip()

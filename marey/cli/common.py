@@ -1,7 +1,6 @@
-"""Shared parts of verbs: options, clips from files and stdin, outputs, one result for each input, progress.
+"""Shared parts of verbs: messages, clips from files and stdin, outputs, one result for each input, progress.
 
-Results go to stdout; everything else goes through the logger ``marey`` to stderr. Values of options and names of
-outputs are checked while the command line is read, before any work.
+Results go to stdout; everything else goes through the logger ``marey`` to stderr.
 """
 
 from __future__ import annotations
@@ -17,9 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from marey.cli.options import ReadOptions, check_motion_file
 
 if TYPE_CHECKING:
     from marey.kinematics.markers import MarkerFit
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("marey")
 TRACEBACK = 5  # level of the log below DEBUG: tracebacks of errors
+AS_GUESSED = ReadOptions()
 MARKER_SUFFIXES = (".c3d", ".trc")
-PLOT_SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
 LONG_NUMBER = re.compile(r"(?<![\w./-])-?\d+\.\d{6,}(?:e-?\d+)?(?![\w.]*\w)")
 
 
@@ -89,7 +90,7 @@ def print_names(names: Sequence[str], *, is_json: bool) -> None:
 
 @contextmanager
 def progress_bar(title: str) -> Generator[Callable[[int, int], None]]:
-    """A function that shows how many of how many are done; silent with ``--quiet`` and where stderr is no terminal."""
+    """Yield a function that shows progress; silent with ``--quiet`` and where stderr is not a terminal."""
     if not sys.stderr.isatty() or not LOG.isEnabledFor(logging.INFO):
         yield lambda done, total: None
         return
@@ -102,157 +103,26 @@ def progress_bar(title: str) -> Generator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-# Values of options
-
-
-def one_of(*known: str) -> Callable[[typer.CallbackParam, Any], Any]:
-    """Callback of an option that takes one of these values, or of a repeatable one."""
-
-    def check(param: typer.CallbackParam, value: Any) -> Any:
-        given = cast(list[str | None], value if isinstance(value, list) else [value])
-        for one in given:
-            if one is None or one in known:
-                continue
-            from difflib import get_close_matches
-
-            # A typing error is likelier than another idea
-            nearest = get_close_matches(one, known, 1)
-            hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
-            raise typer.BadParameter(f"there is no {param.name} '{one}'; it is one of {', '.join(known)}.{hint}")
-        return cast(Any, value)
-
-    return check
-
-
-def writable(*suffixes: str) -> Callable[[Any], Any]:
-    """Callback of an option that names a file to write with one of these suffixes."""
-
-    def check(target: str | None) -> str | None:
-        check_target(target, suffixes)
-        return target
-
-    return check
-
-
-def check_target(target: str | None, suffixes: Sequence[str]) -> None:
-    """Refuse a file that cannot be written, before time is spent on what goes into it."""
-    if target is None:
-        return
-    # The suffix first: it names what is written, wherever it goes
-    folder = Path(target).resolve().parent
-    if Path(target).suffix.lower() not in suffixes:
-        raise typer.BadParameter(f"cannot write '{target}': use one of {', '.join(suffixes)}.")
-    if not folder.is_dir():
-        raise typer.BadParameter(f"there is no folder '{Path(target).parent}' to write {target} to.")
-    if Path(target).is_dir() or not os.access(target if Path(target).exists() else folder, os.W_OK):
-        raise typer.BadParameter(f"cannot write '{target}': it is a folder, or you may not write there.")
-
-
-def check_motion_file(target: str | None) -> str | None:
-    """Callback of an option that names a motion file to write."""
-    if target is not None:
-        from marey.io import WRITABLE_SUFFIXES
-
-        check_target(target, WRITABLE_SUFFIXES)
-    return target
-
-
-def check_picture_file(target: str | None) -> str | None:
-    """Callback of an option that names a picture to write."""
-    if target is not None:
-        from marey.picture import PICTURE_SUFFIXES
-
-        check_target(target, PICTURE_SUFFIXES)
-    return target
-
-
-@contextmanager
-def usage_of(option: str) -> Generator[None]:
-    """Blame an option for what its value cannot mean: an error of usage, not of the work."""
-    from marey.base import InputError
-
-    try:
-        yield
-    except InputError as error:
-        raise typer.BadParameter(str(error), param_hint=f"'{option}'") from error
-
-
-def check_up(axis: str | None) -> str | None:
-    """Callback of an option that names a vertical axis."""
-    from marey.io import parse_up
-
-    if axis is not None:
-        with usage_of("--up"):
-            parse_up(axis)
-    return axis
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text, one line for each input.")]
-Csv = Annotated[
-    str | None, typer.Option("--csv", metavar="FILE", help="Also write a table.", callback=writable(".csv"))
-]
-RateHz = Annotated[float | None, typer.Option("--read-rate-hz", help="Frame rate of the input, if the file is wrong.")]
-Unit = Annotated[
-    str | None, typer.Option("--unit", help="Length unit of the input (m, cm, inch, ..., file), if the guess is wrong.")
-]
-Up = Annotated[
-    str | None,
-    typer.Option(
-        "--up",
-        metavar="AXIS",
-        help="Vertical axis of the input (x, y, z, -y), if the guess is wrong.",
-        callback=check_up,
-    ),
-]
-ClipName = Annotated[
-    str | None,
-    typer.Option("--clip", metavar="NAME", help="Clip of a file that holds several; a name, or a number from 0."),
-]
-Clip = Annotated[
-    str, typer.Argument(metavar="CLIP", help="Motion file or shipped clip; - is stdin.", show_default=False)
-]
-Clips = Annotated[
-    list[str],
-    typer.Argument(metavar="CLIP...", help="Motion files, folders, shipped clips; - is stdin.", show_default=False),
-]
-MotionOut = Annotated[
-    str | None,
-    typer.Option("-o", "--out", help="Motion file to write: .bvh, .glb, .gltf, ...", callback=check_motion_file),
-]
-FORMATS = ("bvh", "glb", "gltf", "safetensors", "fbx", "usda", "npz", "csv", "trc")
-Format = Annotated[str, typer.Option(help=f"Of files in a folder: {', '.join(FORMATS)}.", callback=one_of(*FORMATS))]
-OutOrFolder = Annotated[
-    str, typer.Option("-o", "--out", help="File to write; for several, a folder.", show_default=False)
-]
-Strip = Annotated[
-    str | None, typer.Option("--strip", metavar="PNG", help="Film strip to draw.", callback=check_picture_file)
-]
-Count = Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")]
-
-
 # Reading and writing motions
 
 
-def load_clip(
-    path: str, *, rate_hz: float | None = None, unit: str | None = None, up: str | None = None, clip: str | None = None
-) -> Motion:
+def load_clip(path: str, read: ReadOptions = AS_GUESSED) -> Motion:
     """Read a motion file, a shipped clip, or stdin when the path is ``-``; warnings go to stderr."""
-    motion = read_motion(path, rate_hz=rate_hz, unit=unit, up=up, clip=clip)
+    motion = read_motion(path, read)
     for warning in motion.load_report.warnings:
         warn(f"{path}: {warning}")
     return motion
 
 
-def read_motion(
-    path: str, *, rate_hz: float | None = None, unit: str | None = None, up: str | None = None, clip: str | None = None
-) -> Motion:
+def read_motion(path: str, read: ReadOptions = AS_GUESSED) -> Motion:
     """As :func:`load_clip`, without the warnings."""
     from tempfile import TemporaryDirectory
 
     from marey.io import load
 
+    known: dict[str, Any] = {"rate_hz": read.read_rate_hz, "unit": read.unit, "up": read.up, "clip": read.take}
     if path != "-":
-        return load(path, rate_hz=rate_hz, unit=unit, up=up, clip=clip)
+        return load(path, **known)
     # Readers take files: what comes from stdin becomes one, with a suffix
     data = sys.stdin.buffer.read()
     # The beginning of the bytes names the format: glTF, FBX, USD and clips have headers, BVH has a first word
@@ -274,29 +144,21 @@ def read_motion(
     with TemporaryDirectory() as folder:
         file = Path(folder) / f"stdin{suffix}"
         file.write_bytes(data)
-        motion = load(file, rate_hz=rate_hz, unit=unit, up=up, clip=clip)
+        motion = load(file, **known)
         # Some checks wait until their warnings are asked for, and look at the file then
         _ = motion.load_report.warnings
         return motion
 
 
-def load_body_motion(
-    path: str, *, rate_hz: float | None = None, unit: str | None = None, up: str | None = None, clip: str | None = None
-) -> Motion:
+def load_body_motion(path: str, read: ReadOptions = AS_GUESSED) -> Motion:
     """Read a clip; the canonical human is fitted to markers."""
     if Path(path).suffix.lower() not in MARKER_SUFFIXES:
-        return load_clip(path, rate_hz=rate_hz, unit=unit, up=up, clip=clip)
-    return fit_capture(path, rate_hz=rate_hz, unit=unit, up=up).over_ground()
+        return load_clip(path, read)
+    return fit_capture(path, read).over_ground()
 
 
 def fit_capture(
-    path: str,
-    *,
-    rate_hz: float | None = None,
-    unit: str | None = None,
-    up: str | None = None,
-    height_m: float | None = None,
-    names: bool = True,
+    path: str, read: ReadOptions = AS_GUESSED, *, height_m: float | None = None, names: bool = True
 ) -> MarkerFit:
     """Fit the canonical human to a marker file; the stature comes from a file beside it unless it is given."""
     from marey.io import find_subject, load_markers
@@ -304,7 +166,8 @@ def fit_capture(
 
     subject = find_subject(path)
     known = height_m if height_m is not None or subject is None else subject.height_m
-    fit = fit_markers(load_markers(path, rate_hz=rate_hz, unit=unit, up=up), height_m=known, names=names)
+    markers = load_markers(path, rate_hz=read.read_rate_hz, unit=read.unit, up=read.up)
+    fit = fit_markers(markers, height_m=known, names=names)
     belt = "" if fit.belt is None else f", on a treadmill at {fit.belt.speed_mps:.2f} m/s"
     remark(f"{path}: fitted a body to {len(fit.sites)} markers, {1e3 * fit.rms_m:.1f} mm RMS{belt}")
     return fit
@@ -374,18 +237,14 @@ def expand_inputs(paths: Iterable[str], suffixes: Sequence[str] = ()) -> list[st
         found = sorted({*expand_paths(path), *markers})
         if not found:
             raise InputError(f"the folder '{path}' contains no motion files", "`marey info FILE` tries any file")
-        warn_of_skipped(path, found)
+        # How many files of the folder are not read, and which suffixes they have; a skeleton is read with its motions
+        skipped = {file for file in Path(path).rglob("*") if file.is_file() and not file.name.startswith(".")}
+        skipped -= {*found, *Path(path).rglob("*.[aA][sS][fF]")}
+        if skipped:
+            kinds = ", ".join(sorted({file.suffix or file.name for file in skipped}))
+            warn(f"{path}: {len(skipped)} files are not read ({kinds})")
         files += map(str, found)
     return files
-
-
-def warn_of_skipped(folder: str, found: Iterable[Path]) -> None:
-    """Say how many files of a folder are not read, and which suffixes they have."""
-    skipped = {file for file in Path(folder).rglob("*") if file.is_file() and not file.name.startswith(".")}
-    skipped -= {*found, *Path(folder).rglob("*.[aA][sS][fF]")}  # skeletons are read with their motions
-    if skipped:
-        kinds = ", ".join(sorted({file.suffix or file.name for file in skipped}))
-        warn(f"{folder}: {len(skipped)} files are not read ({kinds})")
 
 
 def plan_outputs(files: Sequence[str], out: str | None, suffix: str) -> dict[str, str]:
@@ -467,9 +326,6 @@ def run_each(
         raise typer.Exit(1)
 
 
-RequireValid = Annotated[
-    bool, typer.Option("--require-valid", help="Exit with 1 where physics does not hold for the motion.")
-]
 LOW_VALIDITY = 0.5  # share of green frames below which a motion that was made is never passed over in silence
 
 

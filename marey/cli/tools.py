@@ -12,7 +12,8 @@ from typing import Annotated, Final
 
 import typer
 
-from marey.cli.common import Json, one_of, print_json
+from marey.cli.common import print_json
+from marey.cli.options import Json, one_of
 
 
 def studio(
@@ -53,7 +54,7 @@ def warm_up(
     """Compile what the common verbs need, before their first use.
 
     Compiled code is kept in the folder of the user's caches, or in MAREY_KERNEL_CACHE. With --environment it goes to
-    share/marey/kernels of the environment, where every user of it finds it, also one who may write nowhere: for images
+    share/marey/kernels of the environment, which every user of it reads, also without write access: for images
     and shared installations. It serves the kind of processor that compiled it; others compile their own.
     """
     import os
@@ -147,27 +148,20 @@ def cited_keys(name: str) -> tuple[str, ...]:
     known = references()
     if name in known:
         return (name,)
-    found = _collect_docstrings(name.removeprefix("marey."))
-    if found is None:
-        raise UnknownNameError("reference or public name", name, "marey", known)
-    keys = tuple(dict.fromkeys(key for key in _KEY.findall(found) if key in known))
-    if not keys:
-        raise InputError(f"'{name}' cites no source", "It is our own, or common knowledge")
-    return keys
-
-
-def _collect_docstrings(name: str) -> str | None:
-    """Return the docstrings of ``package`` or ``package.name``, of what is inside, and of the modules they live in."""
-    package, _, member = name.partition(".")
+    package, _, member = name.removeprefix("marey.").partition(".")
     try:
         value = import_module(f"marey.{package}")
         for part in filter(None, member.split(".")):
             value = getattr(value, part)
     except (ImportError, AttributeError):
-        return None
-    # What a package offers, or what a class defines
+        raise UnknownNameError("reference or public name", name, "marey", known) from None
+    # Docstrings of what a package offers or a class defines, and of the modules that they live in
     inner = [getattr(value, name) for name in getattr(value, "__all__", vars(value) if isinstance(value, type) else ())]
     docs = [item.__doc__ for item in (value, *inner)]
     homes = {getattr(item, "__module__", None) for item in (value, *inner)}
     docs += [sys.modules[home].__doc__ for home in homes if isinstance(home, str) and home.startswith("marey.")]
-    return "\n".join(doc for doc in docs if isinstance(doc, str))
+    text = "\n".join(doc for doc in docs if isinstance(doc, str))
+    keys = tuple(dict.fromkeys(key for key in _KEY.findall(text) if key in known))
+    if not keys:
+        raise InputError(f"'{name}' cites no source", "It is our own, or common knowledge")
+    return keys

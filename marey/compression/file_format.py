@@ -88,7 +88,7 @@ class FieldWriter:
         self.whole(len(data))
         self.data += data
 
-    def packed(self, data: bytes) -> None:
+    def deflate_bytes(self, data: bytes) -> None:
         """Bytes, deflated."""
         squeeze = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zlib.Z_DEFAULT_STRATEGY, NAME_DICTIONARY)
         self.whole(len(data))
@@ -96,7 +96,7 @@ class FieldWriter:
 
     def text(self, text: str) -> None:
         """UTF-8, deflated."""
-        self.packed(text.encode("utf-8", "surrogatepass"))
+        self.deflate_bytes(text.encode("utf-8", "surrogatepass"))
 
     def ints(self, values: IntArray) -> None:
         """Signed integers in the fewest bytes of the largest, grouped by significance."""
@@ -109,12 +109,12 @@ class FieldWriter:
         self.whole(len(flat))
         self.whole(width)
         planes = zigzag.view(np.uint8).reshape(-1, 8)[:, :width].T if len(flat) else np.zeros((1, 0), dtype=np.uint8)
-        self.packed(np.ascontiguousarray(planes).tobytes())
+        self.deflate_bytes(np.ascontiguousarray(planes).tobytes())
 
     def doubles(self, values: NDArray[Any]) -> None:
         """Float64s, bytes of one weight together."""
         rows = np.ascontiguousarray(values, dtype="<f8").reshape(-1).view(np.uint8).reshape(-1, 8)
-        self.packed(np.ascontiguousarray(rows.T).tobytes())
+        self.deflate_bytes(np.ascontiguousarray(rows.T).tobytes())
 
 
 class FieldReader:
@@ -147,7 +147,7 @@ class FieldReader:
         """Bytes with their length."""
         return self._read_bytes(self.whole())
 
-    def packed(self) -> bytes:
+    def inflate_bytes(self) -> bytes:
         """Deflated bytes."""
         length = self.whole(MAX_INFLATED)
         inflate = zlib.decompressobj(-15, NAME_DICTIONARY)
@@ -162,14 +162,14 @@ class FieldReader:
     def text(self) -> str:
         """Deflated UTF-8."""
         try:
-            return self.packed().decode("utf-8", "surrogatepass")
+            return self.inflate_bytes().decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             raise format_error("a text is not UTF-8") from None
 
     def ints(self, count: int | None = None) -> IntArray:
         """Whole numbers; ``count`` of them if given."""
         length, width = self.whole(MAX_INFLATED), self.whole(8)
-        data = self.packed()
+        data = self.inflate_bytes()
         if width < 1 or len(data) != length * width or (count is not None and length != count):
             raise format_error(f"a list of {length} numbers where {count} belong")
         rows = np.zeros((length, 8), dtype=np.uint8)
@@ -179,7 +179,7 @@ class FieldReader:
 
     def doubles(self, count: int) -> NDArray[np.float64]:
         """So many float64s, all finite."""
-        data = self.packed()
+        data = self.inflate_bytes()
         if len(data) != 8 * count:
             raise format_error(f"{len(data)} bytes where {count} numbers belong")
         planes = np.frombuffer(data, dtype=np.uint8).reshape(8, count)
@@ -374,7 +374,7 @@ def write_clip(out: FieldWriter, motion: Motion) -> None:
     if contacts is not None:
         out.text(_join_names(contacts.names))
         changes = np.diff(contacts.active, axis=0, prepend=False)
-        out.packed(np.packbits(changes.T).tobytes())
+        out.deflate_bytes(np.packbits(changes.T).tobytes())
 
 
 def read_clip(fields: FieldReader) -> tuple[int, float, str, Contacts | None]:
@@ -386,7 +386,7 @@ def read_clip(fields: FieldReader) -> tuple[int, float, str, Contacts | None]:
     if points < 0:
         return frames, rate_hz, name, None
     names = _split_names(fields.text()) if points else []
-    bits = np.frombuffer(fields.packed(), dtype=np.uint8)
+    bits = np.frombuffer(fields.inflate_bytes(), dtype=np.uint8)
     if len(names) != points or len(bits) != (frames * points + 7) // 8:
         raise format_error("the contact track has a wrong length")
     # A bit says that a contact changes

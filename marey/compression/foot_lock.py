@@ -1,4 +1,4 @@
-"""Feet that stand: few bits of when, so that decoding can keep them from sliding."""
+"""Stance flags of feet, stored in few bits, so that decoding keeps planted feet from sliding."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def write_standing(out: FieldWriter, stands: BoolArray | None) -> None:
     """Write the flags, or that there are none."""
     out.whole(0 if stands is None else 1)
     if stands is not None:
-        out.packed(np.packbits(np.diff(stands, axis=0, prepend=False).T).tobytes())
+        out.deflate_bytes(np.packbits(np.diff(stands, axis=0, prepend=False).T).tobytes())
 
 
 def read_standing(fields: FieldReader, frames: int) -> BoolArray | None:
     """Undo :func:`write_standing`."""
     if fields.whole(1) == 0:
         return None
-    bits = np.frombuffer(fields.packed(), dtype=np.uint8)
+    bits = np.frombuffer(fields.inflate_bytes(), dtype=np.uint8)
     if len(bits) != (4 * frames + 7) // 8:
         raise format_error("the track of standing feet has a wrong length")
     changes = np.unpackbits(bits, count=4 * frames).reshape(4, frames).T

@@ -1,4 +1,4 @@
-"""A codec for few bytes: principal components in a metric of metres, wavelets in time, one step for all."""
+"""Wavelet codec: principal components in a metric of joint positions, wavelets in time, one quantiser step."""
 
 from __future__ import annotations
 

@@ -6,9 +6,11 @@ from marey.control.controllers.internal_forces import (
 )
 from marey.control.controllers.pd_baseline import Keyframe, PDController
 from marey.control.controllers.strings import Puppet
+from marey.control.fall import FallSettings
 from marey.control.reference.clip import Reference, make_reference
 from marey.control.reference.in_place import back_and_forth, make_stand, walk_in_place
 from marey.control.solvers import Relaxation, solve_control
+from marey.control.stepping import FootstepSettings
 from marey.control.support import Support, next_support
 from marey.control.tasks import (
     Drive,
@@ -32,7 +34,9 @@ from marey.control.tracking_laws import TrackWeights
 __all__ = [
     "Controller",
     "Drive",
+    "FallSettings",
     "FootTask",
+    "FootstepSettings",
     "Gains",
     "GazeTask",
     "Keyframe",

@@ -1,4 +1,4 @@
-"""Fall: when a figure has lost its balance for good."""
+"""Detection of falls: when a figure has lost its balance beyond recovery."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from marey.base import FloatArray
 from marey.simulate import Simulator, State
 from marey.skeleton import Skeleton, role_map
 
-LOW_HEIGHT_FRACTION: Final = 0.75  # [-] of the reference height of the centre of mass; lower is a fall, not a bent knee
-FAR_M: Final = 0.6  # [m] beyond the reach of one step, whose capture point cannot be caught any more
-LEAN_RAD: Final = radians(50.0)  # between the trunk and that of the clip: more is doubled over
-RESTING_M: Final = 0.2  # [m] parts that the clip has lower than this may touch the ground
 _SENTENCES: Final = {
     "low": "sank",
     "lean": "doubled over",
@@ -25,6 +21,20 @@ _SENTENCES: Final = {
     "unstable": "came apart",
 }
 LIMB_ENDS: Final = ("left_ankle", "right_ankle", "left_wrist", "right_wrist")
+
+
+@dataclass(frozen=True, slots=True)
+class FallSettings:
+    """When a figure that follows a clip counts as fallen."""
+
+    low_height: float = 0.75  # [-] of the height of the clip's centre of mass; lower is a fall, not a bent knee
+    capture_m: float = 0.6  # [m] error of the capture point that one step cannot reach: nothing catches it any more
+    lean_rad: float = radians(50.0)  # [rad] between the trunk and that of the clip; more is doubled over
+    resting_m: float = 0.2  # [m] parts that the clip has lower than this may touch the ground
+    watched_s: float = 1.0  # [s] that a run goes on after a fall
+
+
+DEFAULT_FALLS: Final = FallSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +58,7 @@ def detect_fall(
     *,
     lean_rad: float = 0.0,
     may_rest: Callable[[int], bool] | None = None,
+    settings: FallSettings = DEFAULT_FALLS,
 ) -> Fall | None:
     """Tell whether a figure falls: it is bent over, too low, on something other than a foot, or nothing can save it.
 
@@ -59,16 +70,17 @@ def detect_fall(
         capture_error_m: how far its capture point is from where it should be [m].
         lean_rad: how far its trunk leans from where it should be [rad].
         may_rest: whether the segment of a joint may lie on the ground, as in a clip of a kneeling person.
+        settings: thresholds.
     """
     # Lean, height, contact of other parts than limbs, balance: the first that fails
-    if lean_rad > LEAN_RAD:
+    if lean_rad > settings.lean_rad:
         return Fall(state.time_s, "lean")
-    if height_m < LOW_HEIGHT_FRACTION * wanted_m:
+    if height_m < settings.low_height * wanted_m:
         return Fall(state.time_s, "low")
     hit = find_grounded_part(simulator, may_rest)
     if hit is not None:
         return Fall(state.time_s, hit)
-    return Fall(state.time_s, "balance") if capture_error_m > FAR_M else None
+    return Fall(state.time_s, "balance") if capture_error_m > settings.capture_m else None
 
 
 def trunk_direction(skeleton: Skeleton, joints: FloatArray) -> FloatArray:

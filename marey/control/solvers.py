@@ -60,8 +60,8 @@ Quadratic = tuple[FloatArray, FloatArray]
 def extra_objective(problem: ControlProblem, relaxation: Relaxation) -> Quadratic:
     r"""Hessian ``(n, n)`` and gradient ``(n,)`` in :math:`z = (\mu, \lambda)` of what a relaxation adds to goals.
 
-    - "none" (14.7): nothing; the ground may push as it likes.
-    - "sticky" :math:`\|Jv - b\|^2`: contacts like to stay closed; so do joint limits.
+    - "none" (14.7): nothing; contact forces are not penalised.
+    - "sticky" :math:`\|Jv - b\|^2`: contacts and joint limits prefer to stay closed.
     - "kinetic" (14.8) :math:`\frac12\lambda^T J M^{-1} J^T\lambda`: penalises contact forces, so that actuators work.
     - "workfree" (14.9): the source's choice; "dissipative" adds :math:`\alpha\,v^T A^T\mu`: slower, damped motions.
     - "gap" :math:`\lambda^T(Jv-b) + \frac\beta2\mu^TAM^{-1}A^T\mu`: complementarity, convex for
@@ -128,7 +128,7 @@ class ControlSolution:
     """Actuation of one step, and what was planned with it."""
 
     actuation: FloatArray  # (k,) impulses
-    planned_velocity: FloatArray  # (d,) what the programme believes; the physics decides
+    planned_velocity: FloatArray  # (d,) predicted by the programme; the simulation may differ
     multipliers: FloatArray  # (m,) planned contact impulses
     gap: float  # [J] planned λ'(Jv - b): zero when contacts push only where they touch
     status: SolveStatus

@@ -63,7 +63,25 @@ def _height(ground: Ground, place: FloatArray) -> float:
 
 
 AIR, HEEL, FLAT, BALL = range(4)  # how a foot stands: not at all, on its heel, on its sole, on its ball
-FLAT_M: Final = 0.02  # [m] a sole whose corners are all lower lies flat
+EDGE_CORNERS: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class FootstepSettings:
+    """When feet that follow a clip count as standing, landing and lifted, and how a late foot looks for the ground."""
+
+    flat_m: float = 0.02  # [m] a sole of the clip whose corners are all lower lies flat
+    touch_m: float = 0.002  # [m] a foot that is lower touches
+    lost_m: float = 0.02  # [m] a foot that is higher has lost the ground
+    tilt_m: float = 0.01  # [m] between the heights of heel and ball of a foot that lands flat
+    early_s: float = 0.15  # [s] before its time that a foot may land; before that it only scuffs the ground
+    least_swing_s: float = 0.1  # [s] that a foot is in the air before it may land
+    sink_m_s: float = 0.4  # [m/s] with which a foot that is late looks for the ground
+    aim_below_m: float = 0.004  # [m] that a foot aims below the floor, so as not to be late
+    hump_m: float = 0.06  # [m] that a foot is lifted in a step of its own
+
+
+DEFAULT_FOOTSTEPS: Final = FootstepSettings()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,17 +96,18 @@ class FootSchedule:
         return len(self.phases)
 
 
-def make_schedule(corners: FloatArray, down: BoolArray) -> FootSchedule:
+def make_schedule(corners: FloatArray, down: BoolArray, settings: FootstepSettings = DEFAULT_FOOTSTEPS) -> FootSchedule:
     """Schedule of a clip.
 
     Args:
         corners: of the soles, and toes ``(F, 2, 5, 3)`` [m] above a floor at height zero.
         down: feet on the ground ``(F, 2)``.
+        settings: which soles lie flat.
     """
     # Flat where heel and ball are low, else on the lower of the two
     heels, balls = corners[:, :, :2, 1].max(axis=-1), corners[:, :, 2:4, 1].max(axis=-1)
     rolling = np.where(heels < balls, HEEL, BALL)
-    phases = np.where(np.maximum(heels, balls) < FLAT_M, FLAT, rolling)
+    phases = np.where(np.maximum(heels, balls) < settings.flat_m, FLAT, rolling)
     return FootSchedule(np.where(down, phases, AIR), _run_ends(~down), _run_ends(down))
 
 
@@ -100,17 +119,6 @@ def _run_ends(flags: BoolArray) -> IntArray:
         for start, stop in find_runs(flags[:, side]):
             ends[start:stop, side] = stop
     return ends
-
-
-TOUCH_M: Final = 0.002  # [m] a foot that is lower touches
-LOST_M: Final = 0.02  # [m] a foot that is higher has lost the ground
-EARLY_S: Final = 0.15  # [s] before its time that a foot may land; before that it only scuffs the ground
-LEAST_SWING_S: Final = 0.1  # [s] that a foot is in the air before it may land
-SINK_M_S: Final = 0.4  # [m/s] with which a foot that is late looks for the ground
-MAX_PENETRATION_M: Final = 0.004  # [m] that a foot aims below the floor, so as not to be late
-TILT_M: Final = 0.01  # [m] between the heights of heel and ball of a foot that lands flat
-HUMP_M: Final = 0.06  # [m] that a foot is lifted in a step of its own
-EDGE_CORNERS: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
 
 
 class SwingTarget(NamedTuple):
@@ -148,8 +156,16 @@ class Footsteps:
     a drift is never pulled back.
     """
 
-    def __init__(self, reference: Reference, schedule: FootSchedule, soles: Soles, floor: FloorPlanes) -> None:
+    def __init__(
+        self,
+        reference: Reference,
+        schedule: FootSchedule,
+        soles: Soles,
+        floor: FloorPlanes,
+        settings: FootstepSettings = DEFAULT_FOOTSTEPS,
+    ) -> None:
         self.reference, self.schedule, self.soles, self.floor = reference, schedule, soles, floor
+        self.settings = settings
         self.feet = (SteppingFoot(AIR), SteppingFoot(AIR))
         self.offset = np.zeros(2)
 
@@ -162,7 +178,7 @@ class Footsteps:
         )
         self.offset = np.zeros(2)
         for foot, places in zip(self.feet, points, strict=True):
-            foot.begun = -round(LEAST_SWING_S / self.reference.dt)
+            foot.begun = -round(self.settings.least_swing_s / self.reference.dt)
             if foot.is_down:
                 low = self.floor.gaps(places)
                 self._hold(foot, BALL if foot.phase == BALL or low[2:4].min() < low[:2].min() else HEEL, places)
@@ -186,20 +202,22 @@ class Footsteps:
                 if wanted == AIR and not foot.is_own and may_lift:
                     self._lift(step, side, places, int(self.schedule.landings[self._frame(step), side]))
                 # The ground is lost
-                elif float(gaps[side].min()) > LOST_M:
+                elif float(gaps[side].min()) > self.settings.lost_m:
                     self._lift(step, side, places, step)
                 elif wanted == AIR:
                     foot.phase = FLAT if foot.is_own else foot.phase
                 # Roll over the ball of the foot
-                elif wanted == BALL and float(gaps[side][2:4].max()) < TILT_M and foot.edge != BALL:
+                elif wanted == BALL and float(gaps[side][2:4].max()) < self.settings.tilt_m and foot.edge != BALL:
                     self._hold(foot, BALL, places)
                     foot.phase = BALL
                 elif wanted in (FLAT, BALL) and not (wanted == BALL and foot.phase == HEEL):
                     foot.phase = wanted if foot.edge == BALL or wanted == FLAT else FLAT
-            elif float(gaps[side].min()) < TOUCH_M:
+            elif float(gaps[side].min()) < self.settings.touch_m:
                 # Neither too early nor at once
                 dt = self.reference.dt
-                if (foot.due - step) * dt < EARLY_S and (step - foot.begun) * dt > LEAST_SWING_S:
+                if (foot.due - step) * dt < self.settings.early_s and (
+                    step - foot.begun
+                ) * dt > self.settings.least_swing_s:
                     self._land(step, side, points[side], gaps[side])
         # Offset of the clip: that of the foot that stands, or of both, weighted by where the pivot lies between them
         left, right = self.feet
@@ -223,7 +241,7 @@ class Footsteps:
         foot, i = self.feet[side], self._frame(max(step, self.feet[side].due))
         # The lower edge holds the foot; it lies flat where both are about as low
         heel, ball = float(gaps[:2].min()), float(gaps[2:].min())
-        foot.phase = FLAT if abs(heel - ball) < TILT_M else HEEL if heel < ball else BALL
+        foot.phase = FLAT if abs(heel - ball) < self.settings.tilt_m else HEEL if heel < ball else BALL
         self._hold(foot, HEEL if heel <= ball else BALL, places)
         there = self.reference.corners[i, side, EDGE_CORNERS[foot.edge]].mean(axis=0)
         foot.offset = (foot.anchor - there)[HORIZONTAL_AXES]
@@ -257,17 +275,17 @@ class Footsteps:
         x = float(np.clip((step - foot.begun) / whole, 0.0, 1.0))
         part, rate = x**3 * (10.0 - 15.0 * x + 6.0 * x * x), 30.0 * (x * (1.0 - x)) ** 2 / (whole * dt)
         down = float(self.reference.soles[self._frame(step), side, 1]) if foot.is_own else 0.0
-        there = np.array([landing[0], -MAX_PENETRATION_M - down, landing[1]])
+        there = np.array([landing[0], -self.settings.aim_below_m - down, landing[1]])
         offset = (1.0 - part) * foot.lifted + part * there
         velocity = rate * (there - foot.lifted)
         # A step of its own that the clip does not lift goes over a hump
-        if foot.is_own and down < HUMP_M:
-            offset[1] += HUMP_M * 16.0 * (x * (1.0 - x)) ** 2
-            velocity[1] += HUMP_M * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
+        if foot.is_own and down < self.settings.hump_m:
+            offset[1] += self.settings.hump_m * 16.0 * (x * (1.0 - x)) ** 2
+            velocity[1] += self.settings.hump_m * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
         # A foot that is late sinks until it meets the ground
         if step >= foot.due:
-            foot.sunk_m += SINK_M_S * dt
-            velocity[1] -= SINK_M_S
+            foot.sunk_m += self.settings.sink_m_s * dt
+            velocity[1] -= self.settings.sink_m_s
         offset[1] -= foot.sunk_m
         return SwingTarget(offset, velocity)
 

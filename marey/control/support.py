@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SUPPORT_TOUCH_M: Final = 5e-3  # [m] points nearer to the ground than this support the figure
 FADE_S: Final = 0.2  # [s] in which a support that is lost is forgotten
+SOLE_ARM_M: Final = 0.1  # [m] half length of a sole: its rotation counts as much as a shift by this arm
 
 
 @dataclass(frozen=True, slots=True, eq=False)

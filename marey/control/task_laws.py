@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.control.support import Support, hull_distances
+from marey.control.support import SOLE_ARM_M, Support, hull_distances
 from marey.control.tasks import (
     Drive,
     FootTask,
@@ -90,7 +90,6 @@ Stance = Iterable[str]
 STICK_WEIGHT: Final = 1e4  # [s²/m²] points that stand stay: above all goals, below what must hold
 FLAT_WEIGHT: Final = 1e3  # [s²/m²] soles that stand come down flat
 STANCE_TOUCH_M: Final = 1e-3  # [m] points that come nearer than this in the step can support the figure
-FOOT_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
 DOWN: Final = 0.2  # [-] part of a gap that a sole which stands closes in a step
 DOWN_SPEED: Final = 0.1  # [m/s] at most
 
@@ -130,9 +129,9 @@ def stance_features(
         if (lying & _stance_rows(rows, (side,))).any():
             # A sole that is still in the air comes down where it is
             joint, middle, _ = sole_frame(simulator.body.skeleton, side)
-            level = np.concatenate([here.point_jacobian(joint, middle)[[0, 2]], here.angular[joint][1:2] * FOOT_M])
+            level = np.concatenate([here.point_jacobian(joint, middle)[[0, 2]], here.angular[joint][1:2] * SOLE_ARM_M])
             landing.append(Feature(level, np.zeros(3), FLAT_WEIGHT))
-    # Points a hair above the ground count as touching
+    # Points within STANCE_TOUCH_M of the ground count as contacts
     near = is_normal & (gaps > 0.0) & (gaps <= STANCE_TOUCH_M)
     rows = replace(rows, b=np.where(near, -DOWN * gaps / dt, rows.b))
     stuck = ~far & (rows.owners >= 0) & (stands | (rows.partners >= 0))
@@ -152,7 +151,6 @@ def stance_features(
 SLOW_GAINS: Final = Gains(3.0, 0.0)  # of the whole body, whose natural frequency limits the gain
 MODERATE_GAINS: Final = Gains(5.0, 0.0)  # of poses, which settle what goals leave open
 FAST_GAINS: Final = Gains()
-OFFSET_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -388,8 +386,8 @@ def _(task: FootTask, scene: StepContext, flow: FloatArray | None) -> TaskLaw:
     R = here.frames[joint] @ sole
     wanted = sole_target(R, np.asarray(task.normal), task.heading_rad)
     turn = SO3.from_matrix(wanted.T @ R).log()
-    error = np.concatenate([here.point(joint, middle) - task.goal, OFFSET_M * turn])
-    matrix = np.concatenate([here.point_jacobian(joint, middle), OFFSET_M * R.T @ here.angular[joint]])
+    error = np.concatenate([here.point(joint, middle) - task.goal, SOLE_ARM_M * turn])
+    matrix = np.concatenate([here.point_jacobian(joint, middle), SOLE_ARM_M * R.T @ here.angular[joint]])
     moving = None if flow is None else np.concatenate([flow, np.zeros(3)])
     return TaskLaw(error, matrix, moving, task.weight)
 

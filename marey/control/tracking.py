@@ -11,11 +11,19 @@ import numpy as np
 
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result
 from marey.control.controllers.internal_forces import Controller
-from marey.control.fall import RESTING_M, Fall, detect_fall, trunk_angle
+from marey.control.fall import DEFAULT_FALLS, Fall, FallSettings, detect_fall, trunk_angle
 from marey.control.reference.centre_of_mass import solve_com_path
 from marey.control.reference.clip import SIDES, Reference, find_soles, make_reference, prepare_clip, resample_clip
 from marey.control.reference.in_place import make_balance_clip, make_stand
-from marey.control.stepping import FLAT, FloorPlanes, Footsteps, begin_recovery_step, make_schedule
+from marey.control.stepping import (
+    DEFAULT_FOOTSTEPS,
+    FLAT,
+    FloorPlanes,
+    Footsteps,
+    FootstepSettings,
+    begin_recovery_step,
+    make_schedule,
+)
 from marey.control.tasks import ControlTask, Drive
 from marey.control.tracking_laws import TrackingStep, TrackWeights, com_rows, foot_rows, turn_rows
 from marey.dynamics import Body
@@ -30,7 +38,6 @@ NUM_MODES: Final = 24  # of a clip's own space: fewer leave too little to balanc
 DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
 LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is rounding
 LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
-AFTER_FALL_S: Final = 1.0  # [s] that a fall is watched
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -63,6 +70,8 @@ class Tracker:
         motion: any clip of the same skeleton.
         dt: length of a step [s].
         weights: how much each part of the clip counts.
+        feet: when feet count as standing, landing and lifted.
+        falls: when the figure counts as fallen.
         tasks: more tasks for the controller, on top of the clip.
         controller: by default one of its own for the simulator.
         reference: the clip as made ready for another simulator with the same model, in place of ``dt``.
@@ -78,11 +87,14 @@ class Tracker:
         *,
         dt: float = DT_S,
         weights: TrackWeights | None = None,
+        feet: FootstepSettings = DEFAULT_FOOTSTEPS,
+        falls: FallSettings = DEFAULT_FALLS,
         tasks: Iterable[ControlTask | Drive] = (),
         controller: Controller | None = None,
         reference: Reference | None = None,
     ) -> None:
         self.simulator, self.weights, self.tasks = simulator, weights or TrackWeights(), tuple(tasks)
+        self.falls = falls
         if reference is None:
             reference = make_reference(motion, simulator, dt)
         names, size = reference.motion.skeleton.names, reference.velocities.shape[1]
@@ -96,7 +108,7 @@ class Tracker:
         # The floor: grounds that are not walls
         grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
-        self.steps = Footsteps(r, make_schedule(r.corners, r.down), self._soles, floor)
+        self.steps = Footsteps(r, make_schedule(r.corners, r.down, feet), self._soles, floor, feet)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         self.reset()
 
@@ -166,7 +178,8 @@ class Tracker:
             float(self._sway.com[at.frame, 1]),
             0.0 if at.is_over else float(np.linalg.norm(at.capture_error())),
             lean_rad=trunk_angle(self.simulator.body.skeleton, at.here.joints, wanted),
-            may_rest=lambda joint: float(wanted[joint, 1]) < RESTING_M,
+            may_rest=lambda joint: float(wanted[joint, 1]) < self.falls.resting_m,
+            settings=self.falls,
         )
         self.frame += 1
         return state
@@ -181,6 +194,8 @@ class TrackOptions(TypedDict, total=False):
     dt: float
     seconds: float | None
     weights: TrackWeights | None
+    feet: FootstepSettings
+    falls: FallSettings
     ground: Ground | None
     limits: JointLimits | None
     simulator: Simulator | None
@@ -198,7 +213,7 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
 
     Each step asks for the clip's accelerations: of the centre of mass, whose path is first made fit for the soles, of
     the angular momentum, the feet and all joints; errors are taken back as fast as the ground allows. Feet in the air
-    land where balance requires. A fall is simulated; the run ends one second later.
+    land where balance requires. A fall is simulated; the run ends ``falls.watched_s`` later.
 
     Args:
         motion: any clip of a figure with two feet: captured, walked by ``marey.locomotion`` or from a graph.
@@ -209,6 +224,8 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         dt: length of a step [s].
         seconds: how long; by default as long as the clip. After its end the last pose is held.
         weights: how much each part counts.
+        feet: when feet count as standing, landing and lifted.
+        falls: when the figure counts as fallen, and how long the run goes on then.
         ground: by default level, with the friction of shoes.
         limits: of the joints; by default none.
         simulator: one of your own, in place of ``model``, ``body``, ``ground`` and ``limits``.
@@ -219,7 +236,16 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         InputError: the clip is too short, or a push, a time or the skeleton makes no sense.
     """
     dt, seconds, simulator = options.get("dt", DT_S), options.get("seconds"), resolve_simulator(motion, options)
-    tracker = Tracker(simulator, motion, dt=dt, weights=options.get("weights"), tasks=options.get("tasks", ()))
+    falls = options.get("falls", DEFAULT_FALLS)
+    tracker = Tracker(
+        simulator,
+        motion,
+        dt=dt,
+        weights=options.get("weights"),
+        feet=options.get("feet", DEFAULT_FOOTSTEPS),
+        falls=falls,
+        tasks=options.get("tasks", ()),
+    )
     if seconds is not None and not (np.isfinite(seconds) and seconds > 0.0):
         raise InputError(f"seconds is {seconds}", "Give a positive number")
     count = len(tracker.reference) - 1 if seconds is None else ceil(seconds / dt - 1e-9)
@@ -240,7 +266,7 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         planned.append(report is not None and report.is_planned and tracker.fall is None)
         if on_step is not None:
             on_step(tracker.simulator)
-        if tracker.fall is not None and (n + 1) * step_s > tracker.fall.time_s + AFTER_FALL_S:
+        if tracker.fall is not None and (n + 1) * step_s > tracker.fall.time_s + falls.watched_s:
             break
     tracked = recorder.motion(f"{tracker.reference.motion.name} tracked")
     reached = (np.array(errors), tracker.fall, recorder.forces, np.array(planned, dtype=np.bool_))

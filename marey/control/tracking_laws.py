@@ -15,7 +15,7 @@ from marey.base import FloatArray, InputError, IntArray
 from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
 from marey.control.reference.clip import SIDES, Reference
 from marey.control.stepping import EDGE_CORNERS, FLAT, Footsteps
-from marey.control.support import convex_hull
+from marey.control.support import SOLE_ARM_M, convex_hull
 from marey.control.task_laws import sole_frame, sole_target
 from marey.control.tasks import RowsTask
 from marey.lie import SO3
@@ -173,7 +173,6 @@ def turn_rows(at: TrackingStep, moving: IntArray) -> list[RowsTask]:
     return laws
 
 
-SOLE_ARM_M: Final = 0.1  # [m] a sole's turn counts as much as a shift by its half length
 LOOK_AHEADS: Final = 8  # moments until a landing in which the capture point is foreseen
 LONGEST_S: Final = 0.7  # [s] that the capture point is foreseen at most
 APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip does

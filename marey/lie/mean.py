@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, frozen
+from marey.base import BoolArray, ConvergenceError, InputError, frozen
 from marey.lie.quaternions import half_cotangent_remainder, norm
 from marey.lie.so3 import SO3, geodesic_distance
 
@@ -41,7 +41,17 @@ def frechet_mean(
     """
     if not rotations.shape or len(rotations) == 0:
         raise InputError(f"a mean of no rotations (batch {rotations.shape})", "Give at least one sample")
-    share = _normalise_weights(rotations, weights)
+    # Weights over the whole batch that sum to one along the first axis
+    given = np.ones(len(rotations)) if weights is None else frozen(weights, name="weights")
+    padded = given.reshape(given.shape + (1,) * (len(rotations.shape) - given.ndim))
+    try:
+        full = np.broadcast_to(padded, rotations.shape)
+    except ValueError:
+        raise InputError(f"weights have shape {given.shape}, the samples {rotations.shape}") from None
+    total = full.sum(axis=0)
+    if np.any(full < 0.0) or np.any(total <= 0.0):
+        raise InputError("weights are negative or sum to zero", "Give numbers that are not negative, one positive")
+    share = full / total
     mean = start
     if mean is None:
         # The chordal mean: the largest eigenvector of \sum_i w_i q_i q_i^T
@@ -66,22 +76,6 @@ def frechet_mean(
             return mean
         logs = (mean.inverse() @ rotations).log()
     raise ConvergenceError(f"Fréchet mean did not settle in {max_iterations} iterations", report=step)
-
-
-def _normalise_weights(rotations: SO3, weights: ArrayLike | None) -> FloatArray:
-    """Weights over the whole batch that sum to one along the first axis."""
-    if weights is None:
-        return np.full(rotations.shape, 1.0 / len(rotations))
-    given = frozen(weights, name="weights")
-    padded = given.reshape(given.shape + (1,) * (len(rotations.shape) - given.ndim))
-    try:
-        full = np.broadcast_to(padded, rotations.shape)
-    except ValueError:
-        raise InputError(f"weights have shape {given.shape}, the samples {rotations.shape}") from None
-    total = full.sum(axis=0)
-    if np.any(full < 0.0) or np.any(total <= 0.0):
-        raise InputError("weights are negative or sum to zero", "Give numbers that are not negative, one positive")
-    return full / total
 
 
 FAR_RAD = np.pi - 0.2  # [rad] a sample beyond this has a logarithm of arbitrary sign; [Tournier2011]_ §7.3

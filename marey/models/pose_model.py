@@ -385,4 +385,4 @@ def load_model(path: str | os.PathLike[str]) -> PoseModel:
             return LinearModel(**parts)
         return GeodesicModel(**parts, centre=SO3(tensors["centre"]), covectors=tensors.get("covectors"))
     except (MareyError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise MODEL_FILE.damaged(os.fspath(path), error) from error
+        raise MODEL_FILE.damage_error(os.fspath(path), error) from error

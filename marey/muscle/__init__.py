@@ -1,7 +1,7 @@
 """Muscles: soft bodies moved by activation splines, and optimal control of them."""
 
 from marey.base import deprecated_names
-from marey.muscle.body.soft_body import SoftBody
+from marey.muscle.body.soft_body import BodySettings, SoftBody
 from marey.muscle.human.activations import MuscleTrack, estimate_activations
 from marey.muscle.human.arm_reach import (
     ElbowFlexion,
@@ -38,6 +38,7 @@ from marey.muscle.scene.tables import ProgrammePart
 __all__ = [
     "FILM_SUFFIXES",
     "ActivationSpline",
+    "BodySettings",
     "BoneTrack",
     "ControlResult",
     "ElbowFlexion",

@@ -84,7 +84,14 @@ def pick_up(
     wrist = body.skeleton.index(f"{hand}_wrist")
     hangs = _palm(body, hand)
     way = hangs + near[:, None] ** HAND_LATER * (goal - hangs)
-    way = way + smootherstep(near / SOON)[:, None] * (_shorten_path(body, hand, way) - way)
+    # A way (F, 3) [m] of the palm, drawn in smoothly where it would pull the arm straight
+    joint = body.joint_positions()[:, body.skeleton.index(f"{hand}_shoulder")]
+    away = way - joint
+    distance: FloatArray = np.maximum(np.linalg.norm(away, axis=1), 1e-9)[:, None]
+    use, room = ARM_USE * _arm_length(body, hand), REACH_ROOM * _arm_length(body, hand)
+    drawn: FloatArray = np.where(distance > use, use + room * np.tanh((distance - use) / room), distance)
+    shorter = joint + away * (drawn / distance)
+    way = way + smootherstep(near / SOON)[:, None] * (shorter - way)
     motion = body
     for _ in range(HAND_PASSES):
         target = way - (_palm(motion, hand) - motion.joint_positions()[:, wrist])
@@ -147,16 +154,6 @@ def _palm(body: Motion, hand: str) -> FloatArray:
     points = contact_points(body.skeleton)
     positions, frames = body.joint_frames()
     return points.positions(positions, frames)[:, points.index(f"{hand}_hand")]
-
-
-def _shorten_path(body: Motion, hand: str, way: FloatArray) -> FloatArray:
-    """A way ``(F, 3)`` [m] of the palm, drawn in smoothly where it would pull the arm straight."""
-    shoulder = body.joint_positions()[:, body.skeleton.index(f"{hand}_shoulder")]
-    away = way - shoulder
-    far: FloatArray = np.maximum(np.linalg.norm(away, axis=1), 1e-9)[:, None]
-    use, room = ARM_USE * _arm_length(body, hand), REACH_ROOM * _arm_length(body, hand)
-    drawn: FloatArray = np.where(far > use, use + room * np.tanh((far - use) / room), far)
-    return shoulder + away * (drawn / far)
 
 
 def _arm_length(body: Motion, hand: str) -> float:

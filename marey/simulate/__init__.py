@@ -4,7 +4,7 @@ from marey.base import deprecated_names
 from marey.simulate.constraints.ground import FRICTIONS, Ground, StepContacts, contact_spheres
 from marey.simulate.constraints.kinds import Ball, Constraint, HolonomicConstraint, Pin, VelocityConstraint
 from marey.simulate.forces import PointForce, Push, forces_at
-from marey.simulate.integrators.step import StepSystem
+from marey.simulate.integrators.step import StabilitySettings, StepSystem
 from marey.simulate.mechanics import State
 from marey.simulate.mechanism import Mechanics
 from marey.simulate.mjcf import to_mjcf
@@ -27,6 +27,7 @@ __all__ = [
     "Recorder",
     "SimulationLog",
     "Simulator",
+    "StabilitySettings",
     "State",
     "StepContacts",
     "StepSystem",

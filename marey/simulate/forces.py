@@ -98,7 +98,7 @@ class Push:
 
     @classmethod
     def from_text(cls, text: str, rng: np.random.Generator | None = None) -> Push:
-        """Read ``JOINT:FX,FY,FZ@START+DURATION`` in newtons and seconds; ``/EVERY`` behind it lets it come again.
+        """Read ``JOINT:FX,FY,FZ@START+DURATION`` in newtons and seconds; ``/EVERY`` repeats it.
 
         A single number in place of the three pushes level, in a direction drawn from ``rng``.
 

@@ -20,9 +20,11 @@ from marey.simulate.constraints.ground import Ground
 from marey.simulate.forces import PointForce, pack_forces
 from marey.simulate.integrators.geometric import state_after_step
 from marey.simulate.integrators.step import (
+    DEFAULT_STABILITY,
     Damping,
     Integrator,
     IntegratorSettings,
+    StabilitySettings,
     StepLoad,
     StepRecord,
     StepSystem,
@@ -61,6 +63,7 @@ class Simulator:
         ground: what the figure stands on, or several of them.
         limits: joint limits of any kind.
         constraints: pins, rows of one's own, balls in flight.
+        stability: when a step counts as unstable, and what is tried then.
     """
 
     def __init__(
@@ -77,8 +80,9 @@ class Simulator:
         ground: Grounds = None,
         limits: JointLimits | None = None,
         constraints: Iterable[Constraint | Ball] = (),
+        stability: StabilitySettings = DEFAULT_STABILITY,
     ) -> None:
-        self.body, self.model = body, model
+        self.body, self.model, self.stability = body, model, stability
         self.method = IntegratorSettings(integrator, implicit_passes, damping, damping_rate)
         self.gravity = frozen(gravity, 3, name="gravity")
         self.mechanism = make_mechanism(body, model, root)
@@ -135,7 +139,19 @@ class Simulator:
         rotations = SO3(wxyz)
         here = make_mechanics(self.mechanism, root_position, rotations.wxyz, frozen(coordinates, name="coordinates"))
         place = root_position + (root_position - here.joints[0])  # of the centre of mass, when that is the place
-        momentum = self._floor_inertia(here.inertia) @ v
+        # The inertia of a figure whose coordinates move nothing is lifted, from now on
+        inertia, values = here.inertia, np.linalg.eigvalsh(here.inertia)
+        if not values[0] > INERTIA_RATIO * values[-1]:
+            floor = INERTIA_FLOOR * float(values[-1])
+            warnings.warn(
+                f"some coordinates move no mass (inertia {values[0]:.1g} of {values[-1]:.1g} kg m²): "
+                f"each is given {floor:.1g} kg m². Use fewer coordinates, or give mass to the segments that they move",
+                MareyWarning,
+                stacklevel=4,
+            )
+            self.mechanism = self.mechanism._replace(armature=frozen(self.mechanism.armature + floor, name="armature"))
+            inertia = inertia + np.diag(np.concatenate([np.zeros(6), np.full(self.num_dof - 6, floor)]))
+        momentum = inertia @ v
         self._done = [StepRecord(State(self.body.skeleton, place, rotations, coordinates, v, momentum, root_position))]
         return self.state
 
@@ -174,10 +190,10 @@ class Simulator:
                 outcome = self.constrainer.solve(system, before.state, before.memory)
                 velocity, memory, impulse = outcome.velocity, outcome.memory, h * system.outer + outcome.impulse
             after = self._integrate(before.state, system, velocity)
-            after = None if after is None else check_energy(before.state, after, impulse)
+            after = None if after is None else check_energy(before.state, after, impulse, self.stability)
             return None if after is None else StepRecord(after, system, outcome, memory, extra)
 
-        self._done = step_with_halving(attempt, self._done[-1], dt)
+        self._done = step_with_halving(attempt, self._done[-1], dt, self.stability)
         return self.state
 
     def system(
@@ -241,22 +257,6 @@ class Simulator:
         if generalised_force is not None:
             inner += frozen(generalised_force, self.num_dof, name="generalised_force")
         return StepLoad(self.body.mass_kg * self.gravity, pack_forces(self.body.skeleton, forces), inner)
-
-    def _floor_inertia(self, inertia: FloatArray) -> FloatArray:
-        """Lift the inertia of a figure whose coordinates move nothing, from now on, and say so."""
-        values = np.linalg.eigvalsh(inertia)
-        if values[0] > INERTIA_RATIO * values[-1]:
-            return inertia
-        floor = INERTIA_FLOOR * float(values[-1])
-        warnings.warn(
-            f"some coordinates move no mass (inertia {values[0]:.1g} of {values[-1]:.1g} kg m²): "
-            f"each is given {floor:.1g} kg m². Use fewer coordinates, or give mass to the segments that they move",
-            MareyWarning,
-            stacklevel=5,
-        )
-        self.mechanism = self.mechanism._replace(armature=frozen(self.mechanism.armature + floor, name="armature"))
-        lifts = np.concatenate([np.zeros(6), np.full(self.num_dof - 6, floor)])
-        return inertia + np.diag(lifts)
 
     def _make_constraints(
         self, ground: Grounds, limits: JointLimits | None, constraints: tuple[Constraint | Ball, ...]

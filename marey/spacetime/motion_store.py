@@ -73,7 +73,7 @@ def read_entry(path: Path) -> StoreEntry:
     except FormatError as error:
         raise ENTRY_FILE.format_error(path, f"a store entry with a broken problem: {error}") from error
     except (MareyError, KeyError, TypeError, ValueError) as error:
-        raise ENTRY_FILE.damaged(path, error) from error
+        raise ENTRY_FILE.damage_error(path, error) from error
 
 
 QUOTA_S: Final = 2.0

@@ -36,25 +36,26 @@ def body_points(skeleton: Skeleton, names: Sequence[str]) -> ContactPoints:
     """
     if not names or len(set(names)) < len(names):
         raise InputError(f"points are {tuple(names)}", "Name at least one point, each of them once")
-    found = [_find_point(skeleton, name) for name in names]
-    joints, offsets = np.array([joint for joint, _ in found]), np.array([offset for _, offset in found])
-    return ContactPoints(tuple(names), joints, offsets)
-
-
-def _find_point(skeleton: Skeleton, name: str) -> tuple[int, FloatArray]:
-    # A joint, a role, a point of contact, or the tip of a joint
     roles, touches = role_map(skeleton), contact_points(skeleton)
-    if name in skeleton.names:
-        return skeleton.index(name), np.zeros(3)
-    if name in roles:
-        return roles[name], np.zeros(3)
-    if name in touches.names:
-        k = touches.index(name)
-        return int(touches.joints[k]), touches.offsets[k]
-    joint = name.removesuffix(TIP)
-    if joint != name and joint in skeleton.names and skeleton.tips[skeleton.index(joint)].any():
-        return skeleton.index(joint), skeleton.tips[skeleton.index(joint)]
-    raise UnknownNameError("point", name, f"skeleton '{skeleton.name}'", (*touches.names, *skeleton.names))
+    joints, offsets = list[int](), list[FloatArray]()
+    for name in names:
+        # A joint, a role, a point of contact, or the tip of a joint
+        offset, tip = np.zeros(3), name.removesuffix(TIP)
+        if name in skeleton.names:
+            joint = skeleton.index(name)
+        elif name in roles:
+            joint = roles[name]
+        elif name in touches.names:
+            k = touches.index(name)
+            joint, offset = int(touches.joints[k]), touches.offsets[k]
+        elif tip != name and tip in skeleton.names and skeleton.tips[skeleton.index(tip)].any():
+            joint = skeleton.index(tip)
+            offset = skeleton.tips[joint]
+        else:
+            raise UnknownNameError("point", name, f"skeleton '{skeleton.name}'", (*touches.names, *skeleton.names))
+        joints.append(joint)
+        offsets.append(offset)
+    return ContactPoints(tuple(names), np.array(joints), np.array(offsets))
 
 
 def track_points(motion: Motion, names: Sequence[str]) -> FloatArray:

@@ -186,7 +186,30 @@ class PriorTracker:
             InputError: the start is a pose of another skeleton.
         """
         problem = _PriorProblem.compile(self, seen, start)
-        state = _first_pass(problem, start)
+        # Go through the clip, each frame from the constant-velocity prediction, which also pulls it
+        model = problem.tracker.model
+        clip = Motion(start.skeleton, problem.rate_hz, start.root_position[None], SO3(start.rotations.wxyz[None]))
+        most = problem.tracker.max_sigma * problem.deviations
+        state = _PriorState(
+            start.root_position[None], SO3(start.rotations.wxyz[None, 0]), np.clip(model.encode(clip), -most, most)
+        )
+        states = list[_PriorState]()
+        for f in range(problem.num_frames):
+            guess = state
+            if len(states) > 1:
+                before, last = states[-2:]
+                turn = (before.turns.inverse() @ last.turns).log()
+                guess = _PriorState(
+                    2.0 * last.roots - before.roots, last.turns @ SO3.exp(turn), 2.0 * last.x - before.x
+                )
+                guess = guess.step(problem, np.zeros((1, 6 + guess.x.shape[1])))
+            state = _solve(problem, guess, np.array([f]), FRAME_STEPS, pull=len(states) > 1)
+            states.append(state)
+        state = _PriorState(
+            np.concatenate([s.roots for s in states]),
+            SO3.concatenate([s.turns for s in states]),
+            np.concatenate([s.x for s in states]),
+        )
         state = _solve(problem, state, np.arange(problem.num_frames), MAX_STEPS)
         motion = state.motion(problem)
         places = track_points(motion, seen.names)
@@ -313,31 +336,6 @@ class _PriorProblem:
             [np.diff(state.roots, 2, axis=0), np.diff(turns, axis=0), np.diff(state.x, 2, axis=0)], 1
         )
         return second / self.accelerations
-
-
-def _first_pass(problem: _PriorProblem, start: Pose) -> _PriorState:
-    """Go through the clip, each frame from the constant-velocity prediction, which also pulls it."""
-    model = problem.tracker.model
-    clip = Motion(start.skeleton, problem.rate_hz, start.root_position[None], SO3(start.rotations.wxyz[None]))
-    most = problem.tracker.max_sigma * problem.deviations
-    state = _PriorState(
-        start.root_position[None], SO3(start.rotations.wxyz[None, 0]), np.clip(model.encode(clip), -most, most)
-    )
-    states = list[_PriorState]()
-    for f in range(problem.num_frames):
-        guess = state
-        if len(states) > 1:
-            before, last = states[-2:]
-            turn = (before.turns.inverse() @ last.turns).log()
-            guess = _PriorState(2.0 * last.roots - before.roots, last.turns @ SO3.exp(turn), 2.0 * last.x - before.x)
-            guess = guess.step(problem, np.zeros((1, 6 + guess.x.shape[1])))
-        state = _solve(problem, guess, np.array([f]), FRAME_STEPS, pull=len(states) > 1)
-        states.append(state)
-    return _PriorState(
-        np.concatenate([s.roots for s in states]),
-        SO3.concatenate([s.turns for s in states]),
-        np.concatenate([s.x for s in states]),
-    )
 
 
 def _solve(

@@ -35,12 +35,12 @@ from marey.compression.foot_lock import (
 )
 from marey.compression.measures import compute_movement, measure_foot_skate
 from marey.compression.predictive.closed_loop import read_offsets, write_offsets
-from marey.compression.tournier import (
+from marey.compression.reduced_ik import (
     _assemble_normal_equations,
     _evaluate_cost,
     _forward_kinematics,
     _Goal,
-    _new_pose,
+    _ReducedPose,
     _to_reduced,
 )
 from marey.compression.wavelet import decode_step, encode_wavelet
@@ -186,10 +186,15 @@ def test_a_verdict_that_nothing_pleases_is_an_error(chain):
         encode_wavelet(chain[:10], lambda decoded: False, is_inside=True, first_step_m=1e-6)
 
 
+def make_pose(joints, k):
+    shapes = ((joints, 4), (joints, 4), (joints, 3), (joints, 3, k), (3, k))
+    return _ReducedPose(*(np.empty(shape) for shape in shapes))
+
+
 def test_reduced_inverse_kinematics_has_the_slope_of_its_cost(steps):
     model = PGA(n_components=4).fit(steps)
     targets = np.random.default_rng(9).normal(size=(3, 3))
-    reduced, pose = _to_reduced(model), _new_pose(steps.skeleton.num_joints, 4)
+    reduced, pose = _to_reduced(model), make_pose(steps.skeleton.num_joints, 4)
     goal = _Goal(np.array([10, 15, 20]), targets, np.full(4, 0.1), 0.5)
     x = np.array([0.3, -0.2, 0.1, 0.05])
 
@@ -206,7 +211,7 @@ def test_reduced_inverse_kinematics_has_the_slope_of_its_cost(steps):
 
 def test_the_root_frame_places_are_those_of_the_skeleton(steps):
     model = PGA(n_components=4).fit(steps)
-    x, pose = model.encode(steps)[7], _new_pose(steps.skeleton.num_joints, 4)
+    x, pose = model.encode(steps)[7], make_pose(steps.skeleton.num_joints, 4)
     _forward_kinematics(_to_reduced(model), x, pose)
     expected = model.decode(x[None], root_positions=np.zeros(3)).joint_positions()[0]
     np.testing.assert_allclose(pose.places, expected, atol=1e-12)

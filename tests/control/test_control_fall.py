@@ -9,8 +9,7 @@ import pytest
 
 import marey
 from marey.control.fall import (
-    LEAN_RAD,
-    LOW_HEIGHT_FRACTION,
+    DEFAULT_FALLS,
     Fall,
     detect_fall,
     find_grounded_part,
@@ -63,15 +62,15 @@ def test_trunk_of_who_stands_points_up(clip: Motion) -> None:
 
 def test_doubled_over_figure_has_fallen_though_its_feet_stand(simulator: Simulator) -> None:
     state = simulator.state
-    assert detect_fall(simulator, state, 0.95, 1.0, lean_rad=0.9 * LEAN_RAD) is None
-    found = detect_fall(simulator, state, 0.95, 1.0, lean_rad=1.1 * LEAN_RAD)
+    assert detect_fall(simulator, state, 0.95, 1.0, lean_rad=0.9 * DEFAULT_FALLS.lean_rad) is None
+    found = detect_fall(simulator, state, 0.95, 1.0, lean_rad=1.1 * DEFAULT_FALLS.lean_rad)
     assert found is not None
     assert str(found) == f"doubled over at {state.time_s:.2f} s"
 
 
 def test_figure_that_is_too_low_has_fallen(simulator: Simulator) -> None:
-    assert detect_fall(simulator, simulator.state, LOW_HEIGHT_FRACTION + 0.01, 1.0) is None
-    found = detect_fall(simulator, simulator.state, LOW_HEIGHT_FRACTION - 0.01, 1.0)
+    assert detect_fall(simulator, simulator.state, DEFAULT_FALLS.low_height + 0.01, 1.0) is None
+    found = detect_fall(simulator, simulator.state, DEFAULT_FALLS.low_height - 0.01, 1.0)
     assert found is not None
     assert found.cause == "low"
 

@@ -16,11 +16,9 @@ from marey.control.reference.clip import find_soles, remove_short_phases
 from marey.control.stepping import (
     AIR,
     BALL,
-    EARLY_S,
+    DEFAULT_FOOTSTEPS,
     FLAT,
     HEEL,
-    MAX_PENETRATION_M,
-    SINK_M_S,
     FloorPlanes,
     Footsteps,
     make_schedule,
@@ -164,13 +162,13 @@ def test_foot_that_is_late_goes_on_down_and_the_other_one_waits(walk: Walk) -> N
     assert walk.steps.feet[1 - side].is_down
     first = walk.steps.swing(lift + 3, side, np.zeros(2))
     again = walk.steps.swing(lift + 4, side, np.zeros(2))
-    assert again.offset[1] - first.offset[1] == pytest.approx(-SINK_M_S * DT)
-    assert first.velocity[1] == pytest.approx(-SINK_M_S)
+    assert again.offset[1] - first.offset[1] == pytest.approx(-DEFAULT_FOOTSTEPS.sink_m_s * DT)
+    assert first.velocity[1] == pytest.approx(-DEFAULT_FOOTSTEPS.sink_m_s)
 
 
 def test_foot_that_touches_early_stands_but_one_that_scuffs_does_not(walk: Walk) -> None:
     frame, side = first_landing(walk)
-    early = frame - round(0.5 * EARLY_S / DT)
+    early = frame - round(0.5 * DEFAULT_FOOTSTEPS.early_s / DT)
 
     def touching(start: int) -> Callable[[int], np.ndarray]:
         def points(n: int) -> np.ndarray:
@@ -184,7 +182,7 @@ def test_foot_that_touches_early_stands_but_one_that_scuffs_does_not(walk: Walk)
     played(walk, early + 2, touching(early))
     assert walk.steps.feet[side].is_down
     walk.steps.begin(walk.points(0))
-    scuff = frame - round(2.0 * EARLY_S / DT)
+    scuff = frame - round(2.0 * DEFAULT_FOOTSTEPS.early_s / DT)
     played(walk, scuff + 2, touching(scuff))
     assert not walk.steps.feet[side].is_down
 
@@ -194,7 +192,7 @@ def test_swing_ends_where_it_shall_land(walk: Walk) -> None:
     played(walk, frame - 5)
     foot = walk.steps.feet[side]
     goal = walk.steps.swing(foot.due - 1, side, np.array([0.1, 0.2]))
-    np.testing.assert_allclose(goal.offset, [0.1, -MAX_PENETRATION_M, 0.2], atol=2e-3)
+    np.testing.assert_allclose(goal.offset, [0.1, -DEFAULT_FOOTSTEPS.aim_below_m, 0.2], atol=2e-3)
 
 
 def test_step_of_ones_own_lands_and_stays(walk: Walk) -> None:

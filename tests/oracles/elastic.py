@@ -13,7 +13,8 @@ from math import sqrt
 import numpy as np
 
 from marey.base import FloatArray, kernel
-from marey.muscle.elastic.tetrahedra import COROTATIONAL, CellArrays, deformation_gradient
+from marey.muscle.elastic.cell_lanes import CellArrays
+from marey.muscle.elastic.tetrahedra import COROTATIONAL, deformation_gradient
 
 JACOBI_SWEEPS = 8  # four suffice for a double
 MIN_STRETCH = 1e-9  # [-] below, a direction of U comes from the other two

@@ -14,7 +14,7 @@ from marey.models import PGA
 from marey.motion import Motion
 from marey.simulate import Monitor, PointForce, SimulationLog, Simulator
 from marey.simulate.integrators.geometric import left_jacobian_inverse_times
-from marey.simulate.integrators.step import INTEGRATORS, MAX_HALVINGS
+from marey.simulate.integrators.step import DEFAULT_STABILITY, INTEGRATORS
 from marey.simulate.solver.bounded_qp import solve_symmetric
 from marey.skeleton import Pose, Skeleton
 
@@ -186,7 +186,7 @@ def test_tournier_48_an_absurd_strike_ends_in_an_error_with_the_last_good_state(
         struck(simulator, impulse_ns=1e9)
     assert np.isfinite(simulator.state.velocity).all()
     assert np.isfinite(caught.value.report.velocity).all()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
-    assert len(simulator.steps_made) <= 2**MAX_HALVINGS
+    assert len(simulator.steps_made) <= 2**DEFAULT_STABILITY.max_halvings
 
 
 @pytest.mark.mocap

@@ -240,7 +240,7 @@ def test_goals_are_moved_solved_and_told(make_page, monkeypatch: pytest.MonkeyPa
     page.do(panel._arm)
     lab = page.document.active_muscles
     assert lab is not None and lab.is_reaching
-    panel.moved("hand 1", np.array([0.0, 1.0, 0.3]))
+    panel.move_goal("hand 1", np.array([0.0, 1.0, 0.3]))
     assert lab.goals.marks["hand 1"][2] == 0.3
     page.do(panel._goals.count.slider, 2.0)
     page.do(panel._goals.every.slider, 0.2)

@@ -30,7 +30,7 @@ def test_a_picture_between_choice_and_handler_does_not_undo_the_choice(shown: Sy
 
 def test_a_choice_that_was_refused_goes_back(shown: SyncedWidget[str]) -> None:
     shown.widget._impl.value = "puppet"
-    shown.heard("puppet")
+    shown.acknowledge("puppet")
     shown.show("free")
     assert shown.widget.value == "free"
 

@@ -1,4 +1,4 @@
-"""`marey blend`: several clips with the same contacts become one."""
+"""`marey blend`: one clip from several with the same contacts."""
 
 from __future__ import annotations
 
@@ -7,22 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from marey.cli.common import (
-    Count,
-    Json,
-    MotionOut,
-    RateHz,
-    Strip,
-    Unit,
-    Up,
-    load_clip,
-    one_of,
-    print_json,
-    remark,
-    warn,
-    write_motion,
-    write_strip,
-)
+from marey.cli.common import load_clip, print_json, remark, warn, write_motion, write_strip
+from marey.cli.options import Count, Json, MotionOut, ReadOptions, Strip, flat_options, one_of
 
 if TYPE_CHECKING:
     from marey.blending import BlendResult
@@ -32,6 +18,7 @@ ROOTS = ("auto", "com", "root")
 MIN_FLIGHT_FRAMES, MIN_STANCE_FRAMES = 5, 4  # shorter phases cannot be judged
 
 
+@flat_options
 def blend(
     clips: Annotated[list[str], typer.Argument(metavar="CLIPS...", help="Two or more motion files of one skeleton.")],
     out: MotionOut = None,
@@ -60,11 +47,10 @@ def blend(
     strip: Strip = None,
     count: Count = 12,
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
+    *,
+    read: ReadOptions,
 ) -> None:
-    """Blend clips that step alike, phase by phase, and report what physics says about the result.
+    """Blend clips with the same contacts, phase by phase, and report the physical validity of the result.
 
     Gravity holds in flight and planted feet stay. A phase that the legs cannot reach, and a visible jump of velocity
     between phases, are warnings; the exit code stays 0 unless --require-valid.
@@ -79,7 +65,7 @@ def blend(
         shares = [1.0 / len(clips)] * len(clips) if weights is None else [float(part) for part in weights.split(",")]
     except ValueError:
         raise typer.BadParameter(f"'{weights}' is no list of weights; write 0.3,0.7.") from None
-    motions = [load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up) for clip in clips]
+    motions = [load_clip(clip, read) for clip in clips]
     if trim:
         motions = _trim_to_common_contacts(motions)
     # Reasons not to blend phases of the first two clips, from the clips alone

@@ -1,4 +1,4 @@
-"""`marey clean`: a captured take in, a usable one out, each change on its own account."""
+"""`marey clean`: remove faults of captured takes, and report every change."""
 
 from __future__ import annotations
 
@@ -9,19 +9,7 @@ import typer
 
 from marey.cli.common import (
     MARKER_SUFFIXES,
-    ClipName,
-    Clips,
-    Count,
-    Csv,
-    Format,
-    Json,
     Outcome,
-    OutOrFolder,
-    RateHz,
-    RequireValid,
-    Unit,
-    Up,
-    check_picture_file,
     expand_inputs,
     judge_motion,
     load_body_motion,
@@ -31,10 +19,23 @@ from marey.cli.common import (
     run_each,
     write_motion,
 )
+from marey.cli.options import (
+    Clips,
+    Count,
+    Csv,
+    Format,
+    Json,
+    OutOrFolder,
+    ReadOptions,
+    RequireValid,
+    check_picture_file,
+    flat_options,
+)
 
 SHOWN_FINDINGS = 6  # of one step, on the screen; the JSON has all
 
 
+@flat_options
 def clean(
     takes: Clips,
     out: OutOrFolder,
@@ -56,10 +57,8 @@ def clean(
     require_valid: RequireValid = False,
     json: Json = False,
     csv: Csv = None,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    clip: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Clean captured takes.
 
@@ -82,7 +81,7 @@ def clean(
     def clean_take(take: str) -> Outcome:
         from marey.measure import measure_motion
 
-        motion = load_body_motion(take, rate_hz=read_rate_hz, unit=unit, up=up, clip=clip)
+        motion = load_body_motion(take, read)
         result = clean_motion(motion, steps=wanted)
         write_motion(result.motion, targets[take])
         if take in pictures:

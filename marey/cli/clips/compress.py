@@ -8,23 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import (
-    ClipName,
-    Csv,
-    Format,
-    Json,
-    Outcome,
-    RateHz,
-    Unit,
-    Up,
-    expand_inputs,
-    load_clip,
-    one_of,
-    plan_motion_files,
-    plan_outputs,
-    remark,
-    run_each,
-)
+from marey.cli.common import Outcome, expand_inputs, load_clip, plan_motion_files, plan_outputs, remark, run_each
+from marey.cli.options import Csv, Format, Json, ReadOptions, flat_options, one_of
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -35,6 +20,7 @@ Out = Annotated[
 ]
 
 
+@flat_options
 def compress(
     clips: Annotated[list[str], typer.Argument(metavar="CLIP...", help="Motion files, folders; - is stdin.")],
     out: Out = None,
@@ -47,10 +33,8 @@ def compress(
     ] = "default",
     json: Json = False,
     csv: Csv = None,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Compress motions to .marey files, with a bound on the error of every joint in every frame."""
     options: dict[str, Any] = {} if distortion_percent is None else {"distortion_percent": distortion_percent}
@@ -61,7 +45,7 @@ def compress(
         from marey.base import write_atomically
         from marey.compression import compress, decompress, evaluate_codec
 
-        motion, target = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take), targets[clip]
+        motion, target = load_clip(clip, read), targets[clip]
         # The file appears whole or not at all; stdout takes the bytes as they are
         data = compress(motion, max_error_m=1e-3 * max_error_mm, method=method, **options)
         if target == "-":

@@ -1,4 +1,4 @@
-"""`marey contacts` and `marey plant`: when heels, toes and hands touch, and feet that stay where they stand."""
+"""`marey contacts` and `marey plant`: detect contacts, and hold planted feet."""
 
 from __future__ import annotations
 
@@ -8,29 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from marey.cli.common import (
-    ClipName,
-    Clips,
-    Csv,
-    Format,
-    Json,
     Outcome,
-    OutOrFolder,
-    RateHz,
-    RequireValid,
-    Unit,
-    Up,
     expand_inputs,
     judge_motion,
     load_clip,
-    one_of,
     plan_motion_files,
     plan_outputs,
     remark,
     run_each,
     write_motion,
 )
+from marey.cli.options import Clips, Csv, Format, Json, OutOrFolder, ReadOptions, RequireValid, flat_options, one_of
 
 
+@flat_options
 def contacts(
     clips: Clips,
     json: Json = False,
@@ -42,10 +33,8 @@ def contacts(
         str,
         typer.Option(help="hysteresis, adaptive or threshold.", callback=one_of("hysteresis", "adaptive", "threshold")),
     ] = "hysteresis",
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Find when heels, toes and hands touch the ground.
 
@@ -57,7 +46,7 @@ def contacts(
     def list_phases(clip: str) -> Outcome:
         from marey.contacts import contact_phases, ensure_contacts, slide_mm
 
-        motion = ensure_contacts(load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take), method=method)
+        motion = ensure_contacts(load_clip(clip, read), method=method)
         rate, track = motion.rate_hz, motion.contacts
         phases: list[dict[str, Any]] = [
             {
@@ -91,6 +80,7 @@ def contacts(
     run_each("contacts", files, list_phases, is_json=json, csv=csv)
 
 
+@flat_options
 def plant(
     clips: Clips,
     out: OutOrFolder,
@@ -107,10 +97,8 @@ def plant(
     require_valid: RequireValid = False,
     json: Json = False,
     csv: Csv = None,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Hold planted feet at their positions.
 
@@ -125,7 +113,7 @@ def plant(
         from marey.measure import measure_motion
 
         # Feet are held at the places where they stand, toes turned in if asked
-        motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+        motion = load_clip(clip, read)
         track = None if detection == "contacts" else detect_contacts(motion, method=detection)
         held = hold_feet(motion, track, floor_m=floor_m, edit=pigeon_toe(radians(toe_in_deg)) if toe_in_deg else None)
         write_motion(held.motion, targets[clip])

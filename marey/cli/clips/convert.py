@@ -1,37 +1,39 @@
-"""`marey convert` and `marey retarget`: one format or skeleton to another, and the simple changes on the way."""
+"""`marey convert` and `marey retarget`: conversion between formats and skeletons, with simple edits."""
 
 from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marey.cli.common import (
-    FORMATS,
-    ClipName,
-    Clips,
-    Csv,
-    Format,
-    Json,
     Outcome,
-    OutOrFolder,
-    RateHz,
-    RequireValid,
-    Unit,
-    Up,
-    check_motion_file,
     expand_inputs,
     judge_motion,
     load_clip,
-    one_of,
     plan_motion_files,
     plan_outputs,
     read_motion,
     remark,
     run_each,
+)
+from marey.cli.options import (
+    FORMATS,
+    Clips,
+    Csv,
+    Format,
+    Json,
+    OutOrFolder,
+    ReadOptions,
+    RequireValid,
+    check_motion_file,
+    flat_options,
+    one_of,
 )
 
 ROOT_MODES = ("hips", "bone", "in-place")
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from marey.skeleton import Skeleton
 
 
+@flat_options
 def retarget(
     clips: Clips,
     out: OutOrFolder,
@@ -66,10 +69,8 @@ def retarget(
     require_valid: RequireValid = False,
     json: Json = False,
     csv: Csv = None,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Move a motion to another skeleton.
 
@@ -79,13 +80,20 @@ def retarget(
     files = expand_inputs(clips)
     targets = plan_motion_files(files, out, format)
     skeleton = load_skeleton(to)
-    onto = to if mesh and has_mesh(to) else None
+    # The character of the target's file is written too where it has a skinned mesh
+    onto = None
+    if mesh:
+        from marey.base import MareyError
+        from marey.io import load_character
+
+        with suppress(MareyError):
+            onto = to if len(load_character(to).vertices) > 0 else None
 
     def move(clip: str) -> Outcome:
         from marey import save
         from marey.kinematics import solve_retarget
 
-        source = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+        source = load_clip(clip, read)
         result = solve_retarget(source, skeleton, hands=hands, pin=tuple(pin or ()))
         moved, report = result.motion, result.report
         holds_mesh = Path(targets[clip]).suffix.lower() in MESH_SUFFIXES
@@ -99,17 +107,6 @@ def retarget(
     run_each("retarget", files, move, is_json=json, csv=csv)
 
 
-def has_mesh(target: str) -> bool:
-    """Tell whether a file holds a character: a skinned mesh."""
-    from marey.base import MareyError
-    from marey.io import load_character
-
-    try:
-        return len(load_character(target).vertices) > 0
-    except MareyError:
-        return False
-
-
 def load_skeleton(target: str) -> Skeleton:
     """Return the canonical human for ``human``, or the skeleton of a motion file."""
     from marey.skeleton import HUMAN
@@ -117,15 +114,14 @@ def load_skeleton(target: str) -> Skeleton:
     return HUMAN if target.lower() == "human" else read_motion(target).skeleton
 
 
+@flat_options
 def convert(
     paths: Annotated[
         list[str], typer.Argument(metavar="IN... OUT", help="Files and folders to read, then the file or folder.")
     ],
     rate_hz: Annotated[float | None, typer.Option(help="Resample to this many frames a second.")] = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
-    read_rate_hz: RateHz = None,
+    *,
+    read: ReadOptions,
     out_unit: Annotated[str | None, typer.Option(help="Length unit of a BVH that is written.")] = None,
     mirror: Annotated[bool, typer.Option("--mirror", help="Swap left and right.")] = False,
     start: Annotated[float | None, typer.Option("--start-s", "--start", help="Cut what comes before [s].")] = None,
@@ -154,7 +150,7 @@ def convert(
     OUT's suffix names it. Several files, or a folder as OUT, need --format. - is stdin or stdout. With --all-clips OUT
     is a folder, by default one called like the file, and the format is BVH unless --format says otherwise.
     """
-    if all_clips and take is not None:
+    if all_clips and read.take is not None:
         raise typer.BadParameter("give one of --clip and --all-clips.")
     if len(paths) == 1 and all_clips:
         paths = [*paths, str(Path(paths[0]).with_suffix(""))]
@@ -202,7 +198,7 @@ def convert(
                 target = name_clip_file(out, path if len(files) > 1 else None, name, f".{format or 'bvh'}", taken)
                 if not (skip and Path(target).is_file()):
                     try:
-                        source = load_clip(path, rate_hz=read_rate_hz, unit=unit, up=up, clip=name)
+                        source = load_clip(path, replace(read, take=name))
                         save(change(source), target, **options)
                     except MareyError as error:
                         faults.append(f"clip '{name}': {error}")
@@ -226,7 +222,7 @@ def convert(
         target = targets[path]
         if skip and Path(target).is_file():
             return Outcome({"out": target, "skipped": True}, "")
-        motion = change(load_clip(path, rate_hz=read_rate_hz, unit=unit, up=up, clip=take))
+        motion = change(load_clip(path, read))
         # Writers make files: stdout gets the bytes of one
         if target == "-":
             from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""`marey edit`: points and poses of a clip are brought elsewhere, and a body could still make it."""
+"""`marey edit`: move points and poses of a clip, within the laws of physics."""
 
 from __future__ import annotations
 
@@ -6,32 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from marey.cli.common import (
-    Clip,
-    ClipName,
-    Json,
-    MotionOut,
-    RateHz,
-    Strip,
-    Unit,
-    Up,
-    load_clip,
-    one_of,
-    print_json,
-    remark,
-    warn,
-    write_motion,
-)
+from marey.cli.common import load_clip, print_json, remark, warn, write_motion
+from marey.cli.options import Clip, Json, MotionOut, ReadOptions, Strip, flat_options, one_of
 
 if TYPE_CHECKING:
     from marey.base import FloatArray
     from marey.motion import Motion
-    from marey.spacetime import PointPin, PoseKey, RepairResult
+    from marey.spacetime import PointPin, RepairResult
 
 METHODS = ("physical", "kinematic", "pose-space")
 AROUND_S = 1.0  # [s] to both sides of a move in pose space, as far as the other methods reach by default
 
 
+@flat_options
 def edit(
     clip: Clip,
     out: MotionOut = None,
@@ -55,10 +42,8 @@ def edit(
     time_limit_s: Annotated[float | None, typer.Option(min=1e-3, help="Stop after so long; keeps the best.")] = None,
     strip: Strip = None,
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Bring points and poses of a clip to where they should be.
 
@@ -69,7 +54,7 @@ def edit(
         raise typer.BadParameter("give --pin, --move or --key.")
     if method == "pose-space" and (pin or key or still or not move or len(move) != 1):
         raise typer.BadParameter("pose-space takes one --move and no other goal.")
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+    motion = load_clip(clip, read)
     facts: dict[str, Any] = {}
     failure: str | None = None
     if method == "pose-space":
@@ -84,12 +69,21 @@ def edit(
         sentence = f"{clip}  {text} in the pose space of the clip"
     else:
         from marey.base import ConvergenceError
-        from marey.spacetime import ValidEditor, build_stillness_style, edit_physically
+        from marey.spacetime import PoseKey, ValidEditor, build_stillness_style, edit_physically
 
         # Points at places, points moved by so much, whole poses
         pins = [_parse_pin(text, motion, is_relative=False) for text in pin or []]
         pins += [_parse_pin(text, motion, is_relative=True) for text in move or []]
-        keys = [_parse_key(text) for text in key or []]
+        keys: list[PoseKey] = []
+        for text in key or []:
+            file, _, instant = text.rpartition("@")
+            try:
+                time_s = float(instant)
+            except ValueError:
+                file, time_s = "", 0.0
+            if not file:
+                raise typer.BadParameter(f"'{text}' is not a key; write FILE@SECONDS, such as pose.bvh@1.5.")
+            keys.append(PoseKey(time_s, load_clip(file)[0]))
         # Styles are costs on the coordinates that the editor moves the clip in
         styles = (build_stillness_style(ValidEditor(motion).tree, still),) if still else ()
         options: dict[str, Any] = {"start_s": start_s, "stop_s": stop_s, "friction": friction}
@@ -130,19 +124,6 @@ def _parse_pin(text: str, motion: Motion, *, is_relative: bool) -> PointPin:
         else:
             place = motion[frame].joint_positions()[motion.skeleton.index(point)] + place
     return PointPin(point, time_s, place)
-
-
-def _parse_key(text: str) -> PoseKey:
-    from marey.spacetime import PoseKey
-
-    file, _, instant = text.rpartition("@")
-    try:
-        time_s = float(instant)
-    except ValueError:
-        file, time_s = "", 0.0
-    if not file:
-        raise typer.BadParameter(f"'{text}' is no key; write FILE@SECONDS, such as pose.bvh@1.5.")
-    return PoseKey(time_s, load_clip(file)[0])
 
 
 def _parse_goal(text: str) -> tuple[str, float, FloatArray]:

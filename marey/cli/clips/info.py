@@ -1,4 +1,4 @@
-"""`marey info`: what is in a file."""
+"""`marey info`: the content of motion and marker files."""
 
 from __future__ import annotations
 
@@ -8,26 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import (
-    MARKER_SUFFIXES,
-    ClipName,
-    Csv,
-    Json,
-    Outcome,
-    RateHz,
-    Unit,
-    Up,
-    expand_inputs,
-    read_motion,
-    remark,
-    run_each,
-    warn,
-)
+from marey.cli.common import MARKER_SUFFIXES, Outcome, expand_inputs, read_motion, remark, run_each, warn
+from marey.cli.options import Csv, Json, ReadOptions, flat_options
 
 if TYPE_CHECKING:
     from marey.motion import Motion
 
 
+@flat_options
 def info(
     files: Annotated[
         list[str],
@@ -35,10 +23,8 @@ def info(
     ],
     json: Json = False,
     csv: Csv = None,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Say what is in motion and marker files.
 
@@ -47,14 +33,14 @@ def info(
 
     def describe(path: str) -> Outcome:
         if Path(path).suffix.lower() in MARKER_SUFFIXES:
-            facts = _marker_facts(path, rate_hz=read_rate_hz, unit=unit, up=up)
+            facts = _marker_facts(path, read)
             parts = [f"{facts['num_markers']} markers ({100 * facts['valid_fraction']:.0f} % seen)"]
             parts += [f"{len(facts['analog'])} analog channels"] if facts["analog"] else []
             parts += [f"{len(facts['muscles'])} of muscles"] if facts["muscles"] else []
             parts += [f"{len(facts['plate_types'])} force plates"] if facts["plate_types"] else []
             parts += [f"from {facts['start_s']:g} s"] if facts["start_s"] else []
         else:
-            motion = read_motion(path, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+            motion = read_motion(path, read)
             facts = describe_motion(motion) | {"file": path}
             parts = [f"{facts['num_joints']} joints"]
         # What every kind of file has, then what a motion has beside it
@@ -62,13 +48,30 @@ def info(
         if facts["kind"] == "motion":
             parts += [f"height {facts['height_m']:.2f} m", f"{facts['mean_speed_mps']:.2f} m/s"]
             parts += [f"{facts['up'].lstrip('+').upper()} up"]
-            parts += _describe_unit(facts)
+            # The unit of the file if it is not the metre: known, assumed, or corrected to a person's size
+            file_unit, metres = facts["unit"], facts["metres_per_unit"]
+            if any(note.startswith("unit unknown") for note in facts["notes"]):
+                parts.append(f"(unit unknown, {file_unit} assumed)")
+            elif any("lengths were multiplied" in warning for warning in facts["warnings"]):
+                parts.append(f"(scale corrected: a unit of the file is {metres:g} m)")
+            elif file_unit != "m":
+                parts.append(f"({file_unit} -> m)")
             parts += [] if facts["is_human"] else ["not a human"]
             parts += [f"pelvis {facts['pelvis']}"] if facts["folded"] else []
         if not json:
             if facts["kind"] == "motion":
-                for line in _describe_person(facts):
-                    remark(f"{path}: {line}")
+                # Decisions of the reader: unit, pelvis, parts that were left out; an unknown unit is a warning below
+                for note in facts["notes"]:
+                    if note.startswith(("unit ", "length ", "CMU skeleton")) and not note.startswith("unit unknown"):
+                        remark(f"{path}: {note}")
+                if not facts["is_human"]:
+                    why = "; ".join(facts["anatomy"])
+                    remark(f"{path}: not a human (score {facts['anatomy_score']:.2f}): {why}")
+                elif facts["folded"]:
+                    folded = ", ".join(facts["folded"])
+                    remark(f"{path}: the pelvis is {facts['pelvis']}; folded into its path: {folded}")
+                if facts["is_human"] and facts["left_out"]:
+                    remark(f"{path}: left out, not a part of the body: {', '.join(facts['left_out'])}")
             for warning in facts["warnings"]:
                 warn(f"{path}: {warning}")
         return Outcome(facts, "  ".join([path, *parts]))
@@ -113,81 +116,43 @@ def describe_motion(motion: Motion) -> dict[str, Any]:
     }
 
 
-def _describe_person(facts: dict[str, Any]) -> list[str]:
-    """Sentences on what the reader decided: who is in the file, which unit, and why."""
-    lines = [note for note in facts["notes"] if note.startswith(("unit ", "length ", "CMU skeleton"))]
-    lines = [line for line in lines if not line.startswith("unit unknown")]  # a warning says it
-    if facts["is_human"]:
-        if facts["folded"]:
-            lines.append(f"the pelvis is {facts['pelvis']}; folded into its path: {', '.join(facts['folded'])}")
-        if facts["left_out"]:
-            lines.append(f"left out, not a part of the body: {', '.join(facts['left_out'])}")
-    else:
-        lines.append(f"not a human (score {facts['anatomy_score']:.2f}): {'; '.join(facts['anatomy'])}")
-    return lines
-
-
-def _describe_unit(facts: dict[str, Any]) -> list[str]:
-    """Say in which unit the file is, if it is not the metre: known, assumed, or corrected to a person's size."""
-    unit, metres = facts["unit"], facts["metres_per_unit"]
-    if any(note.startswith("unit unknown") for note in facts["notes"]):
-        return [f"(unit unknown, {unit} assumed)"]
-    if any("lengths were multiplied" in warning for warning in facts["warnings"]):
-        return [f"(scale corrected: a unit of the file is {metres:g} m)"]
-    return [] if unit == "m" else [f"({unit} -> m)"]
-
-
-def _marker_facts(path: str, **options: Any) -> dict[str, Any]:
+def _marker_facts(path: str, read: ReadOptions) -> dict[str, Any]:
+    """Facts about a file of markers, or of muscle activity alone, as plain JSON values."""
     from marey.base import FormatError
     from marey.io import load_analog, load_markers
 
+    markers = None
     try:
-        markers = load_markers(path, **options)
+        markers = load_markers(path, rate_hz=read.read_rate_hz, unit=read.unit, up=read.up)
+        analog = markers.analog
     except FormatError as error:
         # A file of muscle activity alone has no points
         if "only" not in error.what or "analog channels" not in error.what:
             raise
         analog = load_analog(path)
-        return {
-            "file": path,
-            "kind": "analog",
-            "format": "c3d",
-            "num_joints": 0,
-            "num_markers": 0,
-            "num_frames": analog.num_samples,
-            "rate_hz": analog.rate_hz,
-            "duration_s": (analog.num_samples - 1) / analog.rate_hz,
-            "height_m": None,
-            "mean_speed_mps": None,
-            "valid_fraction": 0.0,
-            "markers": [],
-            "start_s": analog.start_s,
-            "analog": list(analog.names),
-            "analog_rate_hz": analog.rate_hz,
-            "muscles": list(analog.muscles),
-            "plate_types": [],
-            "warnings": [],
-            "notes": [],
-        }
-    frames = len(markers.positions)
+    if markers is not None:
+        frames, rate_hz, start_s, report = len(markers.positions), markers.rate_hz, markers.start_s, markers.load_report
+    else:
+        assert analog is not None
+        frames, rate_hz, start_s, report = analog.num_samples, analog.rate_hz, analog.start_s, None
     return {
         "file": path,
-        "kind": "markers",
+        "kind": "analog" if markers is None else "markers",
         "format": Path(path).suffix.lower().lstrip("."),
         "num_joints": 0,
-        "num_markers": len(markers.names),
+        "num_markers": 0 if markers is None else len(markers.names),
         "num_frames": frames,
-        "rate_hz": markers.rate_hz,
-        "duration_s": (frames - 1) / markers.rate_hz,
+        "rate_hz": rate_hz,
+        "duration_s": (frames - 1) / rate_hz,
         "height_m": None,
         "mean_speed_mps": None,
-        "valid_fraction": float(markers.valid.mean()),
-        "markers": list(markers.names),
-        "start_s": markers.start_s,
-        "analog": [] if markers.analog is None else list(markers.analog.names),
-        "analog_rate_hz": None if markers.analog is None else markers.analog.rate_hz,
-        "muscles": [] if markers.analog is None else list(markers.analog.muscles),
-        "plate_types": [plate.kind for plate in markers.plates],
-        "warnings": list(markers.load_report.warnings),
-        "notes": list(markers.load_report.notes),
+        "valid_fraction": 0.0 if markers is None else float(markers.valid.mean()),
+        "markers": [] if markers is None else list(markers.names),
+        "start_s": start_s,
+        "analog": [] if analog is None else list(analog.names),
+        "analog_rate_hz": None if analog is None else analog.rate_hz,
+        "muscles": [] if analog is None else list(analog.muscles),
+        "plate_types": [] if markers is None else [plate.kind for plate in markers.plates],
+        "warnings": [] if report is None else list(report.warnings),
+        "notes": [] if report is None else list(report.notes),
     }

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from marey.cli.common import Csv, Json, Unit, Up, print_json, progress_bar, remark, warn
+from marey.cli.common import print_json, progress_bar, remark, warn
+from marey.cli.options import Csv, Json, Unit, Up
 
 if TYPE_CHECKING:
     from marey.library import AddOutcome
@@ -26,7 +27,7 @@ def add(
     paths: Annotated[list[str], typer.Argument(help="Motion files, and folders of them.", show_default=False)],
     library: Folder = DEFAULT_FOLDER,
     tag: Annotated[list[str] | None, typer.Option("--tag", "-t", help="Word for every clip; repeatable.")] = None,
-    subject: Annotated[str | None, typer.Option(help="Who moves; guessed from names such as 07_01.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Name of the person; guessed from names such as 07_01.")] = None,
     read_rate_hz: Annotated[float | None, typer.Option(help="Frame rate of the files, if they are wrong.")] = None,
     unit: Unit = None,
     up: Up = None,

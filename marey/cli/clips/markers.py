@@ -7,21 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from marey.cli.common import (
-    MARKER_SUFFIXES,
-    Csv,
-    Json,
-    Outcome,
-    RateHz,
-    Unit,
-    Up,
-    check_target,
-    expand_inputs,
-    fit_capture,
-    plan_outputs,
-    run_each,
-    write_motion,
-)
+from marey.cli.common import MARKER_SUFFIXES, Outcome, expand_inputs, fit_capture, plan_outputs, run_each, write_motion
+from marey.cli.options import Csv, Json, RateHz, ReadOptions, Unit, Up, check_target
 
 
 def fit_markers(
@@ -60,10 +47,12 @@ def fit_markers(
         for target in targets.values():
             check_target(target, WRITABLE_SUFFIXES)
 
+    read = ReadOptions(read_rate_hz=read_rate_hz, unit=unit, up=up)
+
     def fit(path: str) -> Outcome:
         from marey.io import find_subject
 
-        found = fit_capture(path, rate_hz=read_rate_hz, unit=unit, up=up, height_m=height_m, names=names)
+        found = fit_capture(path, read, height_m=height_m, names=names)
         motion = found.over_ground() if over_ground else found.motion
         write_motion(motion, targets.get(path))
         subject = find_subject(path)

@@ -1,4 +1,4 @@
-"""`marey measure`: figures of a clip beside those of captured people, and what is wrong with it."""
+"""`marey measure`: figures of a clip beside those of captured people, and its faults."""
 
 from __future__ import annotations
 
@@ -8,25 +8,18 @@ import typer
 
 from marey.cli.common import (
     MARKER_SUFFIXES,
-    PLOT_SUFFIXES,
-    Clips,
-    Csv,
-    Json,
     Outcome,
-    RateHz,
-    Unit,
-    Up,
-    check_target,
     expand_inputs,
     load_body_motion,
     load_world,
-    one_of,
     plan_outputs,
     remark,
     run_each,
 )
+from marey.cli.options import PLOT_SUFFIXES, Clips, Csv, Json, ReadOptions, check_target, flat_options, one_of
 
 
+@flat_options
 def measure(
     clips: Clips,
     json: Json = False,
@@ -49,9 +42,8 @@ def measure(
         typer.Option("--plot", "-o", help="Draw the figures to this PNG; for several clips, a folder."),
     ] = None,
     require_clean: Annotated[bool, typer.Option("--require-clean", help="Exit with 1 where a fault is named.")] = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Measure a clip by geometry alone and name its faults, with their times.
 
@@ -71,7 +63,7 @@ def measure(
     things = surroundings.world if isinstance(surroundings, Sketch) else surroundings
 
     def judge(clip: str) -> Outcome:
-        motion = load_body_motion(clip, rate_hz=read_rate_hz, unit=unit, up=up)
+        motion = load_body_motion(clip, read)
         found = measure_motion(motion, against=source, world=things, kind=kind)
         lines = [f"{clip}  {found.sentence.split(', ', 1)[1]}"]
         if len(files) == 1:

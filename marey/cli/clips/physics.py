@@ -1,4 +1,4 @@
-"""`marey physics`: could a body have made this motion?"""
+"""`marey physics`: physical validity of a motion."""
 
 from __future__ import annotations
 
@@ -10,17 +10,7 @@ import typer
 
 from marey.cli.common import (
     MARKER_SUFFIXES,
-    PLOT_SUFFIXES,
-    ClipName,
-    Clips,
-    Csv,
-    Json,
     Outcome,
-    RateHz,
-    RequireValid,
-    Unit,
-    Up,
-    check_target,
     expand_inputs,
     fit_capture,
     load_body_motion,
@@ -29,8 +19,10 @@ from marey.cli.common import (
     run_each,
     warn,
 )
+from marey.cli.options import PLOT_SUFFIXES, Clips, Csv, Json, ReadOptions, RequireValid, check_target, flat_options
 
 
+@flat_options
 def physics(
     clips: Clips,
     json: Json = False,
@@ -56,10 +48,8 @@ def physics(
         typer.Option("--over-ground/--as-captured", help="On a treadmill: add the belt's way to the motion."),
     ] = True,
     require_valid: RequireValid = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Say which stretches of a motion a body could have made, and what is wrong with the others.
 
@@ -88,10 +78,10 @@ def physics(
         if Path(clip).suffix.lower() in MARKER_SUFFIXES:
             from marey.io import find_subject
 
-            fit, subject = fit_capture(clip, rate_hz=read_rate_hz, unit=unit, up=up), find_subject(clip)
+            fit, subject = fit_capture(clip, read), find_subject(clip)
             motion = fit.over_ground() if over_ground else fit.motion
         else:
-            motion = load_body_motion(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+            motion = load_body_motion(clip, read)
         mass = mass_kg if mass_kg is not None or subject is None else subject.mass_kg
         body = Body.from_motion(motion, mass_kg=mass)
         report = check_validity(motion, body, friction=friction, tolerance=tolerance, floor=ground, limits=bounds)

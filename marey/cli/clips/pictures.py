@@ -1,4 +1,4 @@
-"""`marey strip`, `film`, `view` and `plot`: a motion on paper, in time, in the browser, and as curves."""
+"""`marey strip`, `film`, `view` and `plot`: pictures, films, pages and curves of a motion."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import typer
 
 from marey.cli.common import (
     MARKER_SUFFIXES,
-    PLOT_SUFFIXES,
-    Clip,
-    ClipName,
-    Clips,
-    Json,
-    RateHz,
-    Unit,
-    Up,
-    check_picture_file,
-    check_target,
     expand_inputs,
     load_body_motion,
     load_clip,
     load_world,
-    one_of,
     print_json,
     remark,
-    writable,
     write_strip,
+)
+from marey.cli.options import (
+    PLOT_SUFFIXES,
+    Clip,
+    Clips,
+    Json,
+    ReadOptions,
+    check_picture_file,
+    check_target,
+    flat_options,
+    one_of,
+    writable,
 )
 
 Surroundings = Annotated[
@@ -49,6 +49,7 @@ BodyKind = Annotated[
 ]
 
 
+@flat_options
 def strip(
     clip: Clip,
     out: Annotated[
@@ -60,21 +61,20 @@ def strip(
     character: CharacterFile = None,
     body: BodyKind = "auto",
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Draw a film strip of a motion.
 
     A solid body at several moments, or the mesh of the clip's own character, with ground, shadow and foot plants.
     """
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+    motion = load_clip(clip, read)
     write_strip(motion, out, count, width=width, world=load_world(world), character=character, body=body)
     if json:
         print_json({"file": clip, "out": out, "count": count, "num_frames": motion.num_frames})
 
 
+@flat_options
 def film(
     clip: Clip,
     out: Annotated[
@@ -88,21 +88,20 @@ def film(
     character: CharacterFile = None,
     body: BodyKind = "auto",
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Render a motion as a GIF or MP4 film."""
     from marey.picture import save_film
 
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+    motion = load_clip(clip, read)
     save_film(motion, out, fps=fps, world=load_world(world), character=character, body=body)
     remark(f"wrote {out}")
     if json:
         print_json({"file": clip, "out": out, "fps": fps, "duration_s": motion.duration_s})
 
 
+@flat_options
 def view(
     clips: Clips,
     out: Annotated[
@@ -116,16 +115,14 @@ def view(
         bool, typer.Option("--physics", help="Judge each clip, and show the verdict on its timeline.")
     ] = False,
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Make a page that plays motions side by side, with a timeline of their contacts; it needs no server."""
     from marey.picture import save_page
 
     files = expand_inputs(clips, MARKER_SUFFIXES)
-    motions = [load_body_motion(file, rate_hz=read_rate_hz, unit=unit, up=up, clip=take) for file in files]
+    motions = [load_body_motion(file, read) for file in files]
     bands: list[dict[str, list[tuple[float, float, str, str]]]] = []
     for motion in motions if physics else ():
         from marey.dynamics import check_validity
@@ -149,6 +146,7 @@ def view(
         print_json({"files": files, "out": target, "num_frames": [motion.num_frames for motion in motions]})
 
 
+@flat_options
 def plot(
     clip: Clip,
     out: Annotated[str, typer.Option("-o", "--out", help="Picture to write.", show_default=False)],
@@ -158,10 +156,8 @@ def plot(
     contacts: Annotated[bool, typer.Option("--contacts", help="Plot contacts instead of joint angles.")] = False,
     speed: Annotated[bool, typer.Option("--speed", help="Plot speed and height of the root instead.")] = False,
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Plot joint angles, contacts or the speed of the root over time."""
     if (joint is not None) + contacts + speed > 1:
@@ -170,7 +166,7 @@ def plot(
     from marey.contacts import ensure_contacts
     from marey.picture import plot_angles, plot_contacts, plot_speed
 
-    motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+    motion = load_clip(clip, read)
     if contacts:
         plot_contacts(motion if motion.contacts is not None else ensure_contacts(motion), out)
     elif speed:

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import json as json_format
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import (
-    PLOT_SUFFIXES,
-    Json,
-    RateHz,
-    Unit,
-    Up,
-    check_picture_file,
-    load_clip,
-    one_of,
-    print_json,
-    progress_bar,
-    remark,
-    warn,
-    writable,
-)
+from marey.cli.common import load_clip, print_json, progress_bar, remark, warn
+from marey.cli.options import PLOT_SUFFIXES, Json, ReadOptions, check_picture_file, flat_options, one_of, writable
 
 if TYPE_CHECKING:
-    from marey.models import PCA, PGA
+    from marey.models import PCA, PGA, PoseModel
     from marey.motion import Motion
     from marey.picture import Image
 
@@ -43,6 +31,47 @@ PGA_METHODS = {
 METHODS = (*PGA_METHODS, "pca", "pca-euler", "behaviour")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureOptions:
+    """Pictures of a pose model, each drawn if its file is named."""
+
+    plot: Annotated[
+        str | None,
+        typer.Option(help="Also plot the explained variance to this picture.", callback=writable(*PLOT_SUFFIXES)),
+    ] = None
+    select: Annotated[
+        str | None,
+        typer.Option(
+            help="Also plot variance and joint error by number of components.", callback=writable(*PLOT_SUFFIXES)
+        ),
+    ] = None
+    histogram: Annotated[
+        str | None,
+        typer.Option(
+            help="Also plot how many components each clip needs alone, 95 and 99 %.", callback=writable(*PLOT_SUFFIXES)
+        ),
+    ] = None
+    modes: Annotated[
+        str | None, typer.Option(help="Also draw the first components to this picture.", callback=check_picture_file)
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocomotionOptions:
+    """Of `marey fit locomotion` and `marey fit person`."""
+
+    manifest: Annotated[str | None, typer.Option(help="Which clips train a locomotion model (.toml).")] = None
+    report: Annotated[
+        str | None,
+        typer.Option(help="Also write errors on unseen trials to this .json file.", callback=writable(".json")),
+    ] = None
+    jumps: Annotated[bool, typer.Option(help="Let a locomotion model learn jumps, too.")] = True
+    model: Annotated[str | None, typer.Option(help="person: locomotion model to add the style to.")] = None
+    name: Annotated[str | None, typer.Option(help="person: name of the new style.")] = None
+    amount: Annotated[float, typer.Option(help="person: more than 1 exaggerates the person.")] = 1.0
+
+
+@flat_options
 def fit(
     clips: Annotated[
         list[str],
@@ -74,38 +103,11 @@ def fit(
     problem: Annotated[
         str | None, typer.Option("--for", metavar="PROBLEM", help="Learn from the clips that step as this problem.")
     ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(help="Also plot the explained variance to this picture.", callback=writable(*PLOT_SUFFIXES)),
-    ] = None,
-    select: Annotated[
-        str | None,
-        typer.Option(
-            help="Also plot variance and joint error by number of components.", callback=writable(*PLOT_SUFFIXES)
-        ),
-    ] = None,
-    histogram: Annotated[
-        str | None,
-        typer.Option(
-            help="Also plot how many components each clip needs alone, 95 and 99 %.", callback=writable(*PLOT_SUFFIXES)
-        ),
-    ] = None,
-    modes: Annotated[
-        str | None, typer.Option(help="Also draw the first components to this picture.", callback=check_picture_file)
-    ] = None,
-    manifest: Annotated[str | None, typer.Option(help="Which clips train a locomotion model (.toml).")] = None,
-    report: Annotated[
-        str | None,
-        typer.Option(help="Also write errors on unseen trials to this .json file.", callback=writable(".json")),
-    ] = None,
-    jumps: Annotated[bool, typer.Option(help="Let a locomotion model learn jumps, too.")] = True,
-    model: Annotated[str | None, typer.Option(help="person: locomotion model to add the style to.")] = None,
-    name: Annotated[str | None, typer.Option(help="person: name of the new style.")] = None,
-    amount: Annotated[float, typer.Option(help="person: more than 1 exaggerates the person.")] = 1.0,
+    *,
+    pictures: PictureOptions,
+    locomotion: LocomotionOptions,
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
+    read: ReadOptions,
 ) -> None:
     """Learn a pose model from clips of the same joints.
 
@@ -114,21 +116,21 @@ def fit(
     `marey fit person CLIP --name NAME -o MODEL` adds the style of the person in a clip to such a model.
     """
     if clips[0] == LOCOMOTION:
-        _fit_locomotion(clips[1:], out, manifest, report, jumps=jumps, is_json=json)
+        _fit_locomotion(clips[1:], out, locomotion, is_json=json)
         return
     if clips[0] == PERSON:
-        if len(clips) != 2 or name is None:
+        if len(clips) != 2 or locomotion.name is None:
             raise typer.BadParameter("write `marey fit person CLIP --name NAME -o MODEL`.")
-        _fit_person(load_clip(clips[1], rate_hz=read_rate_hz, unit=unit, up=up), out, model, name, amount, is_json=json)
+        _fit_person(load_clip(clips[1], read), out, locomotion, is_json=json)
         return
     if components is not None and joint_error_mm is not None:
         raise typer.BadParameter("give --components or --joint-error-mm.")
-    from marey.models import find_far_samples, joint_error, selection_curve
+    from marey.models import PCA, PGA, find_far_samples, joint_error, selection_curve
 
     motions: list[Motion] = []
     with progress_bar("reading") as tell:
         for number, clip in enumerate(clips, 1):
-            motions.append(load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up))
+            motions.append(load_clip(clip, read))
             tell(number, len(clips))
     used = list(clips)
     if problem is not None:
@@ -139,7 +141,14 @@ def fit(
         for sentence in chosen.report:
             remark(sentence)
         motions, used = [motions[i] for i in chosen.indices], [clips[i] for i in chosen.indices]
-    settings = _make_settings(method, explained, components, kind, weights)
+    settings: PCA | PGA
+    if method in PGA_METHODS:
+        settings = PGA(components, explained, method=PGA_METHODS[method], kind=kind, weights=weights)
+    elif method == "behaviour" and components is None:
+        settings = PCA.behaviour(explained)
+    else:
+        root = "auto" if method == "behaviour" else "none"
+        settings = PCA(components, explained, space="exponential" if method == "pca" else "euler", root=root)
     if joint_error_mm is not None:
         from dataclasses import replace
 
@@ -172,27 +181,32 @@ def fit(
             f"{out}  {facts['num_components']} components  {100 * facts['explained']:.1f} %  "
             f"{facts['num_frames']} frames  joint error mean {facts['mean_cm']:.2f} cm, max {facts['max_cm']:.2f} cm"
         )
-    if plot is not None:
+    _draw_model(fitted, motions, settings, pictures)
+
+
+def _draw_model(fitted: PoseModel, motions: list[Motion], settings: PCA | PGA, pictures: PictureOptions) -> None:
+    """Draw what was asked for: explained variance, choice of size, components by clip, the components themselves."""
+    if pictures.plot is not None:
         from marey.models import plot_explained
 
         figure: Any = plot_explained(fitted)
-        figure.savefig(plot)
-        remark(f"wrote {plot}")
-    if select is not None:
-        from marey.models import plot_selection
+        figure.savefig(pictures.plot)
+        remark(f"wrote {pictures.plot}")
+    if pictures.select is not None:
+        from marey.models import plot_selection, selection_curve
 
         curve = selection_curve(motions, settings=settings)
         figure = plot_selection(curve)
-        figure.savefig(select)
-        remark(f"wrote {select}")
-    if histogram is not None:
+        figure.savefig(pictures.select)
+        remark(f"wrote {pictures.select}")
+    if pictures.histogram is not None:
         from marey.models import count_modes, plot_mode_counts
 
         found = count_modes(motions)
         figure = plot_mode_counts(found)
-        figure.savefig(histogram)
-        remark(f"{found.table()}\nwrote {histogram}")
-    if modes is not None:
+        figure.savefig(pictures.histogram)
+        remark(f"{found.table()}\nwrote {pictures.histogram}")
+    if pictures.modes is not None:
         # The first components as film strips, from -2 to +2 deviations, one below the other (H, W, 3)
         import numpy as np
 
@@ -201,13 +215,11 @@ def fit(
 
         strips = mode_strips(fitted, _draw_mode_strip, components=4)
         still = [] if strips else [_draw_mode_strip(fitted.decode(np.zeros((1, 0)), rate_hz=1.0))]
-        save_image(np.concatenate([*strips, *still]), modes)
-        remark(f"wrote {modes}")
+        save_image(np.concatenate([*strips, *still]), pictures.modes)
+        remark(f"wrote {pictures.modes}")
 
 
-def _fit_locomotion(
-    sources: list[str], out: str, manifest: str | None, report: str | None, *, jumps: bool, is_json: bool
-) -> None:
+def _fit_locomotion(sources: list[str], out: str, options: LocomotionOptions, *, is_json: bool) -> None:
     from marey.base import InputError
     from marey.library import Library, is_library
     from marey.locomotion import fit_locomotion, load_manifest, report_held_out
@@ -216,20 +228,20 @@ def _fit_locomotion(
         raise InputError(f"{len(sources)} places to learn from", "Give one library or folder of clips")
     # A library or a folder of trials, and which of them train
     folder = Path(sources[0])
-    clips, plan = Library(folder, create=False) if is_library(folder) else folder, load_manifest(manifest)
+    clips, plan = Library(folder, create=False) if is_library(folder) else folder, load_manifest(options.manifest)
     with progress_bar("cutting") as tell:
-        model = fit_locomotion(clips, plan, report=tell, jumps=jumps)
+        model = fit_locomotion(clips, plan, report=tell, jumps=options.jumps)
     model.save(out)
     facts: dict[str, Any] = {"file": out, "styles": list(model.styles), "jumps": list(model.jumps)}
     facts |= {"num_units": model.info["num_units"], "components": model.tree.main.count}
-    if report is not None:
+    if options.report is not None:
         with progress_bar("judging") as tell:
             quality = report_held_out(model, clips, plan, report=tell)
         text = json_format.dumps(quality.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
         from marey.base import write_atomically
 
-        write_atomically(Path(report), text + "\n")
-        facts["report"] = report
+        write_atomically(Path(options.report), text + "\n")
+        facts["report"] = options.report
         remark(f"errors of seen, unseen and left-out cycles:\n{quality.text()}")
     if is_json:
         print_json(facts)
@@ -239,14 +251,14 @@ def _fit_locomotion(
         )
 
 
-def _fit_person(motion: Motion, out: str, model: str | None, name: str, amount: float, *, is_json: bool) -> None:
+def _fit_person(motion: Motion, out: str, options: LocomotionOptions, *, is_json: bool) -> None:
     """Read the speed, gait and style of a clip's first cycle, and add the style to a locomotion model."""
     from marey.locomotion import add_style, load_model, recover_parameters
 
     # Glardon III.1.5.2: the model read backwards gives a mixture of people and a rest
-    known = load_model(model)
+    known, name = load_model(options.model), str(options.name)
     found = recover_parameters(motion, known)
-    add_style(known, name, found.style, found.residual, amount=amount).save(out)
+    add_style(known, name, found.style, found.residual, amount=options.amount).save(out)
     facts = {
         "file": out,
         "name": name,
@@ -264,17 +276,6 @@ def _fit_person(motion: Motion, out: str, model: str | None, name: str, amount: 
         f"{out}  '{name}': {facts['gait']} at {found.speed_mps:.2f} m/s (measured {found.measured_speed_mps:.2f}), "
         f"{shares}; {found.error_deg:.1f} degrees off"
     )
-
-
-def _make_settings(method: str, explained: float, components: int | None, kind: str, weights: str | None) -> PCA | PGA:
-    from marey.models import PCA, PGA
-
-    if method in PGA_METHODS:
-        return PGA(components, explained, method=PGA_METHODS[method], kind=kind, weights=weights)
-    if method == "behaviour" and components is None:
-        return PCA.behaviour(explained)
-    space, root = ("exponential", "none") if method == "pca" else ("euler", "auto" if method == "behaviour" else "none")
-    return PCA(components, explained, space=space, root=root)
 
 
 def _draw_mode_strip(motion: Motion) -> Image:

@@ -1,54 +1,89 @@
-"""`marey ik`: a pose, or a clip, in which hands, feet, head and centre of mass meet their targets."""
+"""`marey ik`: inverse kinematics of a pose or a clip."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from marey.cli.common import (
-    ClipName,
-    Json,
-    MotionOut,
-    RateHz,
-    Unit,
-    Up,
-    load_clip,
-    one_of,
-    print_json,
-    usage_of,
-    warn,
-    write_motion,
-)
+from marey.cli.common import load_clip, print_json, warn, write_motion
+from marey.cli.options import Json, MotionOut, ReadOptions, flat_options, one_of, usage_of
 
 if TYPE_CHECKING:
     from marey.base import FloatArray
-    from marey.kinematics import IKResult, IKTrackResult, JointLimits, LookAtTask, OrientationTask, PointTask, Task
-    from marey.motion import Markers, Motion
+    from marey.kinematics import IKResult, IKTrackResult, JointLimits, PointTask, Task
+    from marey.motion import Markers
     from marey.skeleton import Pose, Skeleton
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalOptions:
+    """Goals of a pose."""
+
+    task: Annotated[
+        list[str] | None,
+        typer.Option("--task", help="JOINT=X,Y,Z[:WEIGHT] in metres; - frees an axis.", show_default=False),
+    ] = None
+    orient: Annotated[
+        list[str] | None,
+        typer.Option(help="JOINT=keep, or JOINT=RX,RY,RZ[:WEIGHT]: degrees from its start.", show_default=False),
+    ] = None
+    look: Annotated[
+        list[str] | None, typer.Option(help="JOINT=X,Y,Z[:WEIGHT]: the joint faces this place.", show_default=False)
+    ] = None
+    com: Annotated[
+        str | None, typer.Option(help="X,Y,Z[:WEIGHT] of the centre of mass; - frees an axis.", show_default=False)
+    ] = None
+    pin: Annotated[
+        list[str] | None, typer.Option(help="JOINT that keeps position and orientation.", show_default=False)
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolverOptions:
+    """How goals are solved: space, prior, limits, root and feet."""
+
+    method: Annotated[str, typer.Option(help="Solver: projected-lm, pg-armijo, dls, ccd, ...")] = "projected-lm"
+    model: Annotated[str | None, typer.Option(help="Pose model file: solve in its space.")] = None
+    modes: Annotated[int | None, typer.Option(min=1, help="Components of the model to use; all by default.")] = None
+    spring: Annotated[
+        float, typer.Option(min=0.0, help="Pull to the model's mean: a standard deviation counts like this many m².")
+    ] = 0.0
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="Steps in the model's space: canonical, marquardt or kinetic (light limbs move first).",
+            callback=one_of("canonical", "marquardt", "kinetic"),
+        ),
+    ] = None
+    max_sigma: Annotated[
+        float, typer.Option(min=0.0, help="Largest standard deviation of the model's coordinates; 0 for no limit.")
+    ] = 3.0
+    limits: Annotated[str, typer.Option(help="auto: anatomical; none; or a file of joint limits.")] = "auto"
+    root: Annotated[
+        str,
+        typer.Option(
+            help="auto: as planted feet allow; free, turn or fixed.", callback=one_of("auto", "free", "turn", "fixed")
+        ),
+    ] = "auto"
+    feet: Annotated[
+        str,
+        typer.Option(
+            help="auto: feet on the floor that no goal names stay; free or planted.",
+            callback=one_of("auto", "free", "planted"),
+        ),
+    ] = "auto"
+    tolerance_m: Annotated[float, typer.Option(min=1e-9, help="A goal within this is reached.")] = 1e-3
+
+
+@flat_options
 def ik(
     clip: Annotated[
         str | None, typer.Argument(metavar="[CLIP]", help="Motion file to start from; the canonical human without one.")
     ] = None,
-    task: Annotated[
-        list[str] | None,
-        typer.Option("--task", help="JOINT=X,Y,Z[:WEIGHT] in metres; - frees an axis.", show_default=False),
-    ] = None,
-    orient: Annotated[
-        list[str] | None,
-        typer.Option(help="JOINT=keep, or JOINT=RX,RY,RZ[:WEIGHT]: degrees from its start.", show_default=False),
-    ] = None,
-    look: Annotated[
-        list[str] | None, typer.Option(help="JOINT=X,Y,Z[:WEIGHT]: the joint faces this place.", show_default=False)
-    ] = None,
-    com: Annotated[
-        str | None, typer.Option(help="X,Y,Z[:WEIGHT] of the centre of mass; - frees an axis.", show_default=False)
-    ] = None,
-    pin: Annotated[
-        list[str] | None, typer.Option(help="JOINT that keeps position and orientation.", show_default=False)
-    ] = None,
+    *,
+    goals: GoalOptions,
     freeze: Annotated[list[str] | None, typer.Option(help="JOINT that keeps its angles.", show_default=False)] = None,
     points: Annotated[
         str | None,
@@ -62,49 +97,18 @@ def ik(
     handles: Annotated[bool, typer.Option("--handles", help="List the joints to pose this skeleton by.")] = False,
     out: MotionOut = None,
     json: Json = False,
-    method: Annotated[str, typer.Option(help="Solver: projected-lm, pg-armijo, dls, ccd, ...")] = "projected-lm",
-    model: Annotated[str | None, typer.Option(help="Pose model file: solve in its space.")] = None,
-    modes: Annotated[int | None, typer.Option(min=1, help="Components of the model to use; all by default.")] = None,
-    spring: Annotated[
-        float, typer.Option(min=0.0, help="Pull to the model's mean: a standard deviation counts like this many m².")
-    ] = 0.0,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="Steps in the model's space: canonical, marquardt or kinetic (light limbs move first).",
-            callback=one_of("canonical", "marquardt", "kinetic"),
-        ),
-    ] = None,
-    max_sigma: Annotated[
-        float, typer.Option(min=0.0, help="Largest standard deviation of the model's coordinates; 0 for no limit.")
-    ] = 3.0,
-    limits: Annotated[str, typer.Option(help="auto: anatomical; none; or a file of joint limits.")] = "auto",
-    root: Annotated[
-        str,
-        typer.Option(
-            help="auto: as planted feet allow; free, turn or fixed.", callback=one_of("auto", "free", "turn", "fixed")
-        ),
-    ] = "auto",
-    feet: Annotated[
-        str,
-        typer.Option(
-            help="auto: feet on the floor that no goal names stay; free or planted.",
-            callback=one_of("auto", "free", "planted"),
-        ),
-    ] = "auto",
-    tolerance_m: Annotated[float, typer.Option(min=1e-9, help="A goal within this is reached.")] = 1e-3,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
-    take: ClipName = None,
+    solver: SolverOptions,
+    read: ReadOptions,
 ) -> None:
     """Find a pose that reaches the goals, or with --points a clip that follows them.
 
     Joints go by their own name or by that of the canonical human; options of goals may be given many times. Feet that
     stand stay where they are. Exits with 1 when a goal is out of reach; the nearest pose is written all the same.
     """
+    import numpy as np
+
     from marey.base import InputError
-    from marey.kinematics import PoseTask, solve_ik, track
+    from marey.kinematics import PointTask, PoseTask, load_limits, posing_limits, solve_ik, track
     from marey.lie import SO3
     from marey.models import load_model
     from marey.motion import Motion
@@ -115,7 +119,7 @@ def ik(
     if clip is None and frame is not None:
         raise InputError("--frame without a clip", "Name a motion file")
     if clip is not None:
-        motion = load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up, clip=take)
+        motion = load_clip(clip, read)
         frame = 0 if frame is None and points is not None else frame
         if frame is not None and not -motion.num_frames <= frame < motion.num_frames:
             raise InputError(f"frame {frame} of {motion.num_frames}", f"Give a number below {motion.num_frames}")
@@ -131,87 +135,98 @@ def ik(
             else:
                 typer.echo(f"{handle.name:<24} {handle.kind:<7} {','.join(f'{x:.3f}' for x in place)}")
         return
-    goals = parse_goals(pose, task=task, orient=orient, look=look, com=com, pin=pin)
-    if model is None and (modes is not None or spring > 0.0 or metric is not None):
+    wanted = parse_goals(pose, goals)
+    if solver.model is None and (solver.modes is not None or solver.spring > 0.0 or solver.metric is not None):
         raise InputError("--modes, --spring and --metric without a model", "Name a pose model: --model FILE")
     space = skeleton
-    if model is not None:
-        whole = load_model(model)
-        space = whole if modes is None else whole.truncate(modes)
+    if solver.model is not None:
+        whole = load_model(solver.model)
+        space = whole if solver.modes is None else whole.truncate(solver.modes)
     # The prior stands behind the goals, whose errors are reported
-    prior = [PoseTask(weight=spring, priority=0)] if spring > 0.0 else []
+    prior = [PoseTask(weight=solver.spring, priority=0)] if solver.spring > 0.0 else []
+    bounds: JointLimits | Literal["auto"] | None = None if solver.limits == "none" else "auto"
+    if solver.limits not in ("auto", "none"):
+        bounds = load_limits(solver.limits)
+    elif bounds is not None and motion is not None:
+        # Limits of anatomy allow what the person does in the clip; a creature whose limbs have no roles has none
+        try:
+            bounds = posing_limits(motion.skeleton, clips=[motion])
+        except InputError:
+            bounds = None
     options: dict[str, Any] = {
         # A model begins at its own mean, a skeleton at rest
-        "start": pose if model is None else start,
-        "limits": _load_limits(limits, motion),
-        "method": method,
-        "root": root,
-        "feet": feet,
+        "start": pose if solver.model is None else start,
+        "limits": bounds,
+        "method": solver.method,
+        "root": solver.root,
+        "feet": solver.feet,
         "frozen_joints": [skeleton.index(name) for name in freeze or ()],
-        "tolerance_m": tolerance_m,
-        "variant": metric,
-        "max_sigma": max_sigma or None,
+        "tolerance_m": solver.tolerance_m,
+        "variant": solver.metric,
+        "max_sigma": solver.max_sigma or None,
         "on_failure": "return",
     }
     if points is None:
-        result = solve_ik(space, [*(task for _, task in goals), *prior], **options)
+        result = solve_ik(space, [*(task for _, task in wanted), *prior], **options)
         found = result.pose
         write_motion(Motion(found.skeleton, rate_hz, found.root_position[None], SO3(found.rotations.wxyz[None])), out)
-        _report_pose(result, [name for name, _ in goals], out, json)
+        _report_pose(result, [name for name, _ in wanted], out, json)
     else:
         with usage_of("--points"):
             table = read_points(points)
-            goals = [*tasks_from_points(table, skeleton), *goals]
-        result = track(space, [*(task for _, task in goals), *prior], rate_hz=table.rate_hz, **options)
+            # A goal for each point, by the name of its joint; a point that was not seen is not known
+            seen: list[tuple[str, Task]] = []
+            for name in table.names:
+                places, valid = table.track(name)
+                seen.append((name, PointTask(skeleton.index(name), np.where(valid[:, None], places, np.nan))))
+        wanted = [*seen, *wanted]
+        result = track(space, [*(task for _, task in wanted), *prior], rate_hz=table.rate_hz, **options)
         write_motion(result.motion, out)
-        _report_clip(result, [name for name, _ in goals], out, json)
+        _report_clip(result, [name for name, _ in wanted], out, json)
     if not result.reached.all() or str(result.status) != "CONVERGED":
         warn(result.advice)
         raise typer.Exit(1)
 
 
-def _load_limits(name: str, motion: Motion | None) -> JointLimits | Literal["auto"] | None:
-    """Limits by ``auto``, ``none`` or the name of a file; those of anatomy allow what the person does in the clip."""
-    from marey.base import InputError
-    from marey.kinematics import load_limits, posing_limits
-
-    if name != "auto":
-        return None if name == "none" else load_limits(name)
-    try:
-        return "auto" if motion is None else posing_limits(motion.skeleton, clips=[motion])
-    except InputError:
-        # A creature whose limbs have no roles
-        return None
-
-
 # Reading goals
 
 
-def parse_goals(
-    pose: Pose,
-    *,
-    task: list[str] | None = None,
-    orient: list[str] | None = None,
-    look: list[str] | None = None,
-    com: str | None = None,
-    pin: list[str] | None = None,
-) -> list[tuple[str, Task]]:
+def parse_goals(pose: Pose, options: GoalOptions) -> list[tuple[str, Task]]:
     """Goals of the options with their text; orientations and pins are those of the pose to start from."""
-    from marey.kinematics import ComTask, OrientationTask, PointTask
+    import numpy as np
+
+    from marey.kinematics import ComTask, LookAtTask, OrientationTask, PointTask
+    from marey.lie import SO3
+    from marey.skeleton import role_map, t_pose
 
     skeleton, goals = pose.skeleton, list[tuple[str, Any]]()
     with usage_of("--task"):
-        goals += [(text, parse_task(text, skeleton)) for text in task or ()]
+        goals += [(text, parse_task(text, skeleton)) for text in options.task or ()]
     with usage_of("--orient"):
-        goals += [(text, parse_orientation(text, pose)) for text in orient or ()]
+        for text in options.orient or ():
+            # A rotation vector [deg] in world from the start pose
+            name, _, turn = text.rpartition("=")
+            joint = skeleton.index(name)
+            target, weight = pose.joint_rotations()[joint], 1.0
+            if turn != "keep":
+                form = "JOINT=keep or JOINT=RX,RY,RZ in degrees"
+                degrees, weight = parse_place(turn, f"orientation '{text}'", form)
+                target = SO3.exp(np.radians(degrees)) @ target
+            goals.append((text, OrientationTask(joint, target, weight=weight)))
     with usage_of("--look"):
-        goals += [(text, parse_look(text, skeleton)) for text in look or ()]
+        for text in options.look or ():
+            # The side of the joint that faces ahead in the calibration pose faces the place
+            name, _, where = text.rpartition("=")
+            place, weight = parse_place(where, f"gaze '{text}'", "JOINT=X,Y,Z, for example head=0,1.6,3")
+            joint = skeleton.index(name)
+            axis = t_pose(skeleton, role_map(skeleton)).joint_rotations()[joint].inverse() @ (0.0, 0.0, 1.0)
+            goals.append((text, LookAtTask(joint, place, axis=axis, weight=weight)))
     with usage_of("--com"):
-        if com is not None:
-            place, weight = parse_place(com, f"centre of mass '{com}'", "X,Y,Z or X,-,Z")
+        if options.com is not None:
+            place, weight = parse_place(options.com, f"centre of mass '{options.com}'", "X,Y,Z or X,-,Z")
             goals.append(("com", ComTask(place, weight=weight)))
     with usage_of("--pin"):
-        for name in pin or ():
+        for name in options.pin or ():
             joint = skeleton.index(name)
             goals.append((f"{name} in place", PointTask(joint, pose.joint_positions()[joint], weight=100.0)))
             goals.append((f"{name} turned as it was", OrientationTask(joint, pose.joint_rotations()[joint])))
@@ -253,34 +268,6 @@ def parse_task(text: str, skeleton: Skeleton) -> PointTask:
     name, _, place = text.rpartition("=")
     target, weight = parse_place(place, f"task '{text}'", "JOINT=X,Y,Z, for example right_wrist=0.4,1.3,0.2")
     return PointTask(skeleton.index(name), target, weight=weight)
-
-
-def parse_orientation(text: str, pose: Pose) -> OrientationTask:
-    """Read ``joint=keep`` or ``joint=rx,ry,rz[:weight]``, a rotation vector [deg] in world from the start pose."""
-    import numpy as np
-
-    from marey.kinematics import OrientationTask
-    from marey.lie import SO3
-
-    name, _, turn = text.rpartition("=")
-    joint = pose.skeleton.index(name)
-    here = pose.joint_rotations()[joint]
-    if turn == "keep":
-        return OrientationTask(joint, here)
-    degrees, weight = parse_place(turn, f"orientation '{text}'", "JOINT=keep or JOINT=RX,RY,RZ in degrees")
-    return OrientationTask(joint, SO3.exp(np.radians(degrees)) @ here, weight=weight)
-
-
-def parse_look(text: str, skeleton: Skeleton) -> LookAtTask:
-    """Read ``joint=x,y,z[:weight]``: the side of the joint that faces ahead in the calibration pose faces the place."""
-    from marey.kinematics import LookAtTask
-    from marey.skeleton import role_map, t_pose
-
-    name, _, place = text.rpartition("=")
-    target, weight = parse_place(place, f"gaze '{text}'", "JOINT=X,Y,Z, for example head=0,1.6,3")
-    joint = skeleton.index(name)
-    axis = t_pose(skeleton, role_map(skeleton)).joint_rotations()[joint].inverse() @ (0.0, 0.0, 1.0)
-    return LookAtTask(joint, target, axis=axis, weight=weight)
 
 
 def read_points(path: str) -> Markers:
@@ -326,20 +313,7 @@ def read_points(path: str) -> Markers:
     return Markers(tuple(names), float(1.0 / gaps.mean()), np.nan_to_num(positions), valid)
 
 
-def tasks_from_points(points: Markers, skeleton: Skeleton) -> list[tuple[str, Task]]:
-    """A goal for each point, by the name of its joint; a point that was not seen is not known."""
-    import numpy as np
-
-    from marey.kinematics import PointTask
-
-    goals: list[tuple[str, Task]] = []
-    for name in points.names:
-        places, valid = points.track(name)
-        goals.append((name, PointTask(skeleton.index(name), np.where(valid[:, None], places, np.nan))))
-    return goals
-
-
-# What came out
+# Reports
 
 
 def _report_pose(result: IKResult, names: list[str], out: str | None, is_json: bool) -> None:

@@ -8,23 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import (
-    PLOT_SUFFIXES,
-    Csv,
-    Json,
-    RateHz,
-    Unit,
-    Up,
-    load_clip,
-    one_of,
-    print_json,
-    remark,
-    usage_of,
-    writable,
-)
+from marey.cli.common import load_clip, print_json, remark
+from marey.cli.options import PLOT_SUFFIXES, Csv, Json, ReadOptions, Up, flat_options, one_of, usage_of, writable
 
 if TYPE_CHECKING:
-    from marey.base import FloatArray
     from marey.kinematics import JointField, JointLimits, SdfLimits
     from marey.motion import Motion
 
@@ -44,6 +31,7 @@ Joint = Annotated[str, typer.Argument(metavar="JOINT", help="Joint or role.")]
 
 
 @app.command()
+@flat_options
 def fit(
     clips: Clips,
     out: LimitsOut,
@@ -59,9 +47,8 @@ def fit(
     margin_deg: Annotated[float | None, typer.Option(min=0.0, max=90.0, help="sdf, box, cone, reach: margin.")] = None,
     anatomical: Annotated[bool, typer.Option("--anatomical", help="Shipped limits of a human, not learnt.")] = False,
     widen: Annotated[bool, typer.Option("--widen", help="Anatomical limits that hold the clips too.")] = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
+    *,
+    read: ReadOptions,
     json: Json = False,
 ) -> None:
     """Learn limits of every joint from clips, or take anatomical ones for the skeleton of the first."""
@@ -81,7 +68,7 @@ def fit(
             raise typer.BadParameter(f"{owner} do not take it.", param_hint=f"'--{name}'")
     given = {"resolution": resolution, "metric": metric, "margin_rad": margin}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    motions = [load_clip(clip, rate_hz=read_rate_hz, unit=unit, up=up) for clip in clips]
+    motions = [load_clip(clip, read) for clip in clips]
     limits: JointLimits
     if is_shipped:
         limits = anatomical_limits(motions[0].skeleton, clips=motions if widen else ())
@@ -110,7 +97,7 @@ def show(
     from marey.skeleton import role_map
 
     found = load_limits(limits)
-    motion = None if clip is None else load_clip(clip, up=up)
+    motion = None if clip is None else load_clip(clip, ReadOptions(up=up))
     facts: dict[str, Any] = {}
     if motion is not None:
         facts = _measure_clip(found, motion)
@@ -129,7 +116,7 @@ def joints(clips: Clips, up: Up = None, json: Json = False, csv: Csv = None) -> 
     from marey.kinematics import estimate_joints
 
     rows: list[dict[str, Any]] = []
-    for estimate in estimate_joints([load_clip(clip, up=up) for clip in clips]):
+    for estimate in estimate_joints([load_clip(clip, ReadOptions(up=up)) for clip in clips]):
         # An interval without end is null
         low, high = ([None if abs(v) == inf else v for v in b.tolist()] for b in (estimate.low_rad, estimate.high_rad))
         row = {"joint": estimate.joint, "kind": estimate.kind, "axis": estimate.axis.tolist()}
@@ -172,10 +159,10 @@ def compare(
 
     from marey.kinematics import compare_limits
 
-    unseen = [load_clip(clip, up=up) for clip in held_out or ()]
+    unseen = [load_clip(clip, ReadOptions(up=up)) for clip in held_out or ()]
     # Engell table 1: every kind fitted to the same clips
     scores = compare_limits(
-        [load_clip(clip, up=up) for clip in clips],
+        [load_clip(clip, ReadOptions(up=up)) for clip in clips],
         held_out=unseen or None,
         kinds=kind or ("box", "cone", "reach", "ellipsoid", "field", "sdf"),
         joints=joint,
@@ -222,7 +209,9 @@ def export_surface(
         # The surface holds the rotations of the clip, or without one the feasible nodes of the grid
         samples = solid.grid.nodes()[(solid.values <= solid.epsilon).ravel()]
         if clip is not None:
-            samples = field.chart.coordinates(load_clip(clip, up=up).rotations[:, found.skeleton.index(joint)])
+            samples = field.chart.coordinates(
+                load_clip(clip, ReadOptions(up=up)).rotations[:, found.skeleton.index(joint)]
+            )
         mesh = shrink_wrap(solid, samples)
     mesh.save_obj(out)
     _report_joint(joint, out, json=json, num_vertices=len(mesh.vertices), num_faces=len(mesh.faces))
@@ -261,9 +250,12 @@ def sculpt(
     json: Json = False,
 ) -> None:
     """Sculpt the feasible set of a joint: draw it as a polygon of bone directions, push its surface with a brush."""
+    import csv
+    from pathlib import Path
+
     import numpy as np
 
-    from marey.base import InputError
+    from marey.base import FormatError, InputError, MissingFileError
     from marey.kinematics import brush_joint, draw_joint
     from marey.lie import SO3
 
@@ -271,7 +263,21 @@ def sculpt(
         raise InputError("nothing to sculpt with", "Give --brush, --polygon or both")
     found, field = _load_joint_field(limits, joint, is_drawn=polygon is not None)
     if polygon is not None:
-        rows = _read_polygon(polygon)
+        # Corners (M, 5) of a polygon: direction of the bone, lowest and highest twist [deg]
+        if not Path(polygon).is_file():
+            raise MissingFileError(polygon)
+        corners: list[list[float]] = []
+        with Path(polygon).open(encoding="utf-8", newline="") as lines:
+            reader = csv.DictReader(lines)
+            if tuple(reader.fieldnames or ()) != POLYGON_COLUMNS:
+                raise FormatError("other columns than a polygon has", polygon, 1, f"Write {','.join(POLYGON_COLUMNS)}.")
+            for number, row in enumerate(reader, start=2):
+                try:
+                    corners.append([float(row[name]) for name in POLYGON_COLUMNS])
+                except (TypeError, ValueError):
+                    what = "a corner without five numbers"
+                    raise FormatError(what, polygon, number, "Write five numbers.") from None
+        rows = np.array(corners).reshape(-1, len(POLYGON_COLUMNS))
         field = draw_joint(found.skeleton, joint, rows[:, :3], np.deg2rad(rows[:, 3:]))
     for text in brush or ():
         with usage_of("--brush"):
@@ -297,30 +303,6 @@ def _load_joint_field(file: str, joint: str, *, is_drawn: bool = False) -> tuple
 
 
 POLYGON_COLUMNS = ("x", "y", "z", "twist_low_deg", "twist_high_deg")
-
-
-def _read_polygon(file: str) -> FloatArray:
-    """Corners ``(M, 5)`` of a polygon: direction of the bone, lowest and highest twist [deg]."""
-    import csv
-    from pathlib import Path
-
-    import numpy as np
-
-    from marey.base import FormatError, MissingFileError
-
-    if not Path(file).is_file():
-        raise MissingFileError(file)
-    rows: list[list[float]] = []
-    with Path(file).open(encoding="utf-8", newline="") as lines:
-        reader = csv.DictReader(lines)
-        if tuple(reader.fieldnames or ()) != POLYGON_COLUMNS:
-            raise FormatError("other columns than a polygon has", file, 1, f"Write {','.join(POLYGON_COLUMNS)}.")
-        for number, row in enumerate(reader, start=2):
-            try:
-                rows.append([float(row[name]) for name in POLYGON_COLUMNS])
-            except (TypeError, ValueError):
-                raise FormatError("a corner that is no five numbers", file, number, "Write five numbers.") from None
-    return np.array(rows).reshape(-1, len(POLYGON_COLUMNS))
 
 
 def _report_joint(joint: str, file: str, *, json: bool, **facts: int) -> None:

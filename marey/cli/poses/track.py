@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import (
-    Count,
-    Json,
-    MotionOut,
-    Strip,
-    Up,
-    load_clip,
-    one_of,
-    print_json,
-    remark,
-    writable,
-    write_motion,
-    write_strip,
-)
+from marey.cli.common import load_clip, print_json, remark, write_motion, write_strip
+from marey.cli.options import Count, Json, MotionOut, ReadOptions, Strip, Up, flat_options, one_of, writable
 
 if TYPE_CHECKING:
     from marey.kinematics import JointLimits
     from marey.motion import Motion
-    from marey.tracking import Camera, Observations, PriorTrack
+    from marey.tracking import Observations, PriorTrack
 
 METHODS = ("guided", "random-walk", "full-pose", "pose-model")
 SEATED = "seated"
 CAMERA = "0.5,1.15,2.2:0,0.95,0.15"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions:
+    """What a camera that watches a clip sees of it."""
+
+    camera: Annotated[str, typer.Option(metavar="X,Y,Z:X,Y,Z", help="--watch: from where, at what [m].")] = CAMERA
+    focal_px: Annotated[float, typer.Option(min=1.0, help="--watch: focal length; 640 x 480 pixels.")] = 600.0
+    noise_px: Annotated[float, typer.Option(min=0.0, help="--watch: noise of the points.")] = 2.0
+    hidden: Annotated[float, typer.Option(min=0.0, max=1.0, help="--watch: share of points not seen.")] = 0.0
+    seconds: Annotated[float, typer.Option(min=0.1, max=600.0, help="--watch seated: how long.")] = 45.0
+
+
+@flat_options
 def track(
     detections: Annotated[
         str | None, typer.Argument(metavar="DETECTIONS", help="Image points (.json); `--watch` makes them.")
@@ -60,11 +61,8 @@ def track(
         int | None, typer.Option(min=1, max=100_000, help="How many guesses; 25, or 100 for full-pose.")
     ] = None,
     limits: Annotated[str | None, typer.Option(help="File of joint limits, or 'seated'.")] = None,
-    camera: Annotated[str, typer.Option(metavar="X,Y,Z:X,Y,Z", help="--watch: from where, at what [m].")] = CAMERA,
-    focal_px: Annotated[float, typer.Option(min=1.0, help="--watch: focal length; 640 x 480 pixels.")] = 600.0,
-    noise_px: Annotated[float, typer.Option(min=0.0, help="--watch: noise of the points.")] = 2.0,
-    hidden: Annotated[float, typer.Option(min=0.0, max=1.0, help="--watch: share of points not seen.")] = 0.0,
-    seconds: Annotated[float, typer.Option(min=0.1, max=600.0, help="--watch seated: how long.")] = 45.0,
+    *,
+    view: ViewOptions,
     seed: Annotated[int, typer.Option(min=0, help="Of all chance.")] = 0,
     save: Annotated[
         str | None, typer.Option(metavar="JSON", help="Also write the image points.", callback=writable(".json"))
@@ -87,6 +85,7 @@ def track(
     from marey.tracking import (
         BODY_KEYPOINTS,
         KEYPOINTS,
+        Camera,
         EffectorFilter,
         Occlusion,
         PoseFilter,
@@ -105,13 +104,20 @@ def track(
     # The motion that the camera sees, where it is known, and the points that it sees
     truth: Motion | None = None
     if watch is not None:
-        lens = _parse_camera(camera, focal_px)
+        # Both ends of the line of sight are points in world
+        try:
+            position, target = ([float(part) for part in end.split(",")] for end in view.camera.split(":"))
+        except ValueError:
+            position, target = [], []
+        if len(position) != 3 or len(target) != 3:
+            raise typer.BadParameter(f"'{view.camera}' is no camera; write X,Y,Z:X,Y,Z, from where and at what.")
+        lens = Camera(np.array(position), np.array(target), view.focal_px)
         # 15 frames a second, as in the thesis
-        frames, rng = max(2, round(15.0 * seconds)), np.random.default_rng(seed)
-        truth = seated_motion(rng, frames=frames) if watch == SEATED else load_clip(watch, up=up)
-        occlusion = Occlusion(share=hidden)
+        frames, rng = max(2, round(15.0 * view.seconds)), np.random.default_rng(seed)
+        truth = seated_motion(rng, frames=frames) if watch == SEATED else load_clip(watch, ReadOptions(up=up))
+        occlusion, noise = Occlusion(share=view.hidden), np.random.default_rng(seed + 1)
         names = KEYPOINTS if model is None else BODY_KEYPOINTS
-        seen = observe(truth, lens, names, noise_px=noise_px, occlusion=occlusion, rng=np.random.default_rng(seed + 1))
+        seen = observe(truth, lens, names, noise_px=view.noise_px, occlusion=occlusion, rng=noise)
     else:
         seen = _read_detections(str(detections))
     if save is not None:
@@ -122,13 +128,13 @@ def track(
         # The middle posture, whatever is drawn for the rest
         first = seated_motion(np.random.default_rng(0), frames=1)[0]
     else:
-        first = load_clip(str(start), up=up)[0]
+        first = load_clip(str(start), ReadOptions(up=up))[0]
     if model is not None:
         from marey.models import load_model
 
         if limits is not None or particles is not None:
             raise typer.BadParameter("--limits and --particles are those of particles, not of a pose model.")
-        tracker = PriorTracker(load_model(model), noise_px=max(noise_px, 1.0), spring=spring, max_sigma=max_sigma)
+        tracker = PriorTracker(load_model(model), noise_px=max(view.noise_px, 1.0), spring=spring, max_sigma=max_sigma)
         _report_prior_track(tracker.run(seen, first), truth, out, strip, count, is_json=json)
         return
     bounds: JointLimits | None = None
@@ -192,26 +198,11 @@ def _report_prior_track(
         typer.echo(f"{facts['num_frames']} frames  {doubted}{error}")
 
 
-def _parse_camera(text: str, focal_px: float) -> Camera:
-    import numpy as np
-
-    from marey.tracking import Camera
-
-    try:
-        position, target = ([float(part) for part in end.split(",")] for end in text.split(":"))
-    except ValueError:
-        position, target = [], []
-    # Both ends of the line of sight are points in world
-    if len(position) != 3 or len(target) != 3:
-        raise typer.BadParameter(f"'{text}' is no camera; write X,Y,Z:X,Y,Z, from where and at what.")
-    return Camera(np.array(position), np.array(target), focal_px)
-
-
 def _read_detections(file: str) -> Observations:
     """Read image points; a point that is null is not seen.
 
     Raises:
-        InputError: the file is no JSON, or something in it is missing or of another shape.
+        InputError: the file is not JSON, or a field is missing or has another shape.
     """
     import json
 

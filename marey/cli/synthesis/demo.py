@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from marey.cli.common import Json, print_json, progress_bar, remark
+from marey.cli.common import print_json, progress_bar, remark
+from marey.cli.options import Json
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -81,9 +82,11 @@ def _write_results(
     motion: Motion, folder: Path, progress: Callable[[int], None], made: list[str], sketch: Sketch | None
 ) -> str:
     """Do the steps of the demo on a motion; write ``folder`` and return the text of its report."""
+    import numpy as np
+
     from marey.cli.clips.info import describe_motion
     from marey.contacts import contact_phases, ensure_contacts, slide_mm
-    from marey.io import save
+    from marey.io import load, save
     from marey.kinematics import retarget
     from marey.motion import cadence, check_time_base, gait_cycles
     from marey.picture import film_strip, save_image
@@ -113,7 +116,16 @@ def _write_results(
     for done, suffix in ((5, "glb"), (6, "bvh")):
         file = folder / f"{motion.name}.{suffix}"
         save(planted, file)
-        lines.append(_describe_round_trip(planted, file))
+        # Read back: how far the joints are from those that were written
+        back = load(file)
+        shared = [name for name in planted.skeleton.names if name in back.skeleton.names]
+        here = planted.joint_positions()[:, [planted.skeleton.index(name) for name in shared]]
+        there = back.joint_positions()[:, [back.skeleton.index(name) for name in shared]]
+        if here.shape == there.shape:
+            apart_mm = 1e3 * float(np.linalg.norm(here - there, axis=-1).max())
+            lines.append(f"wrote      {file}: read back, {len(shared)} joints within {apart_mm:.4f} mm")
+        else:
+            lines.append(f"wrote      {file}: {back.num_frames} frames come back, {planted.num_frames} were written")
         progress(done)
     # A sketch is drawn with its world, which fits the body that the motion was made for
     if sketch is not None:
@@ -128,19 +140,3 @@ def _write_results(
 
     write_atomically(folder / "report.txt", report)
     return report
-
-
-def _describe_round_trip(motion: Motion, file: Path) -> str:
-    """Read a file back and say how far its joints are from those that were written."""
-    import numpy as np
-
-    from marey.io import load
-
-    back = load(file)
-    shared = [name for name in motion.skeleton.names if name in back.skeleton.names]
-    here = motion.joint_positions()[:, [motion.skeleton.index(name) for name in shared]]
-    there = back.joint_positions()[:, [back.skeleton.index(name) for name in shared]]
-    if here.shape != there.shape:
-        return f"wrote      {file}: {back.num_frames} frames come back, {motion.num_frames} were written"
-    apart_mm = 1e3 * float(np.linalg.norm(here - there, axis=-1).max())
-    return f"wrote      {file}: read back, {len(shared)} joints within {apart_mm:.4f} mm"

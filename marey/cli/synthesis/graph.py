@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marey.cli.common import (
-    Count,
-    Json,
-    MotionOut,
-    Strip,
     expand_inputs,
     print_json,
     progress_bar,
     read_motion,
     remark,
     warn,
-    writable,
     write_motion,
     write_strip,
 )
+from marey.cli.options import Count, Json, MotionOut, Strip, writable
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchSolution
@@ -61,7 +58,8 @@ def build(
     Clips of a library are those that all conditions hold for. `--set density=20` and the like change thresholds.
     """
     from marey.graph import build_graph, save_graph
-    from marey.samples import DEMO_SETTINGS
+    from marey.library import Library, Query, is_library
+    from marey.samples import DEMO_SETTINGS, demo_clips
 
     # Settings by name; the demo clips have their own to begin with
     settings: dict[str, Any] = dict(DEMO_SETTINGS) if DEMO in clips else {}
@@ -69,14 +67,24 @@ def build(
         name, is_pair, value = one.partition("=")
         if not is_pair:
             raise typer.BadParameter(f"'{one}' is not a setting: write name=value.")
-        settings[name.strip()] = _parse_value(value.strip())
+        # A truth value, a number, or a text
+        settings[name.strip()] = {"true": True, "false": False}.get(value.strip(), value.strip())
+        for kind in (float, int):
+            with suppress(ValueError):
+                settings[name.strip()] = kind(value)
     if mirror is not None:
         settings["mirror"] = mirror
     # Clips of libraries, files and folders, in the order given
-    conditions = {"tags": tuple(tag or ()), "behaviour": behaviour, "subject": subject}
+    conditions = Query(tuple(tag or ()), behaviour, subject)
     motions: list[Motion] = []
     for source in clips:
-        motions += _load_source(source, conditions)
+        if source == DEMO and not Path(source).exists():
+            motions += demo_clips()
+        elif is_library(source):
+            with Library(source, create=False) as store:
+                motions += [store.load(record.id) for record in store.clips(conditions)]
+        else:
+            motions += [read_motion(file) for file in expand_inputs([source])]
     if not motions:
         raise typer.BadParameter("no clip meets all conditions.")
     with progress_bar("prepare clips") as progress:
@@ -164,31 +172,6 @@ def search(
         effort = f"{len(found.steps)} steps, {found.expansions} expansions, {found.seconds:.2f} s"
         typer.echo(f"{found.status}: cost {found.cost:.2f}, {best}; {effort}")
     raise typer.Exit(0 if found.steps else 1)
-
-
-def _parse_value(text: str) -> bool | int | float | str:
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _load_source(source: str, conditions: dict[str, Any]) -> list[Motion]:
-    """Clips of a library, of a folder, of a file, or those that ship."""
-    from marey.library import Library, Query, is_library
-    from marey.samples import demo_clips
-
-    # A shipped name, a library with its conditions, or files
-    if source == DEMO and not Path(source).exists():
-        return list(demo_clips())
-    if is_library(source):
-        with Library(source, create=False) as store:
-            return [store.load(record.id) for record in store.clips(Query(**conditions))]
-    return [read_motion(file) for file in expand_inputs([source])]
 
 
 def _load_graph(graph: str) -> MotionGraph:

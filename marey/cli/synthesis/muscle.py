@@ -8,24 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from marey.cli.common import (
-    Json,
-    RateHz,
-    Unit,
-    Up,
-    check_target,
-    load_clip,
-    one_of,
-    print_json,
-    progress_bar,
-    remark,
-    warn,
-    writable,
-)
+from marey.cli.common import load_clip, print_json, progress_bar, remark, warn
+from marey.cli.options import Json, ReadOptions, check_target, flat_options, one_of, writable
 
 if TYPE_CHECKING:
     from marey.motion import Motion
-    from marey.muscle import Film, SoftBodyScene
 
 
 GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a point of the body at rest"
@@ -33,6 +20,7 @@ CLIP_SUFFIXES = (".csv", ".png")
 ARM_MUSCLES = ("deltoid", "latissimus", "biceps", "triceps")  # of the soft arm, in the order of its activations
 
 
+@flat_options
 def muscle(
     scene: Annotated[
         str | None,
@@ -65,9 +53,8 @@ def muscle(
     ] = None,
     names: Annotated[bool, typer.Option("--list", help="List the shipped scenes.")] = False,
     json: Json = False,
-    read_rate_hz: RateHz = None,
-    unit: Unit = None,
-    up: Up = None,
+    *,
+    read: ReadOptions,
 ) -> None:
     """Play a scene of soft bodies that muscles move, or find the muscles that a clip needs.
 
@@ -90,7 +77,7 @@ def muscle(
     is_shipped_clip = scene in samples.names() and scene not in scene_names()
     if scene == "-" or is_shipped_clip or Path(scene).suffix.lower() in READABLE_SUFFIXES:
         check_target(out, (".csv",) if elbow else CLIP_SUFFIXES)
-        motion = load_clip(scene, rate_hz=read_rate_hz, unit=unit, up=up)
+        motion = load_clip(scene, read)
         if elbow is not None:
             _bend_elbow(motion, scene, elbow, out, is_json=json)
         else:
@@ -108,12 +95,11 @@ def muscle(
             busiest = dict(track.busiest())
             if json:
                 facts = {"num_frames": len(track.activations), "muscles": list(track.names)}
-                print_json({"file": scene, "out": out, **facts, "given": track.given, "busiest": busiest})
+                print_json({"file": scene, "out": out, **facts, "given": track.torque_fraction, "busiest": busiest})
             else:
-                shown = ", ".join(f"{muscle} {share:.2f}" for muscle, share in busiest.items())
-                typer.echo(
-                    f"{scene}  {len(track.names)} muscles give {track.given:.0%} of the torque  busiest: {shown}"
-                )
+                shown = ", ".join(f"{muscle} {value:.2f}" for muscle, value in busiest.items())
+                share = f"{len(track.names)} muscles give {track.torque_fraction:.0%} of the torque"
+                typer.echo(f"{scene}  {share}  busiest: {shown}")
         return
     check_target(out, FILM_SUFFIXES)
     if goal and (activation or programmes or seconds is not None or step_s is not None):
@@ -138,7 +124,21 @@ def muscle(
             "goal_errors_m": [float(error) for error in control.errors_m],
         }
     else:
-        film, facts = _play_scene(found, seconds, step_s, activation or []), {}
+        # Splines held at the activations given, each from 0 to 1
+        known = [spline.name for spline in found.parts.splines]
+        values: dict[str, float] = {}
+        for text in activation or []:
+            spline, sign, number = text.rpartition("=")
+            try:
+                values[spline] = float(number)
+            except ValueError:
+                sign = ""
+            if not sign or not 0.0 <= values[spline] <= 1.0:
+                raise typer.BadParameter(f"'{text}' is no activation; write NAME=0.8, from 0 to 1.")
+            if spline not in known:
+                raise typer.BadParameter(f"there is no spline '{spline}'; there are {', '.join(known)}.")
+        with progress_bar(found.name) as tell:
+            film, facts = found.run(seconds, step_s, tell, values or None), {}
     for target in (out, strip):
         if target is not None:
             written = film.save(target, fps=fps, width=width)
@@ -163,25 +163,6 @@ def muscle(
         for sentence in film.failed:
             warn(f"{scene}: {sentence}")
         raise typer.Exit(1)
-
-
-def _play_scene(scene: SoftBodyScene, seconds: float | None, step_s: float | None, given: list[str]) -> Film:
-    """The film of a scene, with splines held at the activations given."""
-    # Activations by the names of splines, each from 0 to 1
-    known = [spline.name for spline in scene.parts.splines]
-    values: dict[str, float] = {}
-    for text in given:
-        spline, sign, number = text.rpartition("=")
-        try:
-            values[spline] = float(number)
-        except ValueError:
-            sign = ""
-        if not sign or not 0.0 <= values[spline] <= 1.0:
-            raise typer.BadParameter(f"'{text}' is no activation; write NAME=0.8, from 0 to 1.")
-        if spline not in known:
-            raise typer.BadParameter(f"there is no spline '{spline}'; there are {', '.join(known)}.")
-    with progress_bar(scene.name) as tell:
-        return scene.run(seconds, step_s, tell, values or None)
 
 
 def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, ...]]:

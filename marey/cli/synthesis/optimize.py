@@ -1,4 +1,4 @@
-"""`marey optimize`: a problem file becomes a motion; or a clip becomes one that a body could make."""
+"""`marey optimize`: solve a space-time problem, or make a clip physically valid."""
 
 from __future__ import annotations
 
@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from marey.cli.common import (
-    Json,
-    MotionOut,
-    Strip,
-    Up,
-    load_clip,
-    one_of,
-    print_json,
-    print_names,
-    remark,
-    writable,
-    write_motion,
-)
+from marey.cli.common import load_clip, print_json, print_names, remark, write_motion
+from marey.cli.options import Json, MotionOut, ReadOptions, Strip, Up, one_of, writable
 
 if TYPE_CHECKING:
     from marey.numerics import SQPIteration
@@ -100,7 +89,7 @@ def optimize(
             from marey.spacetime import make_valid as repair
 
             options: dict[str, Any] = {"start_s": start_s, "stop_s": stop_s, "time_limit_s": time_limit_s}
-            result = repair(load_clip(source, up=up), on_iteration=watch, on_failure="return", **options)
+            result = repair(load_clip(source, ReadOptions(up=up)), on_iteration=watch, on_failure="return", **options)
         else:
             from marey.spacetime import build_surroundings, load_problem, optimize, optimize_styled, save_problem
 
@@ -134,7 +123,7 @@ def optimize(
                     wanted, styles=styles, time_limit_s=time_limit_s, on_iteration=watch, on_failure="return"
                 )
             else:
-                start = None if warm_start is None else load_clip(warm_start, up=up)
+                start = None if warm_start is None else load_clip(warm_start, ReadOptions(up=up))
                 options = {"space": space, "derivatives": derivatives, "solver": solver, "time_limit_s": time_limit_s}
                 result = optimize(wanted, warm_start=start, on_iteration=watch, on_failure="return", **options)
     write_motion(result.motion, out)

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from marey.base import InputError, MareyWarning, write_atomically
+from marey.cli.synthesis.simulate import SimulationOptions
 from marey.control import Drive, Gains, Puppet, make_reference, solve_tracking, track_balance
 from marey.control.tracking import make_figure
 from marey.dynamics import GRAVITY, Body
@@ -44,31 +45,16 @@ DROP_S = 2.0  # [s] in which a body that is dropped lies still
 BALL_FIX = "Write X,Y,Z:VX,VY,VZ@START in metres, metres per second and seconds, for example 0,1.3,3:0,1,-8@0.5"
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SimulationRequest:
-    """Options of the command line."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulationSetup:
+    """A simulation that is ready to run."""
 
     motion: Motion
-    mode: str
-    seconds: float | None
-    step_s: float
-    start_s: float
-    is_moving: bool
-    height_m: float
-    model: str | None
-    modes: int | None
-    integrator: str
-    damping: str
-    friction: str
-    slope_deg: float
-    limits: str | None
-    alpha: float
-    mass_kg: float | None
-    pushes: tuple[str, ...]
-    balls: tuple[str, ...]
-    pins: tuple[str, ...]
-    seed: int
-    mjcf: str | None
+    options: SimulationOptions
+    simulator: Simulator
+    pushes: tuple[Push, ...]
+    throws: list[tuple[float, Ball]]  # times [s] and balls
+    tell: ProgressListener
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,83 +68,84 @@ class SimulationRun:
     warnings: tuple[str, ...]
 
 
-def run_simulation(request: SimulationRequest, tell: ProgressListener) -> SimulationRun:
+def run_simulation(motion: Motion, options: SimulationOptions, tell: ProgressListener) -> SimulationRun:
     """Set up body, space, ground and limits, then let the figure of a clip do what is asked for."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", MareyWarning)
-        body = Body.from_motion(request.motion, mass_kg=request.mass_kg)
+        body = Body.from_motion(motion, mass_kg=options.mass_kg)
         # Pushes on no joint are refused now, not when their time comes
-        rng = np.random.default_rng(request.seed)
-        pushes = tuple(Push.from_text(text, rng) for text in request.pushes)
+        rng = np.random.default_rng(options.seed)
+        pushes = tuple(Push.from_text(text, rng) for text in options.push or ())
         pack_forces(body.skeleton, (PointForce(push.joint, push.force_n) for push in pushes))
-        throws = [_parse_ball(text) for text in request.balls]
-        # Damping is a name, with a rate behind it; free space has neither weight nor ground
-        name, _, rate = request.damping.partition(":")
-        gravity, ground = (0.0, -GRAVITY, 0.0), _make_ground(request)
-        if request.mode == "free":
+        throws = [_parse_ball(text) for text in options.ball or ()]
+        # A plane through the origin; a coefficient alone is Coulomb's. Free space has neither weight nor ground
+        fix = f"Give a coefficient, or one of {', '.join(FRICTIONS)} with :MU behind it"
+        law, _, mu = options.friction.partition(":")
+        law, mu = (law, mu) if law in FRICTIONS else ("coulomb", options.friction)
+        grip = _parse_number(mu or "0.8", "friction", fix)
+        ground = Ground.from_slope(radians(options.slope), friction=law, mu=grip)
+        gravity = (0.0, -GRAVITY, 0.0)
+        if options.mode == "free":
             gravity, ground = (0.0, 0.0, 0.0), None
         # A dropped figure gets the limits of its clip by default
-        limits, bounds = request.limits or ("clip" if request.mode == "drop" else "none"), None
+        limits, bounds = options.limits or ("clip" if options.mode == "drop" else "none"), None
         if limits == "clip":
-            bounds = fit_limits([request.motion], "box", margin_rad=LIMIT_MARGIN_RAD)
+            bounds = fit_limits([motion], "box", margin_rad=LIMIT_MARGIN_RAD)
         elif limits != "none":
             bounds = load_limits(limits)
         # The pose model that is named, one learnt from the clip, or None for the full space
-        if request.model is not None:
-            model = load_model(request.model)
-        elif request.modes is None:
-            model = None
-        else:
-            if request.motion.num_frames <= request.modes:
+        modes, model = options.num_modes, None
+        if options.model is not None:
+            model = load_model(options.model)
+        elif modes is not None:
+            if motion.num_frames <= modes:
                 fix = "Ask for fewer, give a --model, or move all joints with --full"
-                raise InputError(f"{request.modes} modes from a clip of {request.motion.num_frames} frames", fix)
-            if request.mode in ("track", "balance"):
-                model = make_figure(request.motion, request.modes, dt=request.step_s).model
+                raise InputError(f"{modes} modes from a clip of {motion.num_frames} frames", fix)
+            if options.mode in ("track", "balance"):
+                model = make_figure(motion, modes, dt=options.step_s).model
             else:
-                model = PGA(n_components=request.modes, weights="lever").fit([request.motion])
+                model = PGA(n_components=modes, weights="lever").fit([motion])
+        # Damping is a name, with a rate behind it
+        name, _, rate = options.damping.partition(":")
         simulator = Simulator(
             body,
             model,
-            integrator=cast(Any, request.integrator),
+            integrator=cast(Any, options.integrator),
             damping=cast(Any, name),
             damping_rate=_parse_number(rate or "1", "damping", "Write NAME or NAME:RATE, for example energetic:5"),
             gravity=gravity,
             ground=ground,
             limits=bounds,
-            constraints=[_parse_pin(text, request) for text in request.pins],
+            constraints=[_parse_pin(text, motion, options) for text in options.pin or ()],
         )
-        if request.mjcf is not None:
-            pose = simulator.body.motion(request.motion)[0]
-            text = to_mjcf(simulator.body, ground=ground, gravity=gravity, step_s=request.step_s, pose=pose)
-            write_atomically(Path(request.mjcf), text.encode())
-        play = _simulate_drop if request.mode in ("drop", "free") else _simulate_controlled
-        run = (_simulate_puppet if request.mode == "puppet" else play)(request, simulator, pushes, throws, tell)
+        if options.mjcf is not None:
+            pose = simulator.body.motion(motion)[0]
+            text = to_mjcf(simulator.body, ground=ground, gravity=gravity, step_s=options.step_s, pose=pose)
+            write_atomically(Path(options.mjcf), text.encode())
+        setup = SimulationSetup(motion, options, simulator, pushes, throws, tell)
+        play = _simulate_drop if options.mode in ("drop", "free") else _simulate_controlled
+        run = (_simulate_puppet if options.mode == "puppet" else play)(setup)
     said = (str(one.message) for one in caught if issubclass(one.category, MareyWarning))
     return replace(run, warnings=(*body.report, *dict.fromkeys(said), *run.warnings))
 
 
-def _simulate_drop(
-    request: SimulationRequest,
-    simulator: Simulator,
-    pushes: tuple[Push, ...],
-    throws: list[tuple[float, Ball]],
-    tell: ProgressListener,
-) -> SimulationRun:
+def _simulate_drop(setup: SimulationSetup) -> SimulationRun:
     """A figure without control: dropped on the ground, or free in space."""
-    motion = simulator.body.motion(request.motion)
-    frame = round(request.start_s * motion.rate_hz)
+    options, simulator, pushes, tell = setup.options, setup.simulator, setup.pushes, setup.tell
+    motion = simulator.body.motion(setup.motion)
+    frame = round(options.start_s * motion.rate_hz)
     if not 0 <= frame < motion.num_frames:
-        raise InputError(f"start at {request.start_s:g} s of {motion.duration_s:.3g} s", "Start within the clip")
+        raise InputError(f"start at {options.start_s:g} s of {motion.duration_s:.3g} s", "Start within the clip")
     # The pose of the clip above the origin, about which the ground turns, its lowest point so high above the ground
     shape = simulator.reset(motion[frame]).pose
     over = shape.root_position * (0.0, 1.0, 0.0)
     simulator.reset(Pose(shape.skeleton, over, shape.rotations))
     spheres, _ = contact_spheres(simulator.body.skeleton)
-    here, ground = simulator.mechanics(), Ground.from_slope(radians(request.slope_deg))
+    here, ground = simulator.mechanics(), Ground.from_slope(radians(options.slope))
     gaps = [ground.gaps(here.point(int(j), o)) - r for j, o, r in zip(*spheres, strict=True)]
     lowest_m = float(min(gaps)) / float(ground.normal[1])
-    up = np.array([0.0, request.height_m - lowest_m, 0.0])
-    if request.is_moving:
+    up = np.array([0.0, options.height_m - lowest_m, 0.0])
+    if options.moving:
         # Velocity (d,) of a clip at a frame, from it to the next, in the simulator's coordinates
         first = min(frame, motion.num_frames - 2)
         if first < 0:
@@ -175,16 +162,16 @@ def _simulate_drop(
     else:
         velocity = None
     simulator.reset(Pose(shape.skeleton, over + up, shape.rotations), velocity=velocity)
-    steps = max(1, round((request.seconds or DROP_S) / request.step_s))
+    steps = max(1, round((options.seconds or DROP_S) / options.step_s))
     watch = RunMonitor(simulator)
     for n in range(steps):
         # Balls whose time has come, then a step under the pushes of its interval
-        time_s = n * request.step_s
-        throw_due_balls(simulator, throws, time_s, request.step_s)
-        simulator.step(request.step_s, forces_at(pushes, time_s, request.step_s))
+        time_s = n * options.step_s
+        throw_due_balls(simulator, setup.throws, time_s, options.step_s)
+        simulator.step(options.step_s, forces_at(pushes, time_s, options.step_s))
         watch(simulator)
         tell(n + 1, steps)
-    return watch.run(request, pushes)
+    return watch.run(setup)
 
 
 def _parse_ball(text: str) -> tuple[float, Ball]:
@@ -201,32 +188,22 @@ def _parse_ball(text: str) -> tuple[float, Ball]:
     return start_s, Ball(np.array(place), np.array(speed))
 
 
-def _parse_pin(text: str, request: SimulationRequest) -> Pin:
+def _parse_pin(text: str, motion: Motion, options: SimulationOptions) -> Pin:
     """Pin of ``JOINT:X,Y,Z``, or of ``JOINT`` where it is in the frame that the figure starts from."""
     name, _, place = text.partition(":")
-    joint = request.motion.skeleton.index(name)
-    frame = min(round(request.start_s * request.motion.rate_hz), request.motion.num_frames - 1)
-    where = request.motion[frame].joint_positions()[joint]
-    if request.mode in ("drop", "free"):
+    joint = motion.skeleton.index(name)
+    frame = min(round(options.start_s * motion.rate_hz), motion.num_frames - 1)
+    where = motion[frame].joint_positions()[joint]
+    if options.mode in ("drop", "free"):
         # These figures start above the origin
-        where = where - request.motion.root_positions[frame] * (1.0, 0.0, 1.0)
+        where = where - motion.root_positions[frame] * (1.0, 0.0, 1.0)
     if place:
         try:
             x, y, z = (float(part) for part in place.split(","))
         except ValueError:
             raise InputError(f"pin '{text}'", "Write JOINT, or JOINT:X,Y,Z in metres") from None
         where = np.array([x, y, z])
-    return Pin(request.motion.skeleton.names[joint], where)
-
-
-def _make_ground(request: SimulationRequest) -> Ground:
-    """Plane through the origin: a coefficient alone is Coulomb's."""
-    fix = f"Give a coefficient, or one of {', '.join(FRICTIONS)} with :MU behind it"
-    name, _, mu = request.friction.partition(":")
-    if name not in FRICTIONS:
-        name, mu = "coulomb", request.friction
-    grip = _parse_number(mu or "0.8", "friction", fix)
-    return Ground.from_slope(radians(request.slope_deg), friction=name, mu=grip)
+    return Pin(motion.skeleton.names[joint], where)
 
 
 def _parse_number(text: str, name: str, fix: str) -> float:
@@ -244,7 +221,7 @@ def throw_due_balls(simulator: Simulator, throws: list[tuple[float, Ball]], time
 
 
 class RunMonitor:
-    """Looks on: frames, energies, and what the ground did; call it after each step."""
+    """Records frames, energies and contacts of a run; called after each step."""
 
     def __init__(self, simulator: Simulator) -> None:
         self.simulator, self.recorder, self.monitor = simulator, Recorder(simulator), Monitor(simulator)
@@ -260,12 +237,13 @@ class RunMonitor:
                 self.relaxed |= set(done.outcome.relaxed)
                 self.deepest_m = max(self.deepest_m, -float(done.outcome.contacts.gaps.min(initial=0.0)))
 
-    def run(self, request: SimulationRequest, pushes: tuple[Push, ...], motion: Motion | None = None) -> SimulationRun:
+    def run(self, setup: SimulationSetup, motion: Motion | None = None) -> SimulationRun:
         """Everything, as a result; with its own recording of the motion unless another is given."""
+        options, pushes = setup.options, setup.pushes
         simulator, log, forces = self.simulator, self.monitor.log(), self.recorder.forces
         weight = simulator.body.weight_n
         # What the ground carries in the last half second, in body weights
-        carried = forces[-max(1, round(0.5 / request.step_s)) :, 1].mean() / weight
+        carried = forces[-max(1, round(0.5 / options.step_s)) :, 1].mean() / weight
         # Drifts of the momenta since the last push, or since the first step
         ends = [np.inf if push.every_s is not None else push.start_s + push.duration_s for push in pushes]
         after = log.times > max(ends, default=0.0) - 1e-9
@@ -275,15 +253,15 @@ class RunMonitor:
             free = SimulationLog(*(getattr(log, name)[after] for name in names))
             drifts = {"linear_drift": free.linear_drift, "angular_drift": free.angular_drift}
         facts: dict[str, Any] = {
-            "mode": request.mode,
+            "mode": options.mode,
             "num_frames": len(forces) + 1,
-            "seconds": len(forces) * request.step_s,
-            "step_s": request.step_s,
+            "seconds": len(forces) * options.step_s,
+            "step_s": options.step_s,
             "space": "full" if simulator.model is None else "modes",
             "num_dof": simulator.num_dof,
             "mass_kg": simulator.body.mass_kg,
-            "integrator": request.integrator,
-            "damping": request.damping,
+            "integrator": options.integrator,
+            "damping": options.damping,
             "pushes": [str(push) for push in pushes],
             "kinetic_j": [float(log.kinetic_j[0]), float(log.kinetic_j.max()), float(log.kinetic_j[-1])],
             **drifts,
@@ -295,9 +273,9 @@ class RunMonitor:
             "relaxed": sorted(self.relaxed),
         }
         motion = self.recorder.motion() if motion is None else motion
-        named = replace(motion, name=f"{request.motion.name}-{request.mode}")
-        sentence = f"{request.mode}: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom; "
-        if request.mode != "free":
+        named = replace(motion, name=f"{setup.motion.name}-{options.mode}")
+        sentence = f"{options.mode}: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom; "
+        if options.mode != "free":
             sentence += (
                 f"at most {facts['peak_force_bw']:.1f} body weights, {facts['carried_bw']:.2f} at the end; "
                 f"{facts['kinetic_j'][2]:.2g} J left; {facts['deepest_mm']:.1f} mm into the ground"
@@ -311,34 +289,29 @@ class RunMonitor:
         return SimulationRun(named, log, facts, sentence, ())
 
 
-def _simulate_controlled(
-    request: SimulationRequest,
-    simulator: Simulator,
-    pushes: tuple[Push, ...],
-    throws: list[tuple[float, Ball]],
-    tell: ProgressListener,
-) -> SimulationRun:
+def _simulate_controlled(setup: SimulationSetup) -> SimulationRun:
     """Follow the clip, or balance, by forces of the joints alone."""
-    dt, watch = request.step_s, RunMonitor(simulator)
+    options, simulator, pushes, tell = setup.options, setup.simulator, setup.pushes, setup.tell
+    dt, watch = options.step_s, RunMonitor(simulator)
     # The controller makes the first step itself: earlier balls are thrown after it
-    late = [(max(start_s, dt), ball) for start_s, ball in throws]
+    late = [(max(start_s, dt), ball) for start_s, ball in setup.throws]
 
     def on_step(figure: Simulator) -> None:
         watch(figure)
         throw_due_balls(figure, late, figure.state.time_s, dt)
         tell(round(figure.state.time_s / dt), steps)
 
-    clip = _cut_start(request)
-    if request.mode == "balance":
-        seconds = request.seconds or BALANCE_S
+    clip = _cut_start(setup)
+    if options.mode == "balance":
+        seconds = options.seconds or BALANCE_S
         steps = round(seconds / dt)
         found = track_balance(clip, seconds=seconds, pushes=pushes, simulator=simulator, dt=dt, on_step=on_step)
     else:
-        steps = round((request.seconds or clip.duration_s) / dt)
+        steps = round((options.seconds or clip.duration_s) / dt)
         found = solve_tracking(
-            clip, pushes=pushes, dt=dt, seconds=request.seconds, simulator=simulator, on_step=on_step
+            clip, pushes=pushes, dt=dt, seconds=options.seconds, simulator=simulator, on_step=on_step
         )
-    run = watch.run(request, pushes, found.motion)
+    run = watch.run(setup, found.motion)
     fall: dict[str, Any] | None = None
     if found.fall is not None:
         fall = {"time_s": float(found.fall.time_s), "words": str(found.fall)}
@@ -354,32 +327,26 @@ def _simulate_controlled(
     return replace(run, facts=facts, sentence=sentence)
 
 
-def _cut_start(request: SimulationRequest) -> Motion:
-    frame = round(request.start_s * request.motion.rate_hz)
-    if not 0 <= frame < request.motion.num_frames - 2:
-        raise InputError(
-            f"start at {request.start_s:g} s of {request.motion.duration_s:.3g} s", "Start within the clip"
-        )
-    return request.motion[frame:]
+def _cut_start(setup: SimulationSetup) -> Motion:
+    motion, start_s = setup.motion, setup.options.start_s
+    frame = round(start_s * motion.rate_hz)
+    if not 0 <= frame < motion.num_frames - 2:
+        raise InputError(f"start at {start_s:g} s of {motion.duration_s:.3g} s", "Start within the clip")
+    return motion[frame:]
 
 
-def _simulate_puppet(
-    request: SimulationRequest,
-    simulator: Simulator,
-    pushes: tuple[Push, ...],
-    throws: list[tuple[float, Ball]],
-    tell: ProgressListener,
-) -> SimulationRun:
+def _simulate_puppet(setup: SimulationSetup) -> SimulationRun:
     """A puppet whose external forces follow the clip, and the magnitude of these forces."""
-    dt = request.step_s
-    reference = make_reference(_cut_start(request), simulator, dt)
+    options, simulator, pushes, tell = setup.options, setup.simulator, setup.pushes, setup.tell
+    dt = options.step_s
+    reference = make_reference(_cut_start(setup), simulator, dt)
     simulator.reset(reference.motion[0], velocity=reference.velocities[0])
-    puppet, watch, last = Puppet(simulator, alpha=request.alpha), RunMonitor(simulator), len(reference) - 1
-    steps = last if request.seconds is None else max(1, round(request.seconds / dt))
+    puppet, watch, last = Puppet(simulator, alpha=options.alpha), RunMonitor(simulator), len(reference) - 1
+    steps = last if options.seconds is None else max(1, round(options.seconds / dt))
     gains = Gains(1.0 / dt, 0.0, np.inf)  # stiff springs: alpha alone sets their weight
     strings, errors = [0.0], [0.0]
     for n in range(steps):
-        throw_due_balls(simulator, throws, n * dt, dt)
+        throw_due_balls(simulator, setup.throws, n * dt, dt)
         pose = reference.motion[min(n + 1, last)]
         wanted = Drive(PoseTask(pose, root_weight=ROOT_WEIGHT, priority=0), gains)
         puppet.step(dt, forces_at(pushes, n * dt, dt), tasks=[wanted])
@@ -389,8 +356,8 @@ def _simulate_puppet(
         strings.append(float(np.linalg.norm(puppet.report.force_n)))
         away = simulator.state.pose.joint_positions() - pose.joint_positions()
         errors.append(float(np.sqrt((away**2).sum(axis=1).mean())))
-    run, weight = watch.run(request, pushes), simulator.body.weight_n
-    found = {"alpha": request.alpha, "mean_error_cm": 100.0 * float(np.mean(errors[1:]))}
+    run, weight = watch.run(setup), simulator.body.weight_n
+    found = {"alpha": options.alpha, "mean_error_cm": 100.0 * float(np.mean(errors[1:]))}
     facts = run.facts | found | {"strings_bw": float(np.mean(strings[1:])) / weight}
     sentence = (
         f"puppet: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom, "

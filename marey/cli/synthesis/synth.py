@@ -7,21 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from marey.cli.common import (
-    Count,
-    Json,
-    RequireValid,
-    Strip,
-    check_motion_file,
-    find_validity_fault,
-    one_of,
-    print_json,
-    progress_bar,
-    remark,
-    warn,
-    write_motion,
-    write_strip,
-)
+from marey.cli.common import find_validity_fault, print_json, progress_bar, remark, warn, write_motion, write_strip
+from marey.cli.options import Count, Json, RequireValid, Strip, check_motion_file, one_of
 
 ENGINES = ("auto", "graph", "locomotion", "spacetime")
 ENGINE_OPTIONS = {
@@ -39,7 +26,7 @@ def synth(
     ] = None,
     engine: Annotated[
         str,
-        typer.Option(help="Who makes the motion: auto, graph, locomotion, spacetime.", callback=one_of(*ENGINES)),
+        typer.Option(help="Engine: auto, graph, locomotion, spacetime.", callback=one_of(*ENGINES)),
     ] = "auto",
     graph: Annotated[str | None, typer.Option(metavar="FILE", help="Graph made by `marey graph build`.")] = None,
     k: Annotated[int | None, typer.Option(min=1, max=2, help="Motions of the graph that may be blended.")] = None,

@@ -1,4 +1,4 @@
-"""`marey walk`: a script, or a crowd, becomes motions."""
+"""`marey walk`: locomotion from a script, or of a crowd."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marey.cli.common import (
-    Count,
-    Json,
-    MotionOut,
-    RequireValid,
-    Strip,
     judge_motion,
     print_json,
     print_names,
     progress_bar,
     remark,
     warn,
-    writable,
     write_motion,
     write_strip,
 )
+from marey.cli.options import Count, Json, MotionOut, RequireValid, Strip, writable
 
 if TYPE_CHECKING:
     from marey.motion import Motion
@@ -61,6 +56,8 @@ def walk(
     A script is a time line of actions, transitions and jumps. `marey walk --list` names those that are shipped.
     With --crowd N people of different size and style walk; each gets a file of its own, OUT with a number.
     """
+    import numpy as np
+
     from marey import samples
 
     if names:
@@ -71,7 +68,27 @@ def walk(
     facts: dict[str, Any]
     fault: str | None = None
     if script is None:
-        facts = _write_crowd(_walk_crowd(crowd or 1, seconds, seed, model), out, strip)
+        people = _walk_crowd(crowd or 1, seconds, seed, model)
+        # One motion file for each person, OUT with a number behind its name, and a picture of all at the end
+        files: list[str] = []
+        if out is not None:
+            from marey.io import save as save_clip
+
+            target, width = Path(out), len(str(len(people)))
+            for number, motion in enumerate(people, 1):
+                file = target.with_name(f"{target.stem}-{number:0{width}d}{target.suffix}")
+                save_clip(motion, file)
+                files.append(str(file))
+            remark(f"wrote {files[0]} ... {files[-1]}")
+        if strip is not None:
+            from marey.picture import render_motion, save_image
+
+            save_image(render_motion(people, people[0].num_frames - 1, spacing_m=0.0), strip)
+            remark(f"wrote {strip}")
+        # Mean speed along the path on the ground
+        paths = [np.linalg.norm(np.diff(one.root_positions[:, [0, 2]], axis=0), axis=1).sum() for one in people]
+        mean_mps = [float(path) / one.duration_s for path, one in zip(paths, people, strict=True)]
+        facts = {"people": len(people), "num_frames": people[0].num_frames, "files": files, "mean_mps": mean_mps}
         speeds = facts["mean_mps"]
         span = f"{min(speeds):.2f} to {max(speeds):.2f} m/s"
         sentence = f"{facts['people']} people  {facts['num_frames']} frames at {RATE_HZ:g} Hz  {span}"
@@ -137,29 +154,3 @@ def _walk_crowd(count: int, seconds: float, seed: int, model: str | None) -> lis
     return [
         Motion(body, RATE_HZ, roots[:, i], SO3(wxyz[:, i]), name=f"person {i + 1}") for i, body in enumerate(bodies)
     ]
-
-
-def _write_crowd(people: list[Motion], out: str | None, strip: str | None) -> dict[str, Any]:
-    """Write one motion file for each person, OUT with a number behind its name, and a picture of all at the end."""
-    import numpy as np
-
-    files: list[str] = []
-    if out is not None:
-        from marey.io import save
-
-        width = len(str(len(people)))
-        target = Path(out)
-        for number, motion in enumerate(people, 1):
-            file = target.with_name(f"{target.stem}-{number:0{width}d}{target.suffix}")
-            save(motion, file)
-            files.append(str(file))
-        remark(f"wrote {files[0]} ... {files[-1]}")
-    if strip is not None:
-        from marey.picture import render_motion, save_image
-
-        save_image(render_motion(people, people[0].num_frames - 1, spacing_m=0.0), strip)
-        remark(f"wrote {strip}")
-    # Mean speed along the path on the ground
-    steps = [np.linalg.norm(np.diff(one.root_positions[:, [0, 2]], axis=0), axis=1).sum() for one in people]
-    speeds = [float(step) / one.duration_s for step, one in zip(steps, people, strict=True)]
-    return {"people": len(people), "num_frames": people[0].num_frames, "files": files, "mean_mps": speeds}

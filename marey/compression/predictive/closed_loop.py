@@ -158,7 +158,7 @@ def write_offsets(out: FieldWriter, table: FloatArray | None, step_m: float) -> 
     check_writable(*flat.shape)
     first, moves = flat[0].copy(), np.abs(flat - flat[0]).max(axis=0) > 0.0
     out.doubles(first)
-    out.packed(np.packbits(moves).tobytes())
+    out.deflate_bytes(np.packbits(moves).tobytes())
     code = encode_steps(np.array([step_m]))
     out.ints(code)
     steps = np.full(int(moves.sum()), decode_steps(code)[0])
@@ -178,7 +178,7 @@ def read_offsets(fields: FieldReader, frames: int, skeleton: Skeleton) -> FloatA
 
     width = 3 * skeleton.num_joints
     first = fields.doubles(width)
-    bits = np.frombuffer(fields.packed(), dtype=np.uint8)
+    bits = np.frombuffer(fields.inflate_bytes(), dtype=np.uint8)
     if len(bits) != (width + 7) // 8:
         raise format_error("the moving offsets have a wrong length")
     moves = np.unpackbits(bits, count=width).astype(bool)

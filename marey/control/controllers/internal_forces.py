@@ -154,7 +154,7 @@ class ControlReport:
     """Report of one control step."""
 
     actuation: FloatArray  # (k,) mean generalised forces [N m] during the step
-    planned_velocity: FloatArray  # (d,) what the programme believed
+    planned_velocity: FloatArray  # (d,) predicted by the programme
     realised_velocity: FloatArray  # (d,) what came of it
     gap_j: float  # [J] how much the plan counted on contacts that do not touch
     errors: tuple[float, ...]  # of the tasks before the step, [m] or [rad], or standard deviations
@@ -262,7 +262,7 @@ class Controller(TaskController[ControlReport]):
         if figure.constrainer is not None:
             rows = figure.constrainer.rows(here, figure.state, dt, figure.memory, friction="staggered")
         rows, standing = stance_features(rows, self._stance, dt, figure, here)
-        # Joints that nothing else asks of shall not whirl
+        # Damping of joints that no task controls
         turns = here.turns.reshape(-1, here.turns.shape[2])
         matrix = np.concatenate([np.zeros((len(turns), ROOT_SIZE)), turns], axis=1)
         calm = Feature(matrix, np.zeros(len(turns)), DAMPING_WEIGHT)

@@ -117,7 +117,7 @@ def load_graph(path: AnyPath) -> MotionGraph:
             raise InputError("its numbers are not those that were written")
         return _unpack_graph(tensors, facts)
     except (MareyError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise GRAPH_FILE.damaged(file, error) from error
+        raise GRAPH_FILE.damage_error(file, error) from error
 
 
 def _pack_graph(graph: MotionGraph) -> tuple[Tensors, dict[str, Any]]:

@@ -56,7 +56,7 @@ def load_limits(path: str | Path) -> JointLimits:
         others = {kind.kind: kind for kind in (EulerBoxLimits, AnatomicalLimits)}
         return {**_FITTED, **others}[str(described["kind"])].from_arrays(skeleton, own)
     except (MareyError, KeyError, ValueError, TypeError, IndexError) as error:
-        raise LIMITS_FILE.damaged(path, error) from error
+        raise LIMITS_FILE.damage_error(path, error) from error
 
 
 NUM_SAMPLES = 100  # rotations from which the type of a joint is estimated ([Engell2012]_ §13)

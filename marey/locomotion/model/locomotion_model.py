@@ -307,7 +307,7 @@ def load_model(path: AnyPath | None = None) -> LocomotionModel:
             cast(Mapping[str, Any], facts["info"]),
         )
     except (MareyError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise FORMAT.damaged(file, error) from error
+        raise FORMAT.damage_error(file, error) from error
 
 
 ROUNDING_RAD: Final = 1e-12  # [rad] below it a standing joint is straight

@@ -409,7 +409,7 @@ class _ScriptPlayer:
         self.until(self.time_s + element.seconds)
 
     def jump(self, jump: JumpAction) -> None:
-        """Ask for a jump and go on until it is over."""
+        """Request a jump and step until it is over."""
         if jump.style is not None:
             self.engine.set(style=self.style(jump.style), over_s=DEFAULT_RAMP_S)
         options = {"height_m": jump.height_m, "takeoff": jump.takeoff, "priority": jump.priority}

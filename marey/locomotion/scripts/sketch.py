@@ -42,7 +42,7 @@ class SketchWalkSettings:
     """How a sketch is walked."""
 
     default_speed_mps: float = 1.3  # [m/s] of a sketch that does not say
-    run_speed_fraction: float = 0.9  # [-] of the fastest walk: whoever is faster runs
+    run_speed_fraction: float = 0.9  # [-] of the fastest walk: above this speed the character runs
     sway_m: float = 0.08  # [m] the root sways from its line when walking
     max_corridor_tries: int = 3  # each keeps farther from the walls of the corridor
     max_duration_s: float = 600.0  # [s] a walk that lasts longer has got stuck
@@ -353,12 +353,12 @@ def walk_sketch(
     for _ in range(tries):
         heading = 0.0 if sketch.start.heading_deg is None else float(np.radians(sketch.start.heading_deg))
         engine = Engine(model, position=sketch.start.position, heading_rad=heading, **options)
-        # Whoever is faster than most of the walks runs.
+        # Above most of the walking speeds the character runs.
         factor = engine.model.scales(engine.leg_length_m, str(options.get("scaling", "froude")))[0]
         is_fast = speed * factor > settings.run_speed_fraction * float(engine.model.gaits.limits[0])
         share = float(is_fast) if run is None else run
         plan = plan_sketch(engine, sketch, speed_mps=speed, settings=settings)
-        # Somebody who may face any way begins along the path.
+        # Without a given heading the walk begins along the path.
         heading = float(plan.way.headings[0])
         if abs(heading - engine.heading_rad) >= 1e-6:
             engine = Engine(engine.model, position=plan.way.points[0], heading_rad=heading, **options)

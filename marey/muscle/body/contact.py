@@ -263,7 +263,7 @@ class ContactPlane:
         Args:
             nodes: the body at rest ``(V, 3)`` [m].
             masses: of its nodes ``(V,)`` [kg].
-            cells: nodes of each cell ``(C, k)``, or springs ``(S, 2)``: who neighbours whom.
+            cells: nodes of each cell ``(C, k)``, or springs ``(S, 2)``: the neighbours of each node.
         """
         x, m = frozen(nodes, None, 3, name="nodes"), frozen(masses, None, name="masses")
         k = np.full(len(m), self.stiffness or STIFFNESS_PER_KG * float(m.mean()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -107,10 +107,6 @@ def restore_momentum(
             v[n, 2] += linear[k, 2] / mass[k] + w[0] * a1 - w[1] * a0
 
 
-ROUGH_FACTOR: Final = 10.0  # [-] how much less is asked of a solve that another will better
-MAX_CONTACT_PASSES: Final = 3  # solves of one step until no node is pulled by the ground
-
-
 @dataclass(slots=True, eq=False)
 class ImplicitSolution:
     """Solution of an implicit step."""
@@ -124,7 +120,7 @@ class ImplicitSolution:
 
 
 class ImplicitScheme:
-    """Arrays that steps share, so that none is made anew."""
+    """The implicit scheme, with the arrays that all steps share."""
 
     def __init__(self, body: SoftBody) -> None:
         blocks = body.elastic.blocks
@@ -172,7 +168,9 @@ class ImplicitScheme:
             back = np.empty_like(forces)
             multiply_blocks(elastic.blocks, elastic.rises, elastic.rise_stiffness, here - x, back)
             forces += back
-        self.tolerance = body.settings.tolerance * (ROUGH_FACTOR if self.is_rough and near is None else 1.0)
+        self.tolerance = body.settings.tolerance * (
+            body.settings.rough_factor if self.is_rough and near is None else 1.0
+        )
         self.prepared = near is not None  # what preconditioned the first solve does for the second
         self._assemble_matrix(body, h)
         # Impulse of the splines; what is implicit of it is in their blocks.
@@ -228,7 +226,7 @@ class ImplicitScheme:
         right, driving = np.empty_like(unknowns), np.empty_like(unknowns)
         contract_forces(s.carriers, s.bones, drive, driving)
         new, total, residual, most = start.velocities, 0, 0.0, 50 + 10 * len(unknowns)
-        for _ in range(MAX_CONTACT_PASSES):
+        for _ in range(body.settings.max_contact_passes):
             # The contact adds to the diagonal, and its impulse to the right side.
             impulse = rhs
             if ground is not None:

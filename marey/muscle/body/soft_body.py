@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from marey.muscle.muscles.forces import Muscles
 
 
-MAX_HALVINGS: Final = 4
-MAX_ENERGY_GAIN: Final = 0.03  # [-] of its energy and of the work on it, that a body may gain from nowhere in a step
 ENERGY_FLOOR_J: Final = 1e-9  # [J] where growth is rounding
 
 
@@ -52,7 +50,7 @@ class StepReport:
 
 
 class BodyStepper:
-    """Moves one body; keeps what steps share."""
+    """Integrates one body; holds the state that steps share."""
 
     def __init__(self, body: SoftBody) -> None:
         self.body = body
@@ -96,12 +94,12 @@ class BodyStepper:
             again = self.implicit.solve(body, h, load, self.alphas, found)
             again.iterations += found.iterations
             found, (inverted, plausible) = again, self._judge(again)
-        if inverted >= 0 and (level == MAX_HALVINGS or plausible):
+        if inverted >= 0 and (level == body.settings.max_halvings or plausible):
             self.inverted = inverted
             body.positions, body.velocities = found.positions, found.velocities
             return StepReport(found.iterations, found.residual, inverted, found.substeps)
         body.bones.restore(kept)
-        if level == MAX_HALVINGS:
+        if level == body.settings.max_halvings:
             raise ConvergenceError(f"a soft body exploded in a step of {h:.2e} s", body.report)
         first = self._step_with_halving(h / 2, load, level + 1)
         second = self._step_with_halving(h / 2, load, level + 1)
@@ -115,12 +113,12 @@ class BodyStepper:
         """
         if not np.isfinite(found.velocities).all():
             return -1, False
-        inverted = self.body.elastic.inverted(found.positions)
+        inverted = self.body.elastic.count_inverted(found.positions)
         if inverted > self.inverted or not np.isfinite(found.work):
             return inverted, inverted <= self.inverted
         before = self._energy(self.body.positions, self.body.velocities)
         gain = self._energy(found.positions, found.velocities) - before - found.work
-        return inverted, gain <= MAX_ENERGY_GAIN * (before + abs(found.work)) + ENERGY_FLOOR_J
+        return inverted, gain <= self.body.settings.max_energy_gain * (before + abs(found.work)) + ENERGY_FLOOR_J
 
     def _energy(self, x: FloatArray, v: FloatArray) -> float:
         """Kinetic and elastic energy [J]; the elastic part of the last three positions is known."""
@@ -145,8 +143,19 @@ class BodySettings:
     integrator: str = "implicit"
     tolerance: float = 1e-3  # [-] residual of a solve over what drives the step
     damping: tuple[float, float] = (0.0, 0.0)  # Rayleigh: of masses [1/s], of stiffness [s]
+    max_halvings: int = 4  # of a step that inverts cells or gains energy
+    max_energy_gain: float = (
+        0.03  # [-] of its energy and of the work on it, that a body may gain from nowhere in a step
+    )
+    rough_factor: float = 10.0  # [-] on the tolerance of a first solve that a second one will better
+    max_contact_passes: int = 3  # solves of one step until no node is pulled by the ground
 
     def __post_init__(self) -> None:
+        counts = (self.max_halvings >= 0, self.max_contact_passes >= 1, self.max_energy_gain > 0.0)
+        if not (all(counts) and self.rough_factor >= 1.0):
+            raise InputError(
+                f"settings of a soft body are {self}", "Give positive numbers, a rough_factor of one or more"
+            )
         if self.integrator not in INTEGRATORS:
             raise UnknownNameError("integrator", self.integrator, "soft bodies", INTEGRATORS)
         if len(self.damping) != 2 or not all(np.isfinite(c) and c >= 0 for c in self.damping):
@@ -182,7 +191,7 @@ class SoftBody:
         density_kg_m3: float = 1060.0, stiffness_scale: ArrayLike | None = None,
         damping: tuple[float, float] = (0.0, 0.0), pinned: ArrayLike = (), gravity: ArrayLike = GRAVITY,
         ground: ContactPlane | None = None, muscles: Muscles | None = None, bones: Bones | None = None,
-        integrator: str = "implicit", tolerance: float = 1e-3,
+        integrator: str = "implicit", tolerance: float = 1e-3, settings: BodySettings | None = None,
     ) -> SoftBody:  # fmt: skip
         """A body at rest.
 
@@ -202,6 +211,7 @@ class SoftBody:
             bones: rigid bones that carry some of its nodes.
             integrator: ``"implicit"`` one linear solve a step, ``"explicit"`` semi-implicit Euler in small steps.
             tolerance: residual of a linear solve over what drives the step.
+            settings: all of the time step, in place of ``damping``, ``integrator`` and ``tolerance``.
         """
         if isinstance(mesh, tuple):
             solid = TetMesh(np.asarray(mesh[0], dtype=float), np.asarray(mesh[1]))
@@ -220,7 +230,7 @@ class SoftBody:
             solid,
             elastic,
             density_kg_m3 * volumes,
-            BodySettings(integrator, tolerance, damping),
+            BodySettings(integrator, tolerance, damping) if settings is None else settings,
             pinned=pinned,
             gravity=gravity,
             ground=ground,

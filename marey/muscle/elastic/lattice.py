@@ -163,7 +163,7 @@ class SpringElasticity:
         add_lattice_terms(self.springs, x, exact, out, self.blocks.values)
         return out
 
-    def inverted(self, x: FloatArray) -> int:
+    def count_inverted(self, x: FloatArray) -> int:
         """Cells turned inside out at their first corner."""
         corner = x[self.cells[:, 0]]
         if self.cells.shape[1] == 4:

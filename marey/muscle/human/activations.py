@@ -64,57 +64,52 @@ def share_torques(
         B = np.ascontiguousarray(turning[f])
         normal = weight * (B.T @ B)
         pull = weight * (B.T @ wanted[f])
-        left[f] = _minimise_frame(normal, pull, power, a)
+        # Minimise in place; returns the largest projected slope
+        count, worst = len(a), 0.0
+        for number in range(MAX_NEWTON_STEPS + 1):
+            # Slope of the cost, and the largest way that it leads inside the bounds.
+            slope = normal @ a - pull
+            worst = 0.0
+            for m in range(count):
+                slope[m] += a[m] ** (power - 1.0)
+                worst = max(worst, abs(min(max(a[m] - slope[m], 0.0), 1.0) - a[m]))
+            if worst < SLOPE_TOL or number == MAX_NEWTON_STEPS:
+                break
+            # Activations that no bound holds back.
+            free = np.empty(count, dtype=np.int64)
+            inside = 0
+            for m in range(count):
+                if not ((a[m] <= 0.0 and slope[m] > 0.0) or (a[m] >= 1.0 and slope[m] < 0.0)):
+                    free[inside] = m
+                    inside += 1
+            # Newton's step for them.
+            H = np.empty((inside, inside))
+            g = np.empty(inside)
+            for i in range(inside):
+                g[i] = -slope[free[i]]
+                for j in range(inside):
+                    H[i, j] = normal[free[i], free[j]]
+                H[i, i] += max((power - 1.0) * max(a[free[i]], 0.0) ** (power - 2.0), 1e-6)
+            step = np.linalg.solve(H, g)
+            # The step is halved and projected until the cost falls (Armijo).
+            value = _cost_value(normal, pull, power, a)
+            length = 1.0
+            tried = a.copy()
+            for _ in range(30):
+                promised = 0.0
+                for m in range(count):
+                    tried[m] = a[m]
+                for i in range(inside):
+                    tried[free[i]] = min(max(a[free[i]] + length * step[i], 0.0), 1.0)
+                    promised += slope[free[i]] * (tried[free[i]] - a[free[i]])
+                if _cost_value(normal, pull, power, tried) <= value + ARMIJO * promised:
+                    break
+                length *= 0.5
+            for m in range(count):
+                a[m] = tried[m]
+        left[f] = worst
         out[f] = a
     return out, left
-
-
-@kernel
-def _minimise_frame(normal: FloatArray, pull: FloatArray, power: float, a: FloatArray) -> float:
-    """Minimise in place; returns the largest projected slope."""
-    count, worst = len(a), 0.0
-    for number in range(MAX_NEWTON_STEPS + 1):
-        # Slope of the cost, and the largest way that it leads inside the bounds.
-        slope = normal @ a - pull
-        worst = 0.0
-        for m in range(count):
-            slope[m] += a[m] ** (power - 1.0)
-            worst = max(worst, abs(min(max(a[m] - slope[m], 0.0), 1.0) - a[m]))
-        if worst < SLOPE_TOL or number == MAX_NEWTON_STEPS:
-            break
-        # Activations that no bound holds back.
-        free = np.empty(count, dtype=np.int64)
-        inside = 0
-        for m in range(count):
-            if not ((a[m] <= 0.0 and slope[m] > 0.0) or (a[m] >= 1.0 and slope[m] < 0.0)):
-                free[inside] = m
-                inside += 1
-        # Newton's step for them.
-        H = np.empty((inside, inside))
-        g = np.empty(inside)
-        for i in range(inside):
-            g[i] = -slope[free[i]]
-            for j in range(inside):
-                H[i, j] = normal[free[i], free[j]]
-            H[i, i] += max((power - 1.0) * max(a[free[i]], 0.0) ** (power - 2.0), 1e-6)
-        step = np.linalg.solve(H, g)
-        # The step is halved and projected until the cost falls (Armijo).
-        value = _cost_value(normal, pull, power, a)
-        length = 1.0
-        tried = a.copy()
-        for _ in range(30):
-            promised = 0.0
-            for m in range(count):
-                tried[m] = a[m]
-            for i in range(inside):
-                tried[free[i]] = min(max(a[free[i]] + length * step[i], 0.0), 1.0)
-                promised += slope[free[i]] * (tried[free[i]] - a[free[i]])
-            if _cost_value(normal, pull, power, tried) <= value + ARMIJO * promised:
-                break
-            length *= 0.5
-        for m in range(count):
-            a[m] = tried[m]
-    return worst
 
 
 @kernel
@@ -173,7 +168,7 @@ class MuscleTrack(Result):
         return np.arange(len(self.activations)) / self.motion.rate_hz
 
     @property
-    def given(self) -> float:
+    def torque_fraction(self) -> float:
         """Part of the torque, in root mean square over all axes and frames, that muscles give (1: all)."""
         asked = float(np.linalg.norm(self.torques))
         return 1.0 - float(np.linalg.norm(self.reserves)) / asked if asked > 0.0 else 1.0
@@ -201,7 +196,8 @@ class MuscleTrack(Result):
         return target
 
     def __repr__(self) -> str:
-        return f"MuscleTrack({len(self.muscles)} muscles, {len(self.activations)} frames, {self.given:.0%} given)"
+        size = f"{len(self.muscles)} muscles, {len(self.activations)} frames"
+        return f"MuscleTrack({size}, {self.torque_fraction:.0%} given)"
 
 
 def estimate_activations(

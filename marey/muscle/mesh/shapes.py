@@ -94,7 +94,7 @@ class Shape:
 
     def __post_init__(self) -> None:
         if not any(not solid.cut for solid in self.solids):
-            raise InputError("a shape without solids", "Add at least one that is no cut")
+            raise InputError("a shape without solids", "Add at least one that is not a cut")
 
     def distance(self, points: ArrayLike) -> FloatArray:
         """Signed distance ``(N,)`` [m] of points ``(N, 3)``: negative inside."""

@@ -97,7 +97,7 @@ def find_regions(
         overlap: each spline has regions of its own; else a node goes to the nearest of all that take nearest nodes.
     """
     kinds = [_parse_region(spline, len(rest)) for spline in splines]
-    # How far nodes are from each spline's points (N, V); infinite where they are none of its business.
+    # Distances of nodes from the points of each spline (N, V); infinite outside its regions.
     reached: list[FloatArray] = []
     for spline, at, (kind, radius, colour) in zip(splines, bound, kinds, strict=True):
         d = np.full((len(at.nodes), len(rest)), np.inf)

@@ -244,7 +244,7 @@ class ControlSearch:
         return (cost if np.isfinite(cost) else np.inf), controls, states
 
     def note(self, cost: float) -> bool:
-        """Keep the cost of an iteration; whether to go on. An infinite one cannot be run."""
+        """Record the cost of an iteration; return whether to continue. An infinite cost cannot be simulated."""
         if not np.isfinite(cost):
             self.status = SolveStatus.NOT_FINITE
             return False
@@ -357,10 +357,28 @@ def minimise_gauss_newton(search: ControlSearch) -> None:
         return
     for _ in range(search.max_iterations):
         model = make_gauss_newton_model(search.problem, controls, states)
-        found = _find_accepted_step(search, model, cost, ends, damping)
-        if found is None:
-            return
-        (new_cost, controls, states), damping, promised = found
+        diagonal = np.diag(model.hessian)
+        scale = np.maximum(diagonal, DIAGONAL_FLOOR * max(float(diagonal.max(initial=0.0)), EPS))
+        # The first damped step that lowers the cost; none is left where nothing more is promised
+        while True:
+            if damping > MAX_DAMPING:
+                search.status = SolveStatus.STALLED
+                return
+            damped = model.hessian + np.diag(damping * scale)
+            box = BoxQuadraticModel(damped, model.gradient, search.unknowns, ends, search.problem.sparse)
+            y, _ = box.solve()
+            promised = box.value(search.unknowns) - box.value(y)
+            if promised <= COST_ROUNDING * (abs(cost) + EPS):
+                search.status = SolveStatus.CONVERGED
+                return
+            new_cost, new_controls, new_states = search.run(y)
+            ratio = (cost - new_cost) / promised
+            if ratio > EPS:
+                break
+            damping *= REJECT
+        # The damping follows how well the model foresaw the decrease
+        search.unknowns, controls, states = y, new_controls, new_states
+        damping = max(MIN_DAMPING, damping * (SHRINK if ratio > GOOD else GROW if ratio < POOR else 1.0))
         search.iterations += 1
         settled = promised <= search.tolerance * (abs(cost) + EPS) or cost - new_cost <= COST_ROUNDING * abs(cost)
         cost = new_cost
@@ -369,29 +387,3 @@ def minimise_gauss_newton(search: ControlSearch) -> None:
         if settled:
             search.status = SolveStatus.CONVERGED
             return
-
-
-def _find_accepted_step(
-    search: ControlSearch, model: GaussNewtonModel, cost: float, ends: tuple[FloatArray, FloatArray], damping: float
-) -> tuple[tuple[float, FloatArray, FloatArray], float, float] | None:
-    """First damped step that lowers the cost: its run, the next damping, what it promised; sets the status if none."""
-    diagonal = np.diag(model.hessian)
-    scale = np.maximum(diagonal, DIAGONAL_FLOOR * max(float(diagonal.max(initial=0.0)), EPS))
-    sparse = search.problem.sparse
-    while damping <= MAX_DAMPING:
-        damped = model.hessian + np.diag(damping * scale)
-        box = BoxQuadraticModel(damped, model.gradient, search.unknowns, ends, sparse)
-        y, _ = box.solve()
-        promised = box.value(search.unknowns) - box.value(y)
-        if promised <= COST_ROUNDING * (abs(cost) + EPS):
-            search.status = SolveStatus.CONVERGED
-            return None
-        run = search.run(y)
-        ratio = (cost - run[0]) / promised
-        if ratio > EPS:
-            search.unknowns = y
-            factor = SHRINK if ratio > GOOD else GROW if ratio < POOR else 1.0
-            return run, max(MIN_DAMPING, damping * factor), promised
-        damping *= REJECT
-    search.status = SolveStatus.STALLED
-    return None

@@ -114,7 +114,7 @@ def make_bordered_solver(solve: LinearSolver, right: FloatArray, below: FloatArr
     reach, back = solve(right, False), solve(np.ascontiguousarray(below.T), True)
     schur = np.linalg.inv(corner - below @ reach)
 
-    def solved(b: FloatArray, transposed: bool) -> FloatArray:
+    def solve_bordered(b: FloatArray, transposed: bool) -> FloatArray:
         n = right.shape[0]
         inner = solve(b[:n], transposed)
         if transposed:
@@ -123,7 +123,7 @@ def make_bordered_solver(solve: LinearSolver, right: FloatArray, below: FloatArr
         outer = schur @ (b[n:] - below @ inner)
         return np.concatenate([inner - reach @ outer, outer])
 
-    return solved
+    return solve_bordered
 
 
 class JointForces:

@@ -188,8 +188,17 @@ class OptimalControlProblem:
             if check_number(name, value) < 0.0:
                 raise InputError(f"{name} is {value}", "Give a weight of zero or more")
             put(self, name, float(value))
-        listed = tuple(goals) if all(isinstance(goal, StateGoal) for goal in goals) else _goals_at_times(goals, system)
-        found = cast(tuple[StateGoal, ...], listed)
+        found = cast(tuple[StateGoal, ...], tuple(goals))
+        if not all(isinstance(goal, StateGoal) for goal in goals):
+            # Times, targets and perhaps weights
+            given_goals = cast(Any, goals)
+            if len(given_goals) not in (2, 3):
+                raise InputError("goals are neither Goal objects nor (times, targets, weights)")
+            times = frozen(np.atleast_1d(given_goals[0]), None, name="times of goals")
+            targets = frozen(np.atleast_2d(given_goals[1]), times.size, None, name="targets of goals")
+            each = np.asarray(given_goals[2] if len(given_goals) == 3 else 1.0, dtype=np.float64)
+            rows = zip(np.rint(times / system.dt), targets, np.broadcast_to(each, times.shape), strict=True)
+            found = tuple(StateGoal(int(i), y, float(w)) for i, y, w in rows)
         if not found:
             raise InputError("there is no goal", "Give at least one")
         for goal in found:
@@ -236,16 +245,6 @@ class OptimalControlProblem:
 def freeze_controls(problem: OptimalControlProblem, controls: ArrayLike) -> FloatArray:
     """Controls of a problem, checked: ``(N, s)`` finite."""
     return frozen(controls, *problem.shape, name="controls")
-
-
-def _goals_at_times(goals: Any, system: ControlledSystem) -> tuple[StateGoal, ...]:
-    if len(goals) not in (2, 3):
-        raise InputError("goals are neither Goal objects nor (times, targets, weights)")
-    times = frozen(np.atleast_1d(goals[0]), None, name="times of goals")
-    targets = frozen(np.atleast_2d(goals[1]), times.size, None, name="targets of goals")
-    weights = np.broadcast_to(np.asarray(goals[2] if len(goals) == 3 else 1.0, dtype=np.float64), times.shape)
-    steps = np.rint(times / system.dt).astype(np.int64)
-    return tuple(StateGoal(int(i), y, float(w)) for i, y, w in zip(steps, targets, weights, strict=True))
 
 
 def make_time_basis(steps: int, knots: int | None) -> Any:

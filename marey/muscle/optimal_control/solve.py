@@ -130,14 +130,14 @@ def _make_result(search: ControlSearch, goal_tolerance: float | None, began: flo
 
 DT_S: Final = 1 / 30
 MAX_CONTROL_CELLS: Final = 800  # of the body that is solved; the found activations drive the finer one
-COARSENING_FRACTIONS: Final = (1.0, 0.85, 0.7, 0.55, 0.4)  # [-] of the wished growth of cells, tried in turn
+COARSENING_FRACTIONS: Final = (1.0, 0.85, 0.7, 0.55, 0.4)  # [-] of the desired growth of cells, tried in turn
 GOAL_TOLERANCE_M: Final = 0.02
 MAX_POINT_DISTANCE: Final = 3.0  # [cells] a point farther than this from the body does not belong to it
 
 
 @dataclass(frozen=True, slots=True)
 class ActivationSettings:
-    """How activations are weighed against the places that they shall reach."""
+    """Weights of activations against the errors at their goals."""
 
     knots_per_s: float = 8.0  # [1/s] of the activations over time: muscles do not act faster
     goal_weight: float = 1e4  # [1/m²] of a missed place against the square of an activation: a centimetre is one

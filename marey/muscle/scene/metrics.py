@@ -23,7 +23,7 @@ MIN_SLICE: Final = 8  # points that make a section
 
 
 def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, float]:
-    """All figures that make sense for a scene."""
+    """Measures that are defined for a scene."""
     figures = {"seconds": float(film.times[-1])}
     if parts.ground is not None:
         # Way of the centre of mass over the ground, against the length of the body at rest.

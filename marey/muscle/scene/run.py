@@ -219,7 +219,7 @@ def load_scene(name: str | Path) -> SoftBodyScene:
 
     Raises:
         UnknownNameError: it is neither a shipped scene nor a file.
-        FormatError: the file is no TOML or breaks the schema; the message names file and line.
+        FormatError: the file is not TOML or breaks the schema; the message names file and line.
     """
     text = str(name)
     if text in scene_names():
@@ -249,7 +249,7 @@ class SoftBodyScene:
         return self.parts.title
 
     def stage(self) -> SceneModel:
-        """The scene set up; made once, so mind that its body keeps where it is until it is reset."""
+        """The scene, built once: its body keeps its state until it is reset."""
         if not self._stages:
             self._stages.append(build_scene(self.parts))
         return self._stages[0]

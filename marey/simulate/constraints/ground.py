@@ -109,7 +109,7 @@ HEEL_BACK: Final = 0.018  # from the middle of the heel pad to its end
 TOE_RADIUS_M: Final = 0.015
 TOE_SPRING_M: Final = 0.006  # [m] a toe is this far above the sole: it touches when it bends, not in every stance
 INSIDE_M: Final = 0.01  # [m] a ball that sticks out of another one by less adds nothing
-ABOVE_SOLE_M: Final = 0.03  # [m] a shank that ends lower than this is borne by its foot: ankles sit low in captures
+ABOVE_SOLE_M: Final = 0.03  # [m] a shank that ends lower than this is supported by its foot: ankles are low in captures
 
 
 class ContactSpheres(NamedTuple):

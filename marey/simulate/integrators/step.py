@@ -308,11 +308,25 @@ def make_step_system(
     return StepSystem(here, damped, rhs, outer, dt, is_solvable)
 
 
-MAX_HALVINGS: Final = 4  # times that a step is halved
-MAX_GAIN: Final = 0.1  # of the energy may come from nowhere in one step
-MAX_SURPLUS: Final = 0.5  # of the energy may come from nowhere in all; the rest was there, or is the work of forces
 ENERGY_FLOOR_J: Final = 1e-9  # [J] where growth is rounding
-EXTRA_DAMPINGS: Final = (0.1, 1.0, 10.0, 1e2, 1e4)  # [-] alpha dt; the last leaves hardly more than a rigid body
+
+
+@dataclass(frozen=True, slots=True)
+class StabilitySettings:
+    """When a step counts as unstable, and what is tried then: smaller steps, then damping."""
+
+    max_halvings: int = 4  # of a step
+    max_gain: float = 0.1  # [-] of the energy that may come from nowhere in one step
+    max_surplus: float = 0.5  # [-] of the energy that may come from nowhere in all; the rest is the work of forces
+    extra_dampings: tuple[float, ...] = (0.1, 1.0, 10.0, 1e2, 1e4)  # [-] alpha dt; the last leaves nearly a rigid body
+
+    def __post_init__(self) -> None:
+        shares = (self.max_gain, self.max_surplus, *self.extra_dampings)
+        if self.max_halvings < 0 or not all(isfinite(value) and value > 0.0 for value in shares):
+            raise InputError(f"{self}", "Give positive numbers, and no halving or more")
+
+
+DEFAULT_STABILITY: Final = StabilitySettings()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -330,7 +344,9 @@ TryStep: TypeAlias = Callable[[StepRecord, float, float], StepRecord | None]
 """From the last step, the length of the next [s] and its extra damping: the step, or None where it is unstable."""
 
 
-def step_with_halving(attempt: TryStep, start: StepRecord, dt: float, level: int = 0) -> list[StepRecord]:
+def step_with_halving(
+    attempt: TryStep, start: StepRecord, dt: float, settings: StabilitySettings = DEFAULT_STABILITY, level: int = 0
+) -> list[StepRecord]:
     """Steps that cover ``dt`` [s]: one, or smaller ones.
 
     Raises:
@@ -340,8 +356,8 @@ def step_with_halving(attempt: TryStep, start: StepRecord, dt: float, level: int
     done = attempt(start, dt, 0.0)
     if done is not None:
         return [done]
-    if level == MAX_HALVINGS:
-        for extra in EXTRA_DAMPINGS:
+    if level == settings.max_halvings:
+        for extra in settings.extra_dampings:
             done = attempt(start, dt, extra)
             if done is not None:
                 return [done]
@@ -350,11 +366,11 @@ def step_with_halving(attempt: TryStep, start: StepRecord, dt: float, level: int
             "Take shorter steps, more damping or smaller forces",
             report=start.state,
         )
-    first = step_with_halving(attempt, start, dt / 2, level + 1)
-    return first + step_with_halving(attempt, first[-1], dt / 2, level + 1)
+    first = step_with_halving(attempt, start, dt / 2, settings, level + 1)
+    return first + step_with_halving(attempt, first[-1], dt / 2, settings, level + 1)
 
 
-def check_energy(before: State, after: State, impulse: FloatArray) -> State | None:
+def check_energy(before: State, after: State, impulse: FloatArray, settings: StabilitySettings) -> State | None:
     """The state after a step with its ledger of energy, or None where too much energy came from nowhere.
 
     Growth is held against the work of the impulse ``(d,)`` of all forces that are not the figure's own. The ledger runs
@@ -364,9 +380,9 @@ def check_energy(before: State, after: State, impulse: FloatArray) -> State | No
     surplus, gain, kinetic, work = energy_surplus(before.surplus_j, after.step_s, *carried, impulse)
     scale = kinetic + abs(work)
     # Too much in this step, then too much in all
-    if not isfinite(scale) or gain > MAX_GAIN * scale + ENERGY_FLOOR_J:
+    if not isfinite(scale) or gain > settings.max_gain * scale + ENERGY_FLOOR_J:
         return None
-    if surplus > max(before.surplus_j, MAX_SURPLUS * scale + ENERGY_FLOOR_J):
+    if surplus > max(before.surplus_j, settings.max_surplus * scale + ENERGY_FLOOR_J):
         return None
     object.__setattr__(after, "surplus_j", surplus)
     return after

@@ -258,30 +258,25 @@ def solve_factored(
     ends = RowTable(*(getattr(rows, name) for name in RowTable._fields))
     fastest = float(np.where(np.isneginf(rows.lower), np.abs(rows.b), rows.b).max(initial=0.0))
 
-    def solved(compliance: FloatArray, guess: FloatArray) -> StepSolution:
+    def solve_with_compliance(compliance: FloatArray, guess: FloatArray) -> StepSolution:
         found = solve_constrained_velocity(U, free_velocity, ends, compliance, guess, TOLERANCE, MAX_PASSES)
         velocity, x, missed, changes, passes = found
         return StepSolution(velocity, x, missed, (), changes, passes, changes <= passes * (20 + 4 * count))
 
-    found = solved(np.full(count, HARD), np.zeros(count) if start is None else start)
+    found = solve_with_compliance(np.full(count, HARD), np.zeros(count) if start is None else start)
     is_kept = found.missed.max(initial=0.0) <= CONFLICT * max(1.0, float(np.abs(rows.b).max(initial=0.0)))
     for softness in COMPLIANCES:
-        if is_kept and not is_energy_implausible(U, free_velocity, found.velocity, fastest):
+        # Rows that nearly contradict one another, as those of a floor and a lid with a figure between them, may be kept
+        # only by an energy out of all proportion to the speeds that they ask for
+        with np.errstate(over="ignore", invalid="ignore"):  # speeds may be beyond all numbers; the step finds out
+            before, after = (0.5 * float(moved @ moved) for moved in (U @ free_velocity, U @ found.velocity))
+            heaviest = float((U**2).sum(axis=0).max(initial=0.0))
+            is_implausible = after > before + 0.5 * heaviest * (IMPLAUSIBLE_ENERGY_RATIO * max(fastest, SLOW)) ** 2
+        if is_kept and not is_implausible:
             break
         # Compliance `(m,)` of rows that cannot all be kept, the highest priority's given
         below = rows.priorities.max() - rows.priorities
-        softer = solved(np.minimum(softness * PRIORITY_STEP**below, MAX_COMPLIANCE), np.zeros(count))
+        softer = solve_with_compliance(np.minimum(softness * PRIORITY_STEP**below, MAX_COMPLIANCE), np.zeros(count))
         names = tuple(dict.fromkeys(rows.names[int(i)] for i in np.flatnonzero(softer.missed > REPORTED_VIOLATION)))
         found, is_kept = replace(softer, relaxed=names, changes=found.changes + softer.changes), True
     return found
-
-
-def is_energy_implausible(U: FloatArray, free_velocity: FloatArray, velocity: FloatArray, fastest: float) -> bool:
-    """Whether rows that ask for speeds up to ``fastest`` are kept only by an energy out of all proportion.
-
-    Rows that all but contradict one another, as those of a floor and a lid with a figure between them, can be.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):  # speeds may be beyond all numbers; the step finds out
-        before, after = (0.5 * float(moved @ moved) for moved in (U @ free_velocity, U @ velocity))
-        heaviest = float((U**2).sum(axis=0).max(initial=0.0))
-        return after > before + 0.5 * heaviest * (IMPLAUSIBLE_ENERGY_RATIO * max(fastest, SLOW)) ** 2

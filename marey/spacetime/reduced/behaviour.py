@@ -281,7 +281,7 @@ class BehaviourSpace:
                 report=tuple(str(line) for line in described["report"]),
             )
         except (MareyError, KeyError, TypeError, ValueError, IndexError) as error:
-            raise BEHAVIOUR_FILE.damaged(Path(path), error) from error
+            raise BEHAVIOUR_FILE.damage_error(Path(path), error) from error
 
     def save(self, path: AnyPath) -> None:
         """Write the behaviour, its body included, to a ``.safetensors`` file that gives it back bit for bit."""

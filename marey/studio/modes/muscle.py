@@ -35,7 +35,7 @@ class SplineSliders:
         self.fields = [SliderField(gui.add_slider(f"Spline {i + 1}", 0.0, 1.0, 0.01, 0.0)) for i in range(MAX_SPLINES)]
         self._tell = tell
         for i, field in enumerate(self.fields):
-            field.on_user(make_handler(tell, f"spline {i}", field.heard, _hold_edit(i)))
+            field.on_user(make_handler(tell, f"spline {i}", field.acknowledge, _hold_edit(i)))
 
     def refresh(self, lab: MuscleDocument) -> None:
         """Name the sliders of the scene, and show how active each spline is."""
@@ -82,8 +82,8 @@ class GoalGroup:
     def __init__(self, gui: viser.GuiApi, tell: MuscleEdit) -> None:
         self.count = SliderField(gui.add_slider("Goals", 1.0, float(MAX_GOALS), 1.0, 1.0))
         self.every = SliderField(gui.add_slider("Every [s]", *EVERY_S, 0.05, 0.4))
-        self.count.on_user(make_handler(tell, "goals", self.count.heard, lambda lab, n: lab.goals.set_count(n)))
-        self.every.on_user(make_handler(tell, "every", self.every.heard, lambda lab, s: lab.goals.set_every(s)))
+        self.count.on_user(make_handler(tell, "goals", self.count.acknowledge, lambda lab, n: lab.goals.set_count(n)))
+        self.every.on_user(make_handler(tell, "every", self.every.acknowledge, lambda lab, s: lab.goals.set_every(s)))
 
     def refresh(self, lab: MuscleDocument) -> None:
         """Show what was asked for."""
@@ -158,7 +158,7 @@ class MusclePanel:
         self._found.content = found_html(lab)
         self._busy.content = busy_html(document)
 
-    def moved(self, goal: str, place: FloatArray) -> None:
+    def move_goal(self, goal: str, place: FloatArray) -> None:
         """A goal is dragged; the newest place wins."""
         self._tell(f"goal {goal}", lambda lab: lab.move(goal, place))
 
@@ -188,7 +188,7 @@ class MusclePanel:
 
     def _choose_scene(self, name: str) -> None:
         def edit(lab: MuscleDocument) -> None:
-            self._shown.heard(name)
+            self._shown.acknowledge(name)
             lab.name = name if name in lab.names else lab.name
             if lab.is_on:
                 self._begin(lab, name)

@@ -48,7 +48,7 @@ class ClipPanel:
         self._facts.content = _facts(document)
 
     def _open(self, label: str) -> None:
-        self._shown.heard(label)  # where the clip cannot be read, the picker goes back
+        self._shown.acknowledge(label)  # where the clip cannot be read, the picker goes back
         self._session.open(label)
 
 

@@ -151,7 +151,7 @@ class ControllerGroup:
         self.will.bind(tell, "will", SimulationDocument.choose)
         self.feet.bind(tell, "feet", SimulationDocument.stand_on)
         for what, field in self.fields.items():
-            field.on_user(make_handler(tell, what, field.heard, _setting_edit(what)))
+            field.on_user(make_handler(tell, what, field.acknowledge, _setting_edit(what)))
         for what, box in self.ticks.items():
             box.bind(tell, what, _setting_edit(what))
 

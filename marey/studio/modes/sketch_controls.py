@@ -62,11 +62,11 @@ class PathGroup:
         tell("curve", lambda draft: draft.set_way(way))
 
     def _widen(self, tell: SketchEdit, width_m: float) -> None:
-        self.corridor.heard(width_m)
+        self.corridor.acknowledge(width_m)
         tell("corridor", lambda draft: draft.set_corridor(width_m))
 
     def _hurry(self, tell: SketchEdit, speed_mps: float) -> None:
-        self.speed.heard(speed_mps)
+        self.speed.acknowledge(speed_mps)
         tell("speed", lambda draft: draft.set_speed(speed_mps))
 
 
@@ -185,7 +185,7 @@ class ItemGroup:
 
     def _resize(self, tell: SketchEdit, name: str, value: float) -> None:
         def edit(draft: SketchEditor) -> None:
-            self.fields[name].heard(value)
+            self.fields[name].acknowledge(value)
             draft.resize(draft.selected, name, value)
 
         tell(f"resize {name}", edit)

@@ -46,7 +46,7 @@ class SliderField:
 
         self.slider.on_update(handle)
 
-    def heard(self, value: float) -> None:
+    def acknowledge(self, value: float) -> None:
         """Remember what the page shows by now."""
         self._known = value * self._units
 
@@ -93,7 +93,7 @@ class DriveGroup:
         self.gait.on_click(_only_from_user(lambda: self._choose(tell)))
         self._over.bind(tell, "over", WalkDocument.take_time)
         for what, field in self.fields.items():
-            field.on_user(make_handler(tell, what, field.heard, _command_edit(what)))
+            field.on_user(make_handler(tell, what, field.acknowledge, _command_edit(what)))
 
     def refresh(self, walk: WalkDocument) -> None:
         """Show what the driven character was asked for."""
@@ -134,7 +134,7 @@ class StyleGroup:
 
     def _add(self, name: str) -> SliderField:
         field = SliderField(self._gui.add_slider(name, 0.0, 1.0, 0.05, 0.0))
-        field.on_user(make_handler(self._tell, f"style {name}", field.heard, _style_edit(name)))
+        field.on_user(make_handler(self._tell, f"style {name}", field.acknowledge, _style_edit(name)))
         return field
 
 

@@ -176,7 +176,7 @@ class Session:
             self._muscling = MusclePanel(gui, self)
         scene, sketching = self._client.scene, self._sketching
         self._simulate_stage = SimulationStage(scene, simulating.grab_body)
-        self._muscle_stage = MuscleStage(scene, self._muscling.moved)
+        self._muscle_stage = MuscleStage(scene, self._muscling.move_goal)
         self._sketch_stage = SketchStage(scene, sketching.click_item, sketching.drag)
         scene.on_click(modifier="cmd/ctrl")(sketching.click_ground)
         rest = (self._physics, self._walking, sketching, self._muscling, simulating)

@@ -47,9 +47,9 @@ class SyncedWidget(Generic[T]):
 
     def bind(self, tell: EditListener[D], key: str, act: Callable[[D, T], None]) -> None:
         """Have an edit made with what the user chose."""
-        self.on_user(make_handler(tell, key, self.heard, act))
+        self.on_user(make_handler(tell, key, self.acknowledge, act))
 
-    def heard(self, value: T) -> None:
+    def acknowledge(self, value: T) -> None:
         """Remember what the page shows by now; part of the edit that the user asked for."""
         self._known = value
 

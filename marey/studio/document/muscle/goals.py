@@ -96,13 +96,13 @@ class _ReachSearch:
     def __call__(self, problem: OptimalControlProblem) -> ControlResult:
         costs: list[float] = []
 
-        def heard(iteration: int, cost: float) -> bool:
+        def report(iteration: int, cost: float) -> bool:
             costs.append(cost)
             self.job.words = f"iteration {iteration}, cost {cost:.3g} of {costs[0]:.3g}"
             self.job.share = search_progress(costs)
             return not self.job.is_stopped
 
-        return solve_control(problem, tolerance=TOLERANCE, max_iterations=MAX_REACH_ITERATIONS, on_iteration=heard)
+        return solve_control(problem, tolerance=TOLERANCE, max_iterations=MAX_REACH_ITERATIONS, on_iteration=report)
 
 
 def search_progress(costs: Sequence[float]) -> float:
@@ -155,13 +155,15 @@ def solve_tip_goal(aim: TipGoal, time_s: float, job: BackgroundJob[TipGoalResult
     job.tell("building a coarser body", 0.02)
     costs: list[float] = []
 
-    def heard(iteration: int, cost: float) -> bool:
+    def report(iteration: int, cost: float) -> bool:
         costs.append(cost)
         job.words, job.share = f"iteration {iteration}, cost {cost:.3g} of {costs[0]:.3g}", search_progress(costs)
         return not job.is_stopped
 
     goal = (time_s, aim.start if aim.bone is None else aim.bone, place)
-    control = solve_scene(aim.scene, [goal], max_cells=MAX_CELLS, max_iterations=MAX_TIP_ITERATIONS, on_iteration=heard)
+    control = solve_scene(
+        aim.scene, [goal], max_cells=MAX_CELLS, max_iterations=MAX_TIP_ITERATIONS, on_iteration=report
+    )
     job.words, job.share = "playing the scene", 0.97
     film = control.film()
     return TipGoalResult(control, film, float(np.linalg.norm(_tip_position(film, aim, time_s) - place)))

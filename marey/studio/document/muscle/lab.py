@@ -258,10 +258,10 @@ def _record_film(made: SoftBodyScene, held: dict[str, float], job: BackgroundJob
     job.tell("building the scene", 0.0)
     stage = made.stage()
 
-    def heard(done: int, of: int) -> None:
+    def report(done: int, of: int) -> None:
         job.tell(f"frame {done} of {of}", done / of)
 
-    return made.run(on_frame=heard, activations=(lambda t: mix_activations(stage, held, t)) if held else None)
+    return made.run(on_frame=report, activations=(lambda t: mix_activations(stage, held, t)) if held else None)
 
 
 def _to_position(point: FloatArray) -> Position3:

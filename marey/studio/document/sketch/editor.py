@@ -179,7 +179,7 @@ class SketchEditor:
         turn = degrees(heading) + (90.0 if kind == "wall" and place is None else 0.0)
         form = replace(
             DEFAULT_OBJECTS[kind], turn_deg=(turn + 180.0) % 360.0 - 180.0, name=self._free_name(kind)
-        ).moved(x, z)
+        ).move_to(x, z)
         if kind == "object":
             form = replace(form, height_m=rest_height(self.drawn.forms, (x, z)))
         self._change(replace(self.drawn, forms=(*self.drawn.forms, form)))

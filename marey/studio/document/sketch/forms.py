@@ -72,7 +72,7 @@ class SketchObject:
         u, v = self.local(place)
         return abs(u) <= 0.5 * self.length_m and abs(v) <= 0.5 * self.width_m
 
-    def moved(self, x: float, z: float) -> SketchObject:
+    def move_to(self, x: float, z: float) -> SketchObject:
         """The same at another place; a page may send any number."""
         return replace(self, x=clamp_value(x, PLACE_M, "x"), z=clamp_value(z, PLACE_M, "z"))
 

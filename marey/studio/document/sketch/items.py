@@ -108,8 +108,8 @@ def _move_object(drawn: SketchState, number: int, here: Point2) -> SketchState:
     others = (*drawn.forms[:number], *drawn.forms[number + 1 :])
     if form.kind == "object":
         x, y, z = rest_on_support(others, (form.x, form.height_m, form.z), here)
-        return with_form(drawn, number, replace(form.moved(x, z), height_m=y))
-    after = form.moved(*here)
+        return with_form(drawn, number, replace(form.move_to(x, z), height_m=y))
+    after = form.move_to(*here)
     return with_form(_carry_objects(drawn, form, after), number, after)
 
 
