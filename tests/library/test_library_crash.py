@@ -80,9 +80,10 @@ def finish(process: subprocess.Popen[str]) -> str:
     return out
 
 
-def test_a_run_killed_at_any_moment_leaves_every_clip_whole_or_absent(tmp_path, folder):
-    left = kill_at_random(tmp_path, folder, kills=6, workers=0)
-    assert sum(0 < count < NUM_CLIPS for count in left) >= 2  # kills came while work was going on
+@pytest.mark.parametrize("kills", [3, pytest.param(6, marks=pytest.mark.slow)])
+def test_a_run_killed_at_any_moment_leaves_every_clip_whole_or_absent(tmp_path, folder, kills):
+    left = kill_at_random(tmp_path, folder, kills=kills, workers=0)
+    assert sum(0 < count < NUM_CLIPS for count in left) >= kills // 3  # kills came while work was going on
 
 
 @pytest.mark.slow
