@@ -134,11 +134,11 @@ def test_a_worker_that_dies_costs_its_own_file_only(tmp_path, folder, monkeypatc
 
 def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path, folder):
     process = start_adding(tmp_path / "library", folder, 2)
-    workers = wait_for(lambda: children(process.pid), 20.0)
+    workers = wait_for(lambda: children(process.pid), 120.0)
     process.kill()
     process.communicate()
     assert workers
-    assert wait_for(lambda: not any(is_alive(pid) for pid in workers), 20.0)
+    assert wait_for(lambda: not any(is_alive(pid) for pid in workers), 120.0)
 
 
 def wait_for(condition, seconds: float):

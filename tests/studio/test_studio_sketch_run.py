@@ -277,10 +277,12 @@ def test_stopping_while_the_graph_is_built_is_told(monkeypatch) -> None:
 
     monkeypatch.setattr(_sketch_run, "shipped_graph", building)
     synthesis = SynthesisJob(SynthesisOrder(load_sketch(samples.sketch_file("pick"))), told.set)
-    time.sleep(0.2)
+    give_up = time.monotonic() + PATIENCE_S
+    while "building the motion graph" not in synthesis.words and time.monotonic() < give_up:
+        time.sleep(0.005)
     assert "building the motion graph" in synthesis.words
     synthesis.stop()
-    assert synthesis.join(10.0)
+    assert synthesis.join(PATIENCE_S)
     assert isinstance(synthesis.error, InputError) and "stopped" in str(synthesis.error) and told.is_set()
 
 
