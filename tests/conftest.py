@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 if TYPE_CHECKING:
     from marey.dynamics import Body
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).parent))  # tests import `oracles`: what only tests run
 settings.register_profile("marey", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("marey")
+# hypothesis parses every module of ours that is loaded, for constants to try: seconds in each worker, and examples that
+# depend on which tests ran before
+providers.is_local_module_file = lambda _: False  # pyright: ignore
 gc.set_threshold(100_000, 20, 20)  # compiling makes objects that stay; to look through them often takes a tenth of it
 
 SHORTEST_M, RADIUS_M, MASS_KG = 0.05, 0.06, 70.0  # of the rods
@@ -44,22 +50,47 @@ LONG_FILES = (  # begun first
     "test_full_examples",
     "test_graph_move",
     "test_ik_model_limits",
-    "test_loco_fit_captured",  # from here those that last, so that no worker waits for another at the end
+    "test_docs",  # from here those that last, so that no worker waits for another at the end
     "test_control_balance",
+    "test_graph_search",
+    "test_loco_fit_captured",
+    "test_io_usd",
+    "test_base_kernels",
+    "test_io_fbx",
+    "test_cli_models",
+    "test_compression_codec",
     "test_models_safonova",
     "test_library_crash",
     "test_full_objectives",
     "test_reduced_examples",
     "test_repair",
     "test_tracking_filters",
-    "test_validity_captured",
+    "test_ik_smooth",
+    "test_markers_shape",
+    "test_cli_optimize",
+    "test_limits_contract",
     "test_examples",
-    "test_docs",
     "test_pipeline_batch",
 )
 
 
+def mark_slow_cases(items: list[pytest.Item]) -> None:
+    """Give the mark ``slow`` to the cases that `quick_cases.toml` does not name."""
+    table = tomllib.loads((Path(__file__).parent / "quick_cases.toml").read_text(encoding="utf-8"))
+    rows = [(name, quick) for room in table.values() for name, quick in room.items()]
+    for name, quick in rows:
+        named = [item for item in items if hasattr(item, "callspec")]
+        found = [item for item in named if fnmatch(f"{item.path.stem}::{item.name.partition('[')[0]}", name)]
+        slow = [item for item in found if not any(fnmatch(item.callspec.id, case) for case in quick)]  # pyright: ignore
+        if len(found) > 1 and len(slow) == len(found):
+            raise pytest.UsageError(f"quick_cases.toml: no case of {name} is any of {quick}")
+        for item in slow:
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_slow_cases(items)
     items.sort(key=lambda item: LONG_FILES.index(item.path.stem) if item.path.stem in LONG_FILES else len(LONG_FILES))
     for marker, folder, what in (("mocap", MOCAP, "captured clips"), ("real", REAL, "files of other tools")):
         if folder.is_dir():

@@ -16,8 +16,10 @@ import llvmlite.binding as llvm
 from llvmlite.ir.instructions import ExtractValue, Instruction
 from llvmlite.ir.types import VoidType
 from llvmlite.ir.values import Block, NamedValue
-from numba.core import ir
+from numba.core import errors, ir, lowering, transforms, typeinfer
 from numba.core.lowering import BaseLower
+from numba.core.postproc import PostProcessor, VariableLifetime
+from numba.core.runtime.context import NRTContext
 from numba.core.targetconfig import ConfigStack, TargetConfig
 from numba.core.types import Module
 from numba.core.types.abstract import Type
@@ -36,6 +38,8 @@ def take_shortcuts(*more: tuple[Any, str, Any]) -> Generator[None]:
     - numba's own functions inside a kernel get no wrappers, and one serves all kernels: flags of compilation are
       compared by what changes a piece.
     - What the types of a call, or of an attribute, are is worked out once in a process.
+    - Which variables live is worked out where they are freed, not after each of nine passes.
+    - Counts of references look at the parts of a record that have one, not at every number of every array.
     - Variables of a statement, instructions and questions about types take shorter ways.
     - Events of LLVM calls are not recorded, and garbage is collected after the entry is compiled.
     """
@@ -47,6 +51,10 @@ def take_shortcuts(*more: tuple[Any, str, Any]) -> Generator[None]:
         (BaseFunction, "get_call_type", _resolve_call),
         (BaseContext, "resolve_getattr", _resolve_attribute),
         (ir.Inst, "_rec_list_vars", _list_variables),
+        (PostProcessor, "run", _process_later),
+        (NRTContext, "get_meminfos", _find_counts),
+        (lowering, "new_error_context", ErrorPlace),
+        (typeinfer, "new_error_context", ErrorPlace),
         (type(Type), "__instancecheck__", type.__instancecheck__),
         (Instruction, "__init__", _begin_instruction),
         (ExtractValue, "__init__", _begin_extraction),
@@ -175,6 +183,58 @@ def _list_variables(self: Any, val: Any) -> list[Any]:
 
 LIST_VARIABLES: Any = cast(Any, ir.Inst)._rec_list_vars
 PLAIN = frozenset({ir.Loc, ir.Const, ir.Global, ir.FreeVar, ir.Arg, str, int, bool, type(None)})  # hold no variable
+
+
+def _process_later(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """Order the blocks; numba also lists the variables at the start of each, which only generators read."""
+    code: Any = self.func_ir
+    if code.is_generator:
+        POST_PROCESS(self, emit_dels, extend_lifetimes)
+        return
+    code.blocks = cast(Any, transforms).canonicalize_cfg(code.blocks)
+    code.variable_lifetime = cast(Any, VariableLifetime)(code.blocks)
+    code.generator_info = None
+    if emit_dels:
+        self._insert_var_dels(extend_lifetimes=extend_lifetimes)
+
+
+POST_PROCESS: Any = cast(Any, PostProcessor).run
+
+
+def _find_counts(self: Any, builder: Any, ty: Any, val: Any) -> list[tuple[Any, Any]]:
+    """List (type, counter) of every array inside a value; numba takes all parts of the value out to look for them."""
+    models: Any = self._context.data_model_manager
+    model = models[ty]
+    found: list[tuple[Any, Any]] = []
+    if model.has_nrt_meminfo():
+        found.append((ty, model.get_nrt_meminfo(builder, val)))
+    parts = model.traverse(builder)
+    if ty not in COUNTED_PARTS:
+        COUNTED_PARTS[ty] = [i for i, (kind, _) in enumerate(parts) if models[kind].contains_nrt_meminfo()]
+    for i in COUNTED_PARTS[ty]:
+        kind, take_part = parts[i]
+        found += _find_counts(self, builder, kind, take_part(val))
+    return found
+
+
+COUNTED_PARTS: dict[Any, list[int]] = {}
+
+
+class ErrorPlace:
+    """numba's context that adds a place to an error, without a generator for each statement."""
+
+    __slots__ = ("arguments", "names", "text")
+
+    def __init__(self, text: str, *arguments: Any, **names: Any) -> None:
+        self.text, self.arguments, self.names = text, arguments, names
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        """Tell the error where it arose."""
+        if isinstance(error, errors.NumbaError):
+            cast(Any, error).add_context(self.text.format(*self.arguments, **self.names))
 
 
 def _begin_instruction(

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     switches = {switch for switch in ANYWHERE if switch in given}
     started = time.perf_counter()
-    from marey.cli.app import app
+    from marey.cli.app import build_command
     from marey.cli.common import LOG, TRACEBACK, describe_error, round_numbers, warn
 
     # The log of marey goes to stderr: warnings alone, remarks too, times as well, tracebacks at last
@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     show(message, category, *rest)
 
             warnings.showwarning = show_warning
-            code = app(args=[a for a in given if a not in ANYWHERE], prog_name="marey", standalone_mode=False)
+            words = [a for a in given if a not in ANYWHERE]
+            code = build_command()(args=words, prog_name="marey", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = STOPPED

@@ -336,7 +336,7 @@ def test_ctrl_c_ends_with_130(tmp_path):
         assert process.stdout.readline() == "up\n"
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=50)
     assert (process.returncode, err) == (130, "marey: stopped\n")
 
 

@@ -41,7 +41,7 @@ def test_the_bound_holds_for_every_order_of_frames(chain, levels):
 
 
 @given(st.integers(0, 1000), st.integers(1, 40), st.sampled_from([1e-4, 1e-2]))
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_the_bound_holds_for_any_clip(seed, frames, bound):
     rng = np.random.default_rng(seed)
     wild = chain_motion(seed, frames, noise=0.2)

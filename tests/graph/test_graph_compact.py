@@ -182,7 +182,8 @@ def straight_to(goal: tuple[float, float]) -> Sketch:
 
 
 @pytest.mark.mocap
-def test_safonova_a15_merging_loses_little_on_the_ground(picking):
+@pytest.mark.parametrize("ways", [4, pytest.param(10, marks=pytest.mark.slow)])
+def test_safonova_a15_merging_loses_little_on_the_ground(picking, ways):
     """Best ways through corridors, with states merged or not: median cost within 5 %, and none is lost.
 
     They cost no less than a tenth below either: merging would else make transitions free.
@@ -190,7 +191,7 @@ def test_safonova_a15_merging_loses_little_on_the_ground(picking):
     plain = assemble_graph(picking.database, replace(picking.settings, merge=0.0))
     rng = np.random.default_rng(5)
     ratios = []
-    for _ in range(10):
+    for _ in range(ways):
         way, turn = rng.uniform(1.5, 3.5), rng.uniform(-0.6, 0.6)
         sketch = straight_to((float(way * np.sin(turn)), float(way * np.cos(turn))))
         merged, full = (

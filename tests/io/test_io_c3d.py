@@ -317,7 +317,7 @@ def test_damaged_files_end_in_a_sentence(tmp_path, content, message):
         load_markers(tmp_path / "bad.c3d")
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_changed_bytes_are_read_or_refused(tmp_path, data):
     content = bytearray(c3d(some_positions(frames=2)))

@@ -168,14 +168,16 @@ def test_without_the_library_the_install_line_is_given(tmp_path, monkeypatch):
 # Damaged files
 
 
-def test_damaged_ascii_files_end_in_a_motion_or_a_sentence(tmp_path):
-    check_mutants(read_fbx, leg().text().encode(), tmp_path / "mutant.fbx", 30)
+@pytest.mark.parametrize("count", [10, pytest.param(30, marks=pytest.mark.slow)])
+def test_damaged_ascii_files_end_in_a_motion_or_a_sentence(tmp_path, count):
+    check_mutants(read_fbx, leg().text().encode(), tmp_path / "mutant.fbx", count)
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("count", [10, pytest.param(30, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["momentum-tests/motion.fbx", "mesh2motion/91_49.fbx"])
-def test_damaged_binary_files_end_in_a_motion_or_a_sentence(tmp_path, real, name):
-    check_mutants(read_fbx, (real / name).read_bytes(), tmp_path / "mutant.fbx", 30)
+def test_damaged_binary_files_end_in_a_motion_or_a_sentence(tmp_path, real, name, count):
+    check_mutants(read_fbx, (real / name).read_bytes(), tmp_path / "mutant.fbx", count)
 
 
 @pytest.mark.parametrize(

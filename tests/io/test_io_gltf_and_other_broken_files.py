@@ -26,12 +26,12 @@ def peak_mb():
 
 answers = {}
 for path in sys.argv[1:]:
-    began, before = time.perf_counter(), peak_mb()
+    began, before = time.process_time(), peak_mb()
     try:
         said = repr(load(path))
     except MareyError as error:
         said = type(error).__name__ + " " + str(error)
-    answers[path] = [said, time.perf_counter() - began, peak_mb() - before]
+    answers[path] = [said, time.process_time() - began, peak_mb() - before]
 print(json.dumps(answers))
 """
 

@@ -518,7 +518,8 @@ def damage_inside(data: bytes, rng: np.random.Generator) -> bytes:
     return buffer.getvalue()
 
 
-def test_two_thousand_damaged_archives_end_well(tmp_path):
+@pytest.mark.parametrize("count", [200, pytest.param(2000, marks=pytest.mark.slow)])
+def test_damaged_archives_end_well(tmp_path, count):
     import resource
     import time
 
@@ -529,7 +530,7 @@ def test_two_thousand_damaged_archives_end_well(tmp_path):
         load(path).joint_positions()  # kernels compile here, and every seed is good
     before, slowest, read = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0.0, 0
     said = list[str]()
-    for i in range(2000):
+    for i in range(count):
         path.write_bytes((damage if i % 3 == 0 else damage_inside)(files[i % len(files)], rng))
         start = time.process_time()
         try:
@@ -540,5 +541,5 @@ def test_two_thousand_damaged_archives_end_well(tmp_path):
         slowest = max(slowest, time.process_time() - start)
     assert slowest < 2.0
     assert 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) < 200_000_000
-    assert 200 < read < 1800
+    assert 0.1 * count < read < 0.9 * count
     assert all(path.name in text and len(text) < 1000 for text in said)

@@ -65,7 +65,7 @@ def test_a_child_that_fails_is_one_sentence(ask, body, match):
     started = time.monotonic()
     with pytest.raises(FormatError, match=match):
         ask(f"def read(path, question):\n    {body}\n    return {{}}, {{}}\n")
-    assert time.monotonic() - started < 10.0
+    assert time.monotonic() - started < 50.0  # far from the 60 s that one of them would sleep
 
 
 def test_a_missing_library_names_the_extra(ask):

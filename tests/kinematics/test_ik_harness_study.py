@@ -66,6 +66,7 @@ def test_a_pose_that_is_the_reference_neither_shakes_nor_strays(harness: ModuleT
     assert np.sqrt((shake**2).mean()) == pytest.approx(1.0) and stray.max() < 1e-12 and turn.max() > 0.01
 
 
+@pytest.mark.slow
 def test_the_study_writes_its_table_its_figures_and_its_picture(
     harness: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -80,9 +80,10 @@ def finish(process: subprocess.Popen[str]) -> str:
     return out
 
 
-def test_a_run_killed_at_any_moment_leaves_every_clip_whole_or_absent(tmp_path, folder):
-    left = kill_at_random(tmp_path, folder, kills=6, workers=0)
-    assert sum(0 < count < NUM_CLIPS for count in left) >= 2  # kills came while work was going on
+@pytest.mark.parametrize("kills", [3, pytest.param(6, marks=pytest.mark.slow)])
+def test_a_run_killed_at_any_moment_leaves_every_clip_whole_or_absent(tmp_path, folder, kills):
+    left = kill_at_random(tmp_path, folder, kills=kills, workers=0)
+    assert sum(0 < count < NUM_CLIPS for count in left) >= kills // 3  # kills came while work was going on
 
 
 @pytest.mark.slow
@@ -133,11 +134,11 @@ def test_a_worker_that_dies_costs_its_own_file_only(tmp_path, folder, monkeypatc
 
 def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path, folder):
     process = start_adding(tmp_path / "library", folder, 2)
-    workers = wait_for(lambda: children(process.pid), 20.0)
+    workers = wait_for(lambda: children(process.pid), 120.0)
     process.kill()
     process.communicate()
     assert workers
-    assert wait_for(lambda: not any(is_alive(pid) for pid in workers), 20.0)
+    assert wait_for(lambda: not any(is_alive(pid) for pid in workers), 120.0)
 
 
 def wait_for(condition, seconds: float):

@@ -207,14 +207,14 @@ def test_a_job_is_stopped_and_its_error_is_told() -> None:
 
     job = BackgroundJob("wait", forever, None)
     job.stop()
-    assert job.join(10.0) and job.result is None and job.error is None and job.is_stopped
+    assert job.join(60.0) and job.result is None and job.error is None and job.is_stopped
 
     def wrong(_: BackgroundJob[int]) -> int:
         raise InputError("no way")
 
     lab = MuscleDocument()
     lab.job = BackgroundJob("wrong", wrong, None)
-    assert lab.job.join(10.0) and isinstance(lab.collect_result(), InputError) and lab.collect_result() is None
+    assert lab.job.join(60.0) and isinstance(lab.collect_result(), InputError) and lab.collect_result() is None
 
 
 def test_two_jobs_do_not_run_at_once(lab: MuscleDocument) -> None:
@@ -223,7 +223,7 @@ def test_two_jobs_do_not_run_at_once(lab: MuscleDocument) -> None:
     with pytest.raises(InputError, match="being computed"):
         lab.make_film(None)
     lab.stop()
-    assert gate.join(10.0) and not lab.is_busy
+    assert gate.join(60.0) and not lab.is_busy
 
 
 def _until_stopped(job: BackgroundJob[None]) -> None:
@@ -339,7 +339,7 @@ def test_a_body_with_bones_is_aimed_by_the_end_of_its_last_bone() -> None:
 def test_an_aim_that_is_stopped_gives_nothing(lab: MuscleDocument) -> None:
     lab.enter_tip_goal()
     job = BackgroundJob("solve", lambda job: _stopped(lab.aim, job), None)
-    assert job.join(10.0) and job.result is None and job.error is None
+    assert job.join(60.0) and job.result is None and job.error is None
 
 
 def _stopped(aim: TipGoal, job: BackgroundJob[TipGoalResult]) -> TipGoalResult:

@@ -258,6 +258,6 @@ def test_goals_are_moved_solved_and_told(make_page, monkeypatch: pytest.MonkeyPa
     page.do(panel._solve)
     assert "being computed" in str(page.errors[0])
     page.do(panel._stop)
-    assert lab.job.join(10.0) and seen == [2]
+    assert lab.job.join(60.0) and seen == [2]
     panel._hear()
     assert "solve: stopped" in state_lines(lab) and not panel._stop.visible

@@ -84,7 +84,7 @@ def test_a_task_tells_its_steps_and_its_end():
         return Answer()
 
     OptimisationJob(solve, OptimisationListener(steps.append, lambda _: ended.set(), errors.append))
-    assert ended.wait(5.0)
+    assert ended.wait(60.0)
     assert [s.index for s in steps] == [0, 1, 2] and not errors
 
 
@@ -102,9 +102,9 @@ def until_stopped(going: threading.Event):
 def test_a_stopped_task_keeps_what_it_has():
     ended, going = threading.Event(), threading.Event()
     task = OptimisationJob(until_stopped(going), OptimisationListener(silent, lambda _: ended.set(), silent))
-    assert going.wait(5.0) and task.is_running
+    assert going.wait(60.0) and task.is_running
     task.stop()
-    assert ended.wait(5.0)
+    assert ended.wait(60.0)
 
 
 def test_a_task_that_fails_says_so_and_does_not_run_any_more():
@@ -119,19 +119,19 @@ def test_a_task_that_fails_says_so_and_does_not_run_any_more():
         failed.set()
 
     hold = threading.Event()
-    task = OptimisationJob(lambda listen: hold.wait(5.0) and solve(listen), OptimisationListener(silent, silent, fail))
+    task = OptimisationJob(lambda listen: hold.wait(60.0) and solve(listen), OptimisationListener(silent, silent, fail))
     hold.set()
-    assert failed.wait(5.0)
+    assert failed.wait(60.0)
     assert seen == [False]  # told only when buttons may be pressed again
 
 
 def test_a_task_goes_on_while_nobody_listens_and_tells_the_next_one_its_end():
     going, gone = threading.Event(), []
     task = OptimisationJob(until_stopped(going), OptimisationListener(silent, gone.append, gone.append))
-    assert going.wait(5.0)
+    assert going.wait(60.0)
     task.listen(None)  # the page was closed
     task.stop()
-    task._thread.join(5.0)
+    task._thread.join(60.0)
     assert not task.is_running and not gone
     found = []
     task.listen(OptimisationListener(silent, found.append, gone.append))

@@ -6,7 +6,7 @@ import threading
 
 from marey.studio.server.worker import SessionWorker
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 def test_a_newer_job_of_the_same_key_replaces_the_waiting_one() -> None:
