@@ -173,7 +173,17 @@ def fit_joints(motion: Motion, tolerances_rad: FloatArray) -> tuple[JointFit, Fl
     columns: list[FloatArray] = [motion.root_positions]
     for j in range(motion.skeleton.num_joints):
         track, tolerance = motion.rotations[:, j], float(tolerances_rad[j])
-        kind, own, numbers = _fit_few_angles(track, float(grid), tolerance) or _fit_three_angles(track, bones[j])
+        found = _fit_few_angles(track, float(grid), tolerance)
+        if found is None:
+            # A ball joint, or a free one where rotation vectors would come near their singularity
+            centre = _round_to_grid((_chordal_mean(track) @ bones[j].inverse()).log(), BALL_GRID)
+            rest = SO3.exp(centre * BALL_GRID).inverse() @ track @ bones[j].inverse()
+            vectors = unwrap_rotation_vectors(rest.wxyz)
+            if np.linalg.norm(vectors, axis=1).max() < MAX_VECTOR_RAD:
+                found = BALL, centre[None], vectors
+            else:
+                found = FREE, np.zeros((0, 3), dtype=np.int64), track.continuous().wxyz.copy()
+        kind, own, numbers = found
         kinds.append(kind)
         constants.append(own.reshape(-1))
         columns.append(numbers)
@@ -203,16 +213,6 @@ def _fit_few_angles(track: SO3, grid: float, tolerance: float) -> _JointFit | No
         if geodesic_distance(track, rebuilt).max() <= tolerance:
             return found
     return None
-
-
-def _fit_three_angles(track: SO3, bone: SO3) -> _JointFit:
-    """A ball joint, or a free one where rotation vectors would come near their singularity."""
-    centre = _round_to_grid((_chordal_mean(track) @ bone.inverse()).log(), BALL_GRID)
-    rest = SO3.exp(centre * BALL_GRID).inverse() @ track @ bone.inverse()
-    vectors = unwrap_rotation_vectors(rest.wxyz)
-    if np.linalg.norm(vectors, axis=1).max() < MAX_VECTOR_RAD:
-        return BALL, centre[None], vectors
-    return FREE, np.zeros((0, 3), dtype=np.int64), track.continuous().wxyz.copy()
 
 
 def _fit_hinge(track: SO3, centre: IntArray, grid: float) -> _JointFit | None:

@@ -70,7 +70,7 @@ class Tracker:
         motion: any clip of the same skeleton.
         dt: length of a step [s].
         weights: how much each part of the clip counts.
-        feet: when feet count as standing, landing and lifted.
+        footsteps: when feet count as standing, landing and lifted.
         falls: when the figure counts as fallen.
         tasks: more tasks for the controller, on top of the clip.
         controller: by default one of its own for the simulator.
@@ -87,7 +87,7 @@ class Tracker:
         *,
         dt: float = DT_S,
         weights: TrackWeights | None = None,
-        feet: FootstepSettings = DEFAULT_FOOTSTEPS,
+        footsteps: FootstepSettings = DEFAULT_FOOTSTEPS,
         falls: FallSettings = DEFAULT_FALLS,
         tasks: Iterable[ControlTask | Drive] = (),
         controller: Controller | None = None,
@@ -108,7 +108,7 @@ class Tracker:
         # The floor: grounds that are not walls
         grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
-        self.steps = Footsteps(r, make_schedule(r.corners, r.down, feet), self._soles, floor, feet)
+        self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps), self._soles, floor, footsteps)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         self.reset()
 
@@ -194,7 +194,7 @@ class TrackOptions(TypedDict, total=False):
     dt: float
     seconds: float | None
     weights: TrackWeights | None
-    feet: FootstepSettings
+    footsteps: FootstepSettings
     falls: FallSettings
     ground: Ground | None
     limits: JointLimits | None
@@ -224,7 +224,7 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         dt: length of a step [s].
         seconds: how long; by default as long as the clip. After its end the last pose is held.
         weights: how much each part counts.
-        feet: when feet count as standing, landing and lifted.
+        footsteps: when feet count as standing, landing and lifted.
         falls: when the figure counts as fallen, and how long the run goes on then.
         ground: by default level, with the friction of shoes.
         limits: of the joints; by default none.
@@ -242,7 +242,7 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         motion,
         dt=dt,
         weights=options.get("weights"),
-        feet=options.get("feet", DEFAULT_FOOTSTEPS),
+        footsteps=options.get("footsteps", DEFAULT_FOOTSTEPS),
         falls=falls,
         tasks=options.get("tasks", ()),
     )

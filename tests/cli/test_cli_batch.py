@@ -6,12 +6,17 @@ import csv
 import json
 import logging
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from marey import samples
 from marey.cli.common import round_numbers
+from marey.cli.options import flat_options
 from marey.io import load, save
 
 
@@ -185,3 +190,25 @@ def test_numbers_in_messages_are_rounded():
         "no run-up ends at (0.435, 5.978)"
     )
     assert round_numbers("in clip-0.1234567.bvh:12 1.25") == "in clip-0.1234567.bvh:12 1.25"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    size: Annotated[int, typer.Option("--how-large", min=1)] = 3
+    name: str = "none"
+
+
+def test_a_group_of_options_becomes_options_in_its_place():
+    seen = []
+
+    @flat_options
+    def verb(first: str, *, group: Group, last: bool = False) -> None:
+        seen.append((first, group, last))
+
+    app = typer.Typer()
+    app.command()(verb)
+    runner = CliRunner()
+    assert runner.invoke(app, ["a", "--how-large", "5", "--last"]).exit_code == 0
+    assert runner.invoke(app, ["b", "--name", "x"]).exit_code == 0
+    assert runner.invoke(app, ["c", "--how-large", "0"]).exit_code == 2
+    assert seen == [("a", Group(size=5), True), ("b", Group(name="x"), False)]

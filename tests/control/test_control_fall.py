@@ -11,6 +11,7 @@ import marey
 from marey.control.fall import (
     DEFAULT_FALLS,
     Fall,
+    FallSettings,
     detect_fall,
     find_grounded_part,
     trunk_angle,
@@ -71,6 +72,13 @@ def test_doubled_over_figure_has_fallen_though_its_feet_stand(simulator: Simulat
 def test_figure_that_is_too_low_has_fallen(simulator: Simulator) -> None:
     assert detect_fall(simulator, simulator.state, DEFAULT_FALLS.low_height + 0.01, 1.0) is None
     found = detect_fall(simulator, simulator.state, DEFAULT_FALLS.low_height - 0.01, 1.0)
+    assert found is not None
+    assert found.cause == "low"
+
+
+def test_thresholds_of_a_fall_are_settings(simulator: Simulator) -> None:
+    assert detect_fall(simulator, simulator.state, 0.98, 1.0) is None
+    found = detect_fall(simulator, simulator.state, 0.98, 1.0, settings=FallSettings(low_height=0.99))
     assert found is not None
     assert found.cause == "low"
 

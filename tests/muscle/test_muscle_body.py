@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from marey.base import ConvergenceError, InputError, UnknownNameError
-from marey.muscle import ActivationSpline, Muscles, SoftBody, TetMesh
+from marey.muscle import ActivationSpline, BodySettings, Muscles, SoftBody, TetMesh
 from marey.muscle.elastic.lattice import Lattice
 
 YOUNG, G = 4e4, 9.82
@@ -271,3 +271,12 @@ def test_bad_settings_are_told():
         body.step(0.01, np.full((8, 3), np.nan))
     with pytest.raises(InputError, match="no muscles"):
         body.step(0.01, activations=[0.5])
+
+
+def test_settings_of_a_step_are_those_given_and_are_checked():
+    settings = BodySettings(tolerance=1e-5, max_halvings=0)
+    mesh = TetMesh.cylinder(0.03, 0.2, rings=2, layers=4)
+    assert SoftBody.from_mesh(mesh, settings=settings).settings is settings
+    for bad in ({"rough_factor": 0.5}, {"max_contact_passes": 0}, {"max_energy_gain": 0.0}):
+        with pytest.raises(InputError):
+            BodySettings(**bad)

@@ -7,12 +7,12 @@ import pytest
 from oracles.momentum_map import conserved_momentum
 
 from marey import samples
-from marey.base import ConvergenceError, FloatArray
+from marey.base import ConvergenceError, FloatArray, InputError
 from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3, hat
 from marey.models import PGA
 from marey.motion import Motion
-from marey.simulate import Monitor, PointForce, SimulationLog, Simulator
+from marey.simulate import Monitor, PointForce, SimulationLog, Simulator, StabilitySettings
 from marey.simulate.integrators.geometric import left_jacobian_inverse_times
 from marey.simulate.integrators.step import DEFAULT_STABILITY, INTEGRATORS
 from marey.simulate.solver.bounded_qp import solve_symmetric
@@ -253,3 +253,9 @@ def test_a_rod_on_a_heavy_root_swings_with_the_period_of_a_pendulum():
     for _ in range(round(period / h)):
         simulator.step(h, [PointForce("rod", (0.0, -GRAVITY, 0.0), (0.0, -1.0, 0.0))])
     np.testing.assert_allclose(simulator.state.rotations.log()[1], (angle, 0.0, 0.0), atol=2e-3 * angle)
+
+
+@pytest.mark.parametrize("bad", [{"max_halvings": -1}, {"max_gain": 0.0}, {"extra_dampings": (0.1, float("nan"))}])
+def test_settings_of_stability_are_checked(bad):
+    with pytest.raises(InputError):
+        StabilitySettings(**bad)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +20,33 @@ CLIP_SUFFIXES = (".csv", ".png")
 ARM_MUSCLES = ("deltoid", "latissimus", "biceps", "triceps")  # of the soft arm, in the order of its activations
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayOptions:
+    """Time of a scene, and what drives its splines."""
+
+    seconds: Annotated[float | None, typer.Option(min=0.01, max=600.0, help="How long; as the scene says.")] = None
+    step_s: Annotated[float | None, typer.Option(min=1e-4, max=0.1, help="Length of a step and frame.")] = None
+    activation: Annotated[
+        list[str] | None,
+        typer.Option("--activation", "-a", metavar="NAME=0.8", help="Hold a spline at this activation, 0 to 1."),
+    ] = None
+    programmes: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Activations of splines over time (.toml or .csv).")
+    ] = None
+    goal: Annotated[
+        list[str] | None,
+        typer.Option(metavar="BONE=X,Y,Z@S", help="Find activations that bring a bone's end to a place [m] in time."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilmOptions:
+    """Of the files that are written."""
+
+    fps: Annotated[float | None, typer.Option(min=1.0, max=240.0, help="Frames a second that are written.")] = None
+    width: Annotated[int | None, typer.Option(min=64, max=8192, help="Width of pictures [pixel].")] = None
+
+
 @flat_options
 def muscle(
     scene: Annotated[
@@ -29,31 +56,18 @@ def muscle(
     out: Annotated[
         str | None, typer.Option("-o", "--out", help="File to write: .glb, .npz, .ply, .obj, .png, .gif, .mp4; .csv.")
     ] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.01, max=600.0, help="How long; as the scene says.")] = None,
-    step_s: Annotated[float | None, typer.Option(min=1e-4, max=0.1, help="Length of a step and frame.")] = None,
-    activation: Annotated[
-        list[str] | None,
-        typer.Option("--activation", "-a", metavar="NAME=0.8", help="Hold a spline at this activation, 0 to 1."),
-    ] = None,
-    programmes: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Activations of splines over time (.toml or .csv).")
-    ] = None,
-    goal: Annotated[
-        list[str] | None,
-        typer.Option(metavar="BONE=X,Y,Z@S", help="Find activations that bring a bone's end to a place [m] in time."),
-    ] = None,
+    *,
+    play: PlayOptions,
     elbow: Annotated[
         str | None,
         typer.Option(help="Of a clip: a soft arm that bends as its left or right.", callback=one_of("left", "right")),
     ] = None,
-    fps: Annotated[float | None, typer.Option(min=1.0, max=240.0, help="Frames a second that are written.")] = None,
-    width: Annotated[int | None, typer.Option(min=64, max=8192, help="Width of pictures [pixel].")] = None,
+    files: FilmOptions,
     strip: Annotated[
         str | None, typer.Option(metavar="PNG", help="Film strip to draw.", callback=writable(".png"))
     ] = None,
     names: Annotated[bool, typer.Option("--list", help="List the shipped scenes.")] = False,
     json: Json = False,
-    *,
     read: ReadOptions,
 ) -> None:
     """Play a scene of soft bodies that muscles move, or find the muscles that a clip needs.
@@ -63,7 +77,7 @@ def muscle(
     """
     from marey import samples
     from marey.io import READABLE_SUFFIXES
-    from marey.muscle import FILM_SUFFIXES, ProgrammePart, load_programmes, load_scene, scene_names
+    from marey.muscle import FILM_SUFFIXES, load_scene, scene_names
 
     if names:
         titles = {name: load_scene(name).title for name in scene_names()}
@@ -102,18 +116,27 @@ def muscle(
                 typer.echo(f"{scene}  {share}  busiest: {shown}")
         return
     check_target(out, FILM_SUFFIXES)
-    if goal and (activation or programmes or seconds is not None or step_s is not None):
+    _play_scene(scene, out, strip, play, files, is_json=json)
+
+
+def _play_scene(
+    scene: str, out: str | None, strip: str | None, play: PlayOptions, files: FilmOptions, *, is_json: bool
+) -> None:
+    """Play a scene or solve it for goals, write its film, and report its figures and checks."""
+    from marey.muscle import ProgrammePart, load_programmes, load_scene
+
+    if play.goal and (play.activation or play.programmes or play.seconds is not None or play.step_s is not None):
         raise typer.BadParameter("--goal finds the activations and the time itself: leave the others out.")
     found = load_scene(scene)
-    if programmes is not None:
+    if play.programmes is not None:
         # The programmes of the file in place of those of the scene
-        given = load_programmes(programmes)
+        given = load_programmes(play.programmes)
         parts = tuple(ProgrammePart(spline, programme) for spline, programme in given.items())
         found = replace(found, parts=replace(found.parts, programmes=parts), _stages=[])
-    if goal:
+    if play.goal:
         from marey.muscle import solve_scene
 
-        goals = [parse_goal(text) for text in goal]
+        goals = [parse_goal(text) for text in play.goal]
         with progress_bar("solve") as tell:
             control = solve_scene(found, goals, on_iteration=lambda number, cost: tell(number, 25))
         result = control.result
@@ -127,7 +150,7 @@ def muscle(
         # Splines held at the activations given, each from 0 to 1
         known = [spline.name for spline in found.parts.splines]
         values: dict[str, float] = {}
-        for text in activation or []:
+        for text in play.activation or []:
             spline, sign, number = text.rpartition("=")
             try:
                 values[spline] = float(number)
@@ -138,12 +161,12 @@ def muscle(
             if spline not in known:
                 raise typer.BadParameter(f"there is no spline '{spline}'; there are {', '.join(known)}.")
         with progress_bar(found.name) as tell:
-            film, facts = found.run(seconds, step_s, tell, values or None), {}
+            film, facts = found.run(play.seconds, play.step_s, tell, values or None), {}
     for target in (out, strip):
         if target is not None:
-            written = film.save(target, fps=fps, width=width)
+            written = film.save(target, fps=files.fps, width=files.width)
             remark(f"wrote {written} ({film.num_frames} frames, {film.times[-1]:.2f} s)")
-    if json:
+    if is_json:
         film_facts = {
             "num_frames": film.num_frames,
             "rate_hz": film.rate_hz,
@@ -159,7 +182,7 @@ def muscle(
         size = f"{film.num_frames} frames  {film.positions.shape[1]} nodes"
         typer.echo("  ".join([film.name, size, *figures]))
     # The checks of a scene are those of its own programmes
-    if film.failed and seconds is None and not (activation or programmes or goal):
+    if film.failed and play.seconds is None and not (play.activation or play.programmes or play.goal):
         for sentence in film.failed:
             warn(f"{scene}: {sentence}")
         raise typer.Exit(1)

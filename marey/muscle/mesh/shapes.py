@@ -257,9 +257,16 @@ class _EdgeCutter:
     def pieces(self, cells: CellIndices, num_in: int, num_out: int) -> NDArray[np.int64]:
         """Tetrahedra of the part of each cell that lies inside; corners come sorted from inside to outside."""
         inner, level, outer = np.split(cells.astype(np.int64), [num_in, 4 - num_out], axis=1)
-        cuts = np.stack([[self._cut_edge(i, o) for i, o in zip(inner[:, a], outer[:, b], strict=True)]
-                         for a in range(num_in) for b in range(num_out)], axis=1)  # fmt: skip
-        cuts = cuts.reshape(len(cells), num_in, num_out).astype(np.int64)
+        cuts = np.empty((len(cells), num_in, num_out), dtype=np.int64)
+        for a in range(num_in):
+            for b in range(num_out):
+                for row, (i, o) in enumerate(zip(inner[:, a].tolist(), outer[:, b].tolist(), strict=True)):
+                    # Where the level is zero between an inner and an outer corner, made once for each edge
+                    if (i, o) not in self._made:
+                        share = self._levels[i] / (self._levels[i] - self._levels[o])
+                        self._made[i, o] = len(self._nodes) + len(self.points)
+                        self.points.append(self._nodes[i] + share * (self._nodes[o] - self._nodes[i]))
+                    cuts[row, a, b] = self._made[i, o]
         if num_in == 1:
             return np.concatenate([inner, level, cuts[:, 0]], axis=1)
         if num_in == 2 and num_out == 1:
@@ -274,14 +281,6 @@ class _EdgeCutter:
         if num_in == 2:
             return _split_prisms(np.concatenate([inner[:, :1], cuts[:, 0], inner[:, 1:], cuts[:, 1]], axis=1))
         return _split_prisms(np.concatenate([inner, cuts[:, :, 0]], axis=1))
-
-    def _cut_edge(self, i: int, o: int) -> int:
-        key = (int(i), int(o))
-        if key not in self._made:
-            share = self._levels[i] / (self._levels[i] - self._levels[o])
-            self._made[key] = len(self._nodes) + len(self.points)
-            self.points.append(self._nodes[i] + share * (self._nodes[o] - self._nodes[i]))
-        return self._made[key]
 
 
 def _split_prisms(prisms: NDArray[np.int64]) -> NDArray[np.int64]:

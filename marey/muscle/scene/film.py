@@ -178,13 +178,13 @@ class Film:
             write_atomically(target, encode_film_glb(self, frames))
             return target
         # One numbered file a frame in a folder named like the film.
-        folder, encode = target.with_suffix(""), _encode_ply if suffix == ".ply" else _encode_obj
+        folder = target.with_suffix("")
         if folder.exists() and any(folder.iterdir()):
             raise InputError(f"the folder '{folder}' is not empty", "Choose another name, or empty it")
         folder.mkdir(exist_ok=True)
         for number, frame in enumerate(frames.tolist()):
             mesh = self.mesh(frame)
-            (folder / f"{number:04d}{suffix}").write_bytes(encode(mesh.vertices, mesh.faces, mesh.colours))
+            (folder / f"{number:04d}{suffix}").write_bytes(_encode_surface(mesh, suffix))
         return folder
 
 
@@ -223,28 +223,24 @@ def select_frames(film: Film, fps: float) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, film.num_frames - 1, count).round().astype(np.int64))
 
 
-def _encode_ply(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArray[np.float64]) -> bytes:
-    """Binary PLY with a colour at each corner."""
-    corner = np.dtype([("p", "<f4", 3), ("c", "u1", 3)])
-    rows = np.zeros(len(vertices), dtype=corner)
-    rows["p"], rows["c"] = vertices, encode_srgb(colours)
-    triangles = np.zeros(len(faces), dtype=np.dtype([("n", "u1"), ("v", "<i4", 3)]))
-    triangles["n"], triangles["v"] = 3, faces
+def _encode_surface(mesh: TriangleMesh, suffix: str) -> bytes:
+    """A surface with a colour at each corner: binary ``.ply``, or ``.obj`` with colours behind the coordinates."""
+    if suffix == ".obj":
+        rows = [
+            f"v {x:.6f} {y:.6f} {z:.6f} {r:.3f} {g:.3f} {b:.3f}"
+            for (x, y, z), (r, g, b) in zip(mesh.vertices, mesh.colours, strict=True)
+        ]
+        rows += [f"f {a} {b} {c}" for a, b, c in (mesh.faces + 1).tolist()]
+        return ("\n".join(rows) + "\n").encode()
+    corners = np.zeros(len(mesh.vertices), dtype=np.dtype([("p", "<f4", 3), ("c", "u1", 3)]))
+    corners["p"], corners["c"] = mesh.vertices, encode_srgb(mesh.colours)
+    triangles = np.zeros(len(mesh.faces), dtype=np.dtype([("n", "u1"), ("v", "<i4", 3)]))
+    triangles["n"], triangles["v"] = 3, mesh.faces
     axes = "".join(f"property float {a}\n" for a in "xyz")
     paint = "".join(f"property uchar {a}\n" for a in ("red", "green", "blue"))
-    head = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(vertices)}\n{axes}{paint}"
-    head += f"element face {len(faces)}\nproperty list uchar int vertex_indices\nend_header\n"
-    return head.encode() + rows.tobytes() + triangles.tobytes()
-
-
-def _encode_obj(vertices: NDArray[np.float64], faces: NDArray[np.int64], colours: NDArray[np.float64]) -> bytes:
-    """Wavefront OBJ; colours follow the coordinates, as most readers take them."""
-    rows = [
-        f"v {x:.6f} {y:.6f} {z:.6f} {r:.3f} {g:.3f} {b:.3f}"
-        for (x, y, z), (r, g, b) in zip(vertices, colours, strict=True)
-    ]
-    rows += [f"f {a} {b} {c}" for a, b, c in (faces + 1).tolist()]
-    return ("\n".join(rows) + "\n").encode()
+    head = f"ply\nformat binary_little_endian 1.0\nelement vertex {len(mesh.vertices)}\n{axes}{paint}"
+    head += f"element face {len(mesh.faces)}\nproperty list uchar int vertex_indices\nend_header\n"
+    return head.encode() + corners.tobytes() + triangles.tobytes()
 
 
 STRIP_PX: Final = 1600

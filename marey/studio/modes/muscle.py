@@ -342,7 +342,7 @@ def busy_html(document: PageDocument) -> str:
     track = lab.track
     now = track.activations[min(document.index, len(track.activations) - 1)]
     most = sorted(zip(track.names, now.tolist(), strict=True), key=lambda pair: -pair[1])[:NUM_BUSIEST]
-    rows = [f"{len(track.names)} muscles supply {track.given:.0%} of all torques"]
+    rows = [f"{len(track.names)} muscles supply {track.torque_fraction:.0%} of all torques"]
     rows += [f"{name}: {value:.0%}" for name, value in most]
     return _box_html("".join(f"<div>{escape(row)}</div>" for row in rows), "strain")
 
