@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             warnings.showwarning = show_warning
             words = [a for a in given if a not in ANYWHERE]
-            code = build_command()(args=words, prog_name="marey", standalone_mode=False)
+            verb = next((word for word in words if not word.startswith("-")), "")
+            code = build_command(verb)(args=words, prog_name="marey", standalone_mode=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = STOPPED

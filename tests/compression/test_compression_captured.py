@@ -63,7 +63,9 @@ def test_at_the_error_of_the_thesis_codec_the_default_is_half_its_size(cmu, numb
     assert 2 * len(ours) <= len(theirs)
 
 
-@pytest.mark.parametrize("percents", [(0.5, 2.0, 8.0), pytest.param((0.2, 0.5, 1.0, 2.0, 4.0, 8.0), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "percents", [(0.5, 2.0, 8.0), pytest.param((0.2, 0.5, 1.0, 2.0, 4.0, 8.0), marks=pytest.mark.slow)]
+)
 def test_tournier_36_rate_falls_as_distortion_grows(cmu, percents):
     reports = rate_distortion(cmu("09_06"), distortions_percent=percents)
     assert [r.bytes for r in reports] == sorted((r.bytes for r in reports), reverse=True)
