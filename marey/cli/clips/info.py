@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from marey.base import read_format
 from marey.cli.common import (
     MARKER_SUFFIXES,
     ClipName,
@@ -40,12 +41,17 @@ def info(
     up: Up = None,
     take: ClipName = None,
 ) -> None:
-    """Say what is in motion and marker files.
+    """Say what is in motion and marker files, or in a locomotion model.
 
     Joints, frames, rate, height, mean speed, unit, the pelvis and nodes above it, whether it is a human, and warnings.
     """
 
     def describe(path: str) -> Outcome:
+        if Path(path).suffix.lower() == ".safetensors" and read_format(Path(path)) == "marey-locomotion":
+            from marey.locomotion import load_model
+
+            model = load_model(path)
+            return Outcome(model.describe() | {"file": path}, f"{path}  {model.text()}")
         if Path(path).suffix.lower() in MARKER_SUFFIXES:
             facts = _marker_facts(path, rate_hz=read_rate_hz, unit=unit, up=up)
             parts = [f"{facts['num_markers']} markers ({100 * facts['valid_fraction']:.0f} % seen)"]

@@ -75,10 +75,9 @@ def find_episodes(motion: Motion) -> tuple[Episode, ...]:
     add("back-step", going & ~turning & (aside > ASIDE_RAD[1]), SHORTEST_GOING_S)
     # From the end of a stand to nearly the speed that is reached soon after, and the same backwards in time
     for first, last in stands:
-        for kind, edge, ahead in (("start", last, _ramp_length(speed[last:], motion.rate_hz, scale)),
-                                  ("stop", first, _ramp_length(speed[:first][::-1], motion.rate_hz, scale))):  # fmt: skip
-            if ahead > 0:
-                a, b = (edge, edge + ahead) if kind == "start" else (edge - ahead, edge)
+        before, after = (_ramp_length(s, motion.rate_hz, scale) for s in (speed[:first][::-1], speed[last:]))
+        for kind, a, b in (("stop", first - before, first), ("start", last, last + after)):
+            if b > a:
                 turn = float(facing[b - 1] - facing[a])
                 found.append(Episode(kind, a, b, float(speed[a]), float(speed[b - 1]), turn, motion.name))
     return tuple(sorted(found, key=lambda one: (one.start, one.kind)))
