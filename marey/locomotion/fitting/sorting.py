@@ -127,7 +127,7 @@ def sort_clips(source: ClipSource, *, report: Callable[[int, int], None] | None 
         counted = ", ".join(f"{gait} in {count}" for gait, count in seen.most_common())
         first = [f"{clip}: {reason}" for clip, reason in left_out.items()][:3]
         shown = f"{len(used)} clips show {counted}" if used else "no clip shows a person who stands or goes"
-        told = "; ".join([shown, f"{len(left_out)} left out" * bool(left_out), *first]).replace("; ; ", "; ")
+        told = "; ".join([shown, *([f"{len(left_out)} left out"] if left_out else []), *first])
         raise InputError(
             f"nobody walks or runs: {told}", "Give clips with two straight strides of a walk; see the sorting's reasons"
         )

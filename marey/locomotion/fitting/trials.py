@@ -153,7 +153,7 @@ class ClipFolder:
         found = survey_paths(top)
         ranks = {".bvh": 0, ".amc": 1}  # of a trial that lies there in two formats the first has the short name
         files: dict[str, Path] = {}
-        for file in sorted(found.motions, key=lambda file: (ranks.get(file.suffix.lower(), 2), str(file))):
+        for file in sorted(found.motions, key=lambda f: (ranks.get(f.suffix.lower(), 2), len(f.parts), f)):
             files[file.relative_to(top).as_posix() if file.stem in files else file.stem] = file
         return cls(top, files, {path.relative_to(top).as_posix(): reason for path, reason in found.skipped})
 

@@ -15,10 +15,12 @@ from marey.base import BoolArray, FloatArray
 from marey.locomotion.units.gait_unit import measure_leg_length
 from marey.motion import Motion, find_runs, headings
 from marey.motion.time_series import lowpass_values
+from marey.skeleton import role_map
 
 EPISODES: Final = ("stand", "start", "stop", "turn", "spot-turn", "side-step", "back-step")
 SMOOTHING_HZ: Final = 1.0  # [Hz] below the sway within steps
 STANDING_MPS: Final = 0.15  # [m/s] for a leg of 0.9 m, as all speeds here; they go with the root of the leg
+STEPPING_MPS: Final = 0.3  # [m/s] of the faster ankle
 GOING_MPS: Final = 0.35
 START_MPS: Final = 0.7  # [m/s] a start ends, a stop begins, at a gait at least this fast
 RAMP_FRACTION: Final = 0.9  # [-] of the speed that is reached: where the start ends
@@ -54,6 +56,12 @@ def find_episodes(motion: Motion) -> tuple[Episode, ...]:
     if motion.rate_hz > 2.5 * SMOOTHING_HZ:
         velocity, facing = (lowpass_values(track, motion.rate_hz, SMOOTHING_HZ) for track in (velocity, facing))
     speed = np.hypot(*velocity.T)
+    # Feet that step on the spot do not stand
+    roles = role_map(motion.skeleton)
+    ankles = motion.joint_positions()[:, [roles[f"{side}_ankle"] for side in ("left", "right")]]
+    stepping = np.linalg.norm(np.gradient(ankles, axis=0), axis=2).max(axis=1) * motion.rate_hz
+    if motion.rate_hz > 2.5 * SMOOTHING_HZ:
+        stepping = lowpass_values(stepping, motion.rate_hz, SMOOTHING_HZ)
     turning = np.abs(np.gradient(facing)) * motion.rate_hz > TURNING_RADPS
     aside = np.abs((np.arctan2(velocity[:, 0], velocity[:, 1]) - facing + np.pi) % (2.0 * np.pi) - np.pi)
     found: list[Episode] = []
@@ -67,7 +75,10 @@ def find_episodes(motion: Motion) -> tuple[Episode, ...]:
             found.append(Episode(kind, a, b, float(speed[a]), float(speed[b - 1]), turn, motion.name))
         return runs
 
-    going, standing = speed > GOING_MPS * scale, (speed < STANDING_MPS * scale) & ~turning
+    going, standing = (
+        speed > GOING_MPS * scale,
+        (speed < STANDING_MPS * scale) & ~turning & (stepping < STEPPING_MPS * scale),
+    )
     stands = add("stand", standing, SHORTEST_STAND_S)
     add("turn", turning & going & (aside < ASIDE_RAD[0]))
     add("spot-turn", turning & ~going)

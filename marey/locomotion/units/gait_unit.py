@@ -203,9 +203,12 @@ def repair_joint_flips(motion: Motion) -> tuple[Motion, tuple[str, ...]]:
 
 NUM_FRAMES: Final = 50  # of a unit; the thesis has 25, half as many as a run needs
 MIN_FRAMES: Final = 60  # a clip of fewer ...
-MIN_SECONDS: Final = 1.2  # [s] ... that is also shorter than this holds no cycle worth trusting
+MIN_SECONDS: Final = 0.5  # [s] ... that is also shorter than this holds no cycle worth trusting
 RUN_PHASE_RAD: Final = (float(np.deg2rad(-110.0)), float(np.deg2rad(75.0)))  # of the root's height in a run
 SLOWEST_RATE_HZ: Final = 60.0  # [Hz] slower clips are resampled: strikes are found to the frame
+LONGEST_LOOP_S: Final = 3.0
+MAX_LOOP_GAP_RAD: Final = float(np.deg2rad(15.0))  # between the ends of a loop: of a leg joint, and of the heading
+MIN_LOOP_SWING_RAD: Final = float(np.deg2rad(25.0))  # of a leg joint in a loop that steps
 SLOWEST_RUN: Final = 1.3  # [1/s] normalised speed, 1.2 m/s: who bounces more slowly does not run
 SMOOTHING_HZ: Final = {"walk": 8.0, "run": 12.0}
 MAX_RESIDUAL_RAD: Final = float(np.deg2rad(22.0))  # of a leg joint between the ends of a cycle
@@ -256,6 +259,8 @@ def segment_clip(
     if whole.rate_hz < SLOWEST_RATE_HZ:
         whole = resample(whole, SLOWEST_RATE_HZ)
     body = align_to_ground(retarget(whole, skeleton, contacts=False))
+    if body.duration_s < LONGEST_LOOP_S and is_loop(body):
+        body, notes = repeat_loop(body), (*notes, f"{motion.name}: a loop, played three times")
     smooth = {g: lowpass(body, hz) if body.rate_hz > 2.5 * hz else body for g, hz in SMOOTHING_HZ.items()}
     leg_m, own_leg_m = measure_leg_length(motion.skeleton), measure_leg_length(skeleton)
     units: list[MotionUnit] = []
@@ -289,6 +294,30 @@ def segment_clip(
             continue
         units.append(unit)
     return units, rejected, list(notes)
+
+
+def is_loop(body: Motion) -> bool:
+    """Whether a short clip ends as it began, upright and facing the same way, having stepped in between."""
+    legs = [body.skeleton.index(name) for name in LEG_JOINTS]
+    wxyz, facing = body.rotations.wxyz, headings(body)
+    turn = (float(facing[-1] - facing[0]) + np.pi) % (2.0 * np.pi) - np.pi
+    moved = float(np.max([closing_residual(wxyz[0, legs], wxyz[i, legs]).max() for i in range(len(wxyz))]))
+    ends = float(closing_residual(wxyz[0, legs], wxyz[-1, legs]).max())
+    # A loop may lack its last frame: its ends are then apart by a step from frame to frame
+    step = float(np.max([closing_residual(wxyz[i, legs], wxyz[i + 1, legs]).max() for i in (0, len(wxyz) - 2)]))
+    return abs(turn) < MAX_LOOP_GAP_RAD and ends < max(MAX_LOOP_GAP_RAD, 2.0 * step) and moved > MIN_LOOP_SWING_RAD
+
+
+def repeat_loop(body: Motion) -> Motion:
+    """A loop three times, one after the other; its last frame is the first of the next."""
+    count = body.num_frames - 1
+    way = (body.root_positions[-1] - body.root_positions[0]) * np.array([1.0, 0.0, 1.0])
+    closed = close_cycle(body.root_positions, body.rotations.wxyz)
+    steps = np.arange(3 * count)[:, None] / count
+    wxyz = np.tile(closed.wxyz[:-1], (3, 1, 1))
+    return replace(
+        body, root_positions=np.tile(closed.root[:-1], (3, 1)) + steps * way, rotations=SO3(wxyz), contacts=None
+    )
 
 
 def detect_gait(root: FloatArray) -> str:
