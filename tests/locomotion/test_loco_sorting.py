@@ -111,6 +111,8 @@ def test_who_was_seen_walking_alone_walks_and_runs(folder, model):
         motion = Engine(fitted, speed=speed, run=run).run(2.0)
         assert np.isfinite(motion.root_positions).all()
         assert motion.root_positions[-1, 2] - motion.root_positions[0, 2] == pytest.approx(2.0 * speed, rel=0.05)
+    # Of this model, in which everybody's run is lent, a person can be made again
+    assert fit_person(go(model, "16", 1.3), fitted, name="next").lent.tolist() == [[False, True], [False, True]]
     with pytest.raises(InputError, match="no unit is a run"):
         fit_locomotion(folder, plan, prior=False, jumps=False)
 

@@ -321,7 +321,8 @@ def _fit_person(motions: list[Motion], out: str, model: str | None, name: str, a
     if is_json:
         print_json(facts)
         return
-    shares = ", ".join(f"{style} {weight:.2f}" for style, weight in found.style.items())
+    called = dict(zip(known.styles, known.labels, strict=True))
+    shares = ", ".join(f"{called[style]} {weight:.2f}" for style, weight in found.style.items())
     typer.echo(
         f"{out}  '{name}': {facts['gait']} at {found.measured_speed_mps:.2f} m/s; nearest of the model: {shares} "
         f"({found.error_deg:.1f} degrees off)"

@@ -283,15 +283,19 @@ def fit_locomotion(
 
 
 def sample_people(model: LocomotionModel, means: FloatArray) -> MotionUnits:
-    """Rows of what the people of a model showed, at three speeds of each gait, relative to ``means`` ``(J, 4)``."""
+    """Rows of what the people of a model showed, at three speeds of each gait, relative to ``means`` ``(J, 4)``.
+
+    A gait that nobody showed is that which was lent to them.
+    """
     fastest = model.gaits.limits / SPEED_EXTRAPOLATION
-    people = [(k, t) for k in range(len(model.tree.people)) for t in (0, 1) if not model.lent[k, t]]
+    own = ~model.lent | model.lent.all(axis=0)
+    people = [(k, t) for k in range(len(model.styles)) for t in (0, 1) if own[k, t]]
     speeds = {(k, t): np.linspace(model.gaits.slowest[k, t], fastest[t], 3) for k, t in people}
     rows: list[FloatArray] = []
     for k, t in people:
         for speed in speeds[k, t]:
-            own = model.gaits.row(float(speed), float(t), np.eye(len(model.styles))[k])
-            rows.append(unit_rows(own[:, :3], rotations_from_rows(own, model.gaits.means), means).ravel())
+            unit = model.gaits.row(float(speed), float(t), np.eye(len(model.styles))[k])
+            rows.append(unit_rows(unit[:, :3], rotations_from_rows(unit, model.gaits.means), means).ravel())
     names = tuple(f"prior/{model.styles[k]}" for k, _ in people for _ in range(3))
     gaits = tuple(GAITS[t] for _, t in people for _ in range(3))
     return MotionUnits(np.stack(rows), names, gaits, np.concatenate(list(speeds.values())))
