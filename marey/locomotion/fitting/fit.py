@@ -290,7 +290,9 @@ def sample_people(model: LocomotionModel, means: FloatArray) -> MotionUnits:
     fastest = model.gaits.limits / SPEED_EXTRAPOLATION
     own = ~model.lent | model.lent.all(axis=0)
     people = [(k, t) for k in range(len(model.styles)) for t in (0, 1) if own[k, t]]
-    speeds = {(k, t): np.linspace(model.gaits.slowest[k, t], fastest[t], 3) for k, t in people}
+    speeds: dict[tuple[int, int], FloatArray] = {
+        (k, t): np.linspace(float(model.gaits.slowest[k, t]), float(fastest[t]), 3) for k, t in people
+    }
     rows: list[FloatArray] = []
     for k, t in people:
         for speed in speeds[k, t]:

@@ -175,7 +175,9 @@ def add_style(
     """
     # Tables of the new style are the mixture's; what a captured cycle has beside it is added to the unit itself.
     gaits, w = model.gaits, model.weights(style)
-    own = {part: np.tensordot(w, getattr(gaits, part), axes=1) for part in ("base", "lift", "slowest", "events")}
+    own: dict[str, FloatArray] = {
+        part: np.tensordot(w, getattr(gaits, part), axes=1) for part in ("base", "lift", "slowest", "events")
+    }
     if residual is not None:
         own["base"] = own["base"] + amount * residual
         own["lift"][:, 1] -= amount * residual

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from marey.locomotion.fitting.fit import flatten_units
 from marey.locomotion.fitting.trials import ClipSource, Manifest, Progress, capture_units
 from marey.locomotion.model.locomotion_model import GAITS, LocomotionModel
 from marey.locomotion.units.jump_unit import JUMP_LEG_M
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 POINT, LINE, LENT = "#2d5d8c", "#d08232", "#9fb6cd"  # captured, the law, the law of a gait that was lent
 NUM_POINTS: Final = 60  # of a curve
@@ -67,7 +64,7 @@ def plot_speed_laws(
             law = leaf.law(speeds)
             found = leaf.space.scores(person.space.scores(model.tree.main.scores(table.table[rows])))
             for c in (0, 1):
-                axis: Axes = grid[c, t]
+                axis: Any = grid[c, t]
                 if c < law.shape[1]:
                     axis.plot(scale * speeds, law[:, c], color=LENT if model.lent[k, t] else LINE)
                     axis.plot(scale * table.speeds[rows], found[:, c], "o", color=POINT, markersize=4)
@@ -78,14 +75,15 @@ def plot_speed_laws(
     if model.jumps:
         figure = Figure(figsize=(4.0 * len(model.jumps), 4.0))
         axes: Any = figure.subplots(1, len(model.jumps), squeeze=False)[0]
-        for axis, (kind, jump) in zip(axes, model.jumps.items(), strict=True):
+        for number, (kind, jump) in enumerate(model.jumps.items()):
+            chart: Any = axes[number]
             lengths = np.linspace(float(jump.limits[0]), float(jump.limits[1]), NUM_LENGTHS)
             for is_calibrated, colour, label in ((False, LENT, "plain law"), (True, LINE, "calibrated")):
                 made = [jump.unit(float(n), calibrated=is_calibrated).length_m for n in lengths]
-                axis.plot(JUMP_LEG_M * lengths, made, "o-", color=colour, markersize=3, label=label)
-            axis.axvspan(*(JUMP_LEG_M * jump.captured), color="#eeeeee", label="captured")
-            axis.plot(JUMP_LEG_M * lengths, JUMP_LEG_M * lengths, ":", color="black", linewidth=1.0)
-            axis.set(title=f"{kind} jumps", xlabel="requested [m]", ylabel="obtained [m]")
-            axis.legend()
+                chart.plot(JUMP_LEG_M * lengths, made, "o-", color=colour, markersize=3, label=label)
+            chart.axvspan(*(JUMP_LEG_M * jump.captured), color="#eeeeee", label="captured")
+            chart.plot(JUMP_LEG_M * lengths, JUMP_LEG_M * lengths, ":", color="black", linewidth=1.0)
+            chart.set(title=f"{kind} jumps", xlabel="requested [m]", ylabel="obtained [m]")
+            chart.legend()
         save(figure, "jumps")
     return files

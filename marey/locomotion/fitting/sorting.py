@@ -137,7 +137,8 @@ def sort_clips(source: ClipSource, *, report: Callable[[int, int], None] | None 
 def list_clips(source: ClipSource) -> tuple[dict[str, Reader], dict[str, str]]:
     """How to read every clip of a source, by name, and why files of it are no clips."""
     if isinstance(source, Library):
-        return {one.name: lambda one=one: source.load(one.id) for one in source.clips()}, {}
+        load = source.load
+        return {one.name: lambda one=one: load(one.id) for one in source.clips()}, {}
     if not isinstance(source, str | Path):
         raise InputError("clips of a function cannot be listed", "Give a folder, a library, or a manifest")
     folder = ClipFolder.from_folder(source)

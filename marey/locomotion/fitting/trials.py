@@ -42,7 +42,6 @@ from marey.models import find_outliers, principal_components, sort_subjects
 from marey.motion import Motion, check_time_base
 
 SHIPPED_MANIFEST: Final = Path(__file__).parents[1] / "data" / "locomotion.toml"
-KINDS: Final = ("walk", "run", "standing")  # of jumps
 JUMP_GAITS: Final = {"walk-jump": "walk", "run-jump": "run", "standing-jump": "standing"}
 """Kind of jump by the gait of a group."""
 

@@ -329,9 +329,10 @@ def detect_gait(root: FloatArray) -> str:
     harmonic of the height has its crest half a step apart: 97 to 201 degrees in the walks of the shipped manifest, -71
     to 43 in its runs (in 40 other people: 94 to 191 and -86 to 62).
     """
-    height = root[:, 1] - np.linspace(root[0, 1], root[-1, 1], len(root))
-    turns = np.exp(-4j * np.pi * np.arange(len(height)) / len(height))
-    phase = float(np.angle((height - height.mean()) @ turns))
+    drift = np.linspace(float(root[0, 1]), float(root[-1, 1]), len(root))
+    height: FloatArray = root[:, 1] - drift
+    angles = 4.0 * np.pi * np.arange(len(root)) / len(root)
+    phase = float(np.arctan2(-height @ np.sin(angles), height @ np.cos(angles)))
     return "run" if RUN_PHASE_RAD[0] < phase < RUN_PHASE_RAD[1] else "walk"
 
 
