@@ -176,7 +176,8 @@ def add_style(
     # Tables of the new style are the mixture's; what a captured cycle has beside it is added to the unit itself.
     gaits, w = model.gaits, model.weights(style)
     own: dict[str, FloatArray] = {
-        part: np.tensordot(w, getattr(gaits, part), axes=1) for part in ("base", "lift", "slowest", "events")
+        part: np.asarray(np.tensordot(w, getattr(gaits, part), axes=1), dtype=np.float64)
+        for part in ("base", "lift", "slowest", "events")
     }
     if residual is not None:
         own["base"] = own["base"] + amount * residual

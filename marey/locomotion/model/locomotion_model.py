@@ -273,13 +273,12 @@ def expand_gait_arrays(
     lift = np.zeros((*shape, NUM_SCORES, num_frames, columns))
     slowest = np.zeros(shape)
     power = 0.0
-    collapsed = tree.collapse()
     for k, person in enumerate(people):
         for t, gait in enumerate(GAITS):
             law = tree.people[person].leaves[gait].law
             # The line b + a s of the leaf
-            lifting = collapsed.lifts[person, gait]
-            line = collapsed.bases[person, gait] + law.offset @ lifting
+            middle, lifting = tree.expand_leaf(person, gait)
+            line = middle + law.offset @ lifting
             base[k, t] = line.reshape(num_frames, columns)
             lift[k, t, 0] = (law.slope @ lifting).reshape(num_frames, columns)
             if heights is not None and gait == "run":
