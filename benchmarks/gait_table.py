@@ -17,7 +17,7 @@ import numpy as np
 
 from marey.base import MissingFileError
 from marey.locomotion import Engine, LocomotionModel, load_manifest, load_model
-from marey.locomotion.fitting.trials import TRIAL_RATES_HZ, make_loader
+from marey.locomotion.fitting.trials import make_loader
 from marey.measure import measure_motion
 
 TUNING = (None,)  # styles on which the foot plants were tuned; None is the default mixture
@@ -36,8 +36,8 @@ SHORT = ("scraped", "clear med", "clear min", "drag", "slip p95", "knee min", "k
 def measure_captures(folder: Path) -> list[dict[str, Any]]:
     """Figures of every capture of the manifest that lies in the folder."""
     manifest, rows = load_manifest(), list[dict[str, Any]]()
-    load = make_loader(folder, TRIAL_RATES_HZ)
-    for group in manifest.groups:
+    load = make_loader(folder, manifest.rates)
+    for group in [group for group in manifest.groups if group.gait in ("walk", "run")]:
         for part, clips in (("train", group.train), ("test", group.test)):
             for clip in clips:
                 try:

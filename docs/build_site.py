@@ -34,7 +34,10 @@ STYLE = """.wy-nav-content { max-width: 1000px; }
 .rst-content pre { white-space: pre-wrap; }
 """
 GUIDES = {
-    "Start": ["own-clip", "researchers", "formats", "characters", "pictures", "commands", "json", "environment"],
+    "Start": [
+        *("own-clip", "own-people", "researchers", "formats", "characters", "pictures", "commands", "json"),
+        "environment",
+    ],
     "Clips": ["cleaning", "feet", "measure", "retargeting", "laboratories", "library", "compression"],
     "Poses": ["ik", "limits", "pose-models", "tracking"],
     "Physics": ["physics-report", "physics", "simulation", "muscles"],

@@ -30,6 +30,7 @@ from marey.base.files import (
     cache_folder,
     find_shipped_file,
     load_shipped_clip,
+    read_format,
     write_atomically,
     write_table,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "load_shipped_clip",
     "numba_function",
     "parse_toml",
+    "read_format",
     "read_record",
     "read_records",
     "read_tables",

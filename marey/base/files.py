@@ -72,6 +72,17 @@ MAX_HEADER_BYTES: Final = 1 << 24
 Tensors = dict[str, NDArray[Any]]
 
 
+def read_format(path: str | Path) -> str:
+    """Kind of a marey file by the header of its tensors, ``"marey-pose-model"`` for one; empty for anything else."""
+    try:
+        with Path(path).open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header: Any = json.loads(file.read(size)) if size <= MAX_HEADER_BYTES else {}
+        return str(json.loads(header["__metadata__"]["marey"])["format"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorFormat:
     """A kind of file: how its header names it, and what its errors call it.

@@ -3,7 +3,7 @@
 from marey.base import deprecated_names
 from marey.library.clip_library import Library
 from marey.library.records import AddOutcome, ClipRecord, Query
-from marey.library.survey import expand_paths, is_library
+from marey.library.survey import expand_paths, is_library, survey_paths
 
 __all__ = [
     "AddOutcome",
@@ -12,6 +12,7 @@ __all__ = [
     "Query",
     "expand_paths",
     "is_library",
+    "survey_paths",
 ]
 
 __getattr__ = deprecated_names(

@@ -4,9 +4,17 @@ from marey.base import deprecated_names
 from marey.locomotion.engine.character import Engine, Footprint
 from marey.locomotion.engine.crowd import Crowd
 from marey.locomotion.fitting.fit import fit_locomotion
-from marey.locomotion.fitting.person import RecoveredParameters, add_style, fit_style_weights, recover_parameters
+from marey.locomotion.fitting.person import (
+    RecoveredParameters,
+    add_style,
+    fit_person,
+    fit_style_weights,
+    recover_parameters,
+)
+from marey.locomotion.fitting.plots import plot_speed_laws
 from marey.locomotion.fitting.quality import report_held_out
-from marey.locomotion.fitting.trials import load_manifest
+from marey.locomotion.fitting.sorting import Sorting, sort_clips
+from marey.locomotion.fitting.trials import Manifest, load_manifest
 from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.model.locomotion_model import EFFECTORS, LocomotionModel, load_model
 from marey.locomotion.planning.parameters import GaitParameters
@@ -32,6 +40,7 @@ __all__ = [
     "JumpModel",
     "JumpStateMachine",
     "LocomotionModel",
+    "Manifest",
     "Obstacle",
     "ObstacleDecision",
     "Performance",
@@ -39,10 +48,12 @@ __all__ = [
     "RunUpLaw",
     "Script",
     "SketchWalkSettings",
+    "Sorting",
     "Transition",
     "add_obstacle",
     "add_style",
     "fit_locomotion",
+    "fit_person",
     "fit_style_weights",
     "get_obstacle_course",
     "load_manifest",
@@ -50,11 +61,13 @@ __all__ = [
     "load_script",
     "perform_script",
     "plant_slide_mm",
+    "plot_speed_laws",
     "recover_parameters",
     "report_held_out",
     "sample_obstacle",
     "save_script",
     "script_to_toml",
+    "sort_clips",
     "stop_at",
     "trim_sliding_contacts",
     "walk_sketch",

@@ -369,37 +369,15 @@ class HierarchicalModel:
             raise InputError("all weights are zero", "Give one person a positive weight")
         return {name: weight / total for name, weight in given.items() if weight > 0.0}
 
-    def collapse(self) -> CollapsedModel:
-        """Return the same model with all levels multiplied out, for use at run time."""
-        bases: dict[tuple[str, str], FloatArray] = {}
-        lifts: dict[tuple[str, str], FloatArray] = {}
-        for name, person in self.people.items():
-            for gait, leaf in person.leaves.items():
-                bases[name, gait] = self.main.rows(person.space.rows(leaf.space.mean))
-                lifts[name, gait] = leaf.space.lifting @ person.space.lifting @ self.main.lifting
-        return CollapsedModel(self, bases, lifts)
+    def expand_leaf(self, name: str, gait: str) -> tuple[FloatArray, FloatArray]:
+        r"""Base ``(p,)`` and lift ``(c, p)`` of a leaf with all levels multiplied out, for use at run time.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CollapsedModel:
-    r"""A hierarchical model multiplied out.
-
-    .. math:: \theta = \sum_{k\tau} w_k w_\tau \big(B_{k\tau} + A^{\tau k}(s)\,D_{k\tau}\big)
-    """
-
-    model: HierarchicalModel
-    bases: Mapping[tuple[str, str], FloatArray]  # (p,) by person and gait
-    lifts: Mapping[tuple[str, str], FloatArray]  # (c, p)
-
-    def row(self, speed: float, *, running: float = 0.0, people: Mapping[str, float] | None = None) -> FloatArray:
-        """As :meth:`HierarchicalModel.row`, in microseconds; those of no weight cost nothing."""
-        total = np.zeros_like(self.model.main.mean)
-        s = _check_number(speed, "speed")
-        for name, weight in self.model.weights(people).items():
-            leaves = self.model.people[name].leaves
-            for gait, part in gait_shares(leaves, running).items():
-                total += weight * part * (self.bases[name, gait] + leaves[gait].law(s) @ self.lifts[name, gait])
-        return total
+        .. math:: \theta = \sum_{k\tau} w_k w_\tau \big(B_{k\tau} + A^{\tau k}(s)\,D_{k\tau}\big)
+        """
+        person = self.people[name]
+        leaf = person.leaves[gait]
+        base = self.main.rows(person.space.rows(leaf.space.mean))
+        return base, leaf.space.lifting @ person.space.lifting @ self.main.lifting
 
 
 def gait_shares(leaves: Mapping[str, Leaf], running: float) -> dict[str, float]:

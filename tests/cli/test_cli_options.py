@@ -118,7 +118,8 @@ def test_the_style_of_a_person_joins_the_model(run, tmp_path):
     script = tmp_path / "s.toml"
     script.write_text('style = "me"\nrate_hz = 30\n[[action]]\nspeed = 1.2\nseconds = 0.5\n')
     assert run("walk", script, "--model", out).code == 0
-    assert run("fit", "person", "walk", "-o", out).code == 2
+    assert json_of(run("fit", "person", "walk", "-o", out, "--json"))["name"] == "walk"
+    assert run("fit", "person", "-o", out).code == 2
 
 
 def test_a_model_is_learnt_from_the_clips_that_step_as_a_problem(run, tmp_path):

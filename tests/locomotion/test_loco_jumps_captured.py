@@ -12,7 +12,7 @@ from oracles.jump_scores import score_left_out_jumps
 from marey.base import InputError, MissingFileError
 from marey.lie import SO3
 from marey.locomotion.fitting.jumps import capture_jumps, find_jump_fault, fit_jumps, fit_kind
-from marey.locomotion.fitting.trials import TRIAL_RATES_HZ, make_loader
+from marey.locomotion.fitting.trials import JUMP_GAITS, Manifest, TrialGroup, load_manifest, make_loader
 from marey.locomotion.units.captured_jumps import (
     CapturedJump,
     canonical_steps,
@@ -33,9 +33,20 @@ SMALL = {
 }
 
 
+def subjects(names: tuple[str, ...]) -> dict[str, str]:
+    return {name: name.partition("_")[0] for name in names}
+
+
+def small_manifest() -> Manifest:
+    kinds = {kind: gait for gait, kind in JUMP_GAITS.items()}
+    return Manifest(
+        tuple(TrialGroup(s, kinds[k], (n,)) for k, names in SMALL.items() for n, s in subjects(names).items())
+    )
+
+
 @lru_cache
 def leaps(folder: Path, name: str) -> tuple[CapturedJump, ...]:
-    return tuple(find_leaps(retarget_to_body(make_loader(folder, TRIAL_RATES_HZ)(name), HUMAN)))
+    return tuple(find_leaps(retarget_to_body(make_loader(folder, load_manifest().rates)(name), HUMAN)))
 
 
 def longest(folder: Path, name: str) -> CapturedJump:
@@ -94,7 +105,7 @@ def test_captured_flights_fall_at_g_on_the_models_body(mocap: Path, name: str) -
 
 def test_a_flight_read_at_twice_its_rate_is_refused(mocap: Path) -> None:
     wrong = find_leaps(retarget_to_body(make_loader(mocap, {})("75_04"), HUMAN))  # the header says 120 Hz, it was 60
-    right = find_leaps(retarget_to_body(make_loader(mocap, TRIAL_RATES_HZ)("75_04"), HUMAN))
+    right = find_leaps(retarget_to_body(make_loader(mocap, load_manifest().rates)("75_04"), HUMAN))
     assert min(jump.fall_mps2 for jump in wrong) < -25.0
     assert any(find_jump_fault(jump, "run") is None and jump.flight_s > 0.25 for jump in right)
 
@@ -118,7 +129,7 @@ def test_faults_are_told(mocap: Path) -> None:
 
 def test_a_small_fit_gives_the_captured_jumps_back(mocap: Path) -> None:
     """The mean joint is within ten degrees of the capture, over the leaps that a model was fitted to."""
-    jumps = capture_jumps(make_loader(mocap), "run", SMALL["run"])
+    jumps = capture_jumps(make_loader(mocap), "run", subjects(SMALL["run"]))
     means = joint_means(np.concatenate([jump.motion.rotations.wxyz[::6] for jump in jumps]))
     model = fit_kind("run", jumps, means)
     for jump in [jump for jump in jumps if jump.flight_s > 0.3]:
@@ -130,8 +141,7 @@ def test_a_small_fit_gives_the_captured_jumps_back(mocap: Path) -> None:
 
 def test_a_jump_that_was_left_out_is_foretold(mocap: Path) -> None:
     means = joint_means(longest(mocap, "49_05").motion.rotations.wxyz[::4])
-    trials = {"standing": SMALL["standing"]}
-    scores = score_left_out_jumps(mocap, trials, means=means, kinds=("standing",))
+    scores = score_left_out_jumps(mocap, small_manifest(), means=means, kinds=("standing",))
     assert [score.clip for score in scores] == list(SMALL["standing"])
     assert 5.0 < np.mean([score.angle_deg for score in scores]) < 25.0  # four jumps of one person tell little
     assert max(abs(score.length_error_m) for score in scores[1:3]) < 0.1
@@ -141,7 +151,7 @@ def test_a_jump_that_was_left_out_is_foretold(mocap: Path) -> None:
 @pytest.mark.slow
 def test_fitting_all_kinds_tells_what_it_took(mocap: Path) -> None:
     told: list[str] = []
-    jumps = fit_jumps(mocap, SMALL, report=told.append)
+    jumps = fit_jumps(mocap, small_manifest(), report=told.append)
     assert set(jumps) == {"walk", "run", "standing"}
     assert any("49_05" in line and "taken" in line for line in told)
     for kind, model in jumps.items():
@@ -153,4 +163,4 @@ def test_missing_trials_and_trials_without_jumps_are_refused(mocap: Path) -> Non
     with pytest.raises(MissingFileError, match="999_99"):
         make_loader(mocap)("999_99")
     with pytest.raises(InputError, match="no jump of kind 'standing'"):
-        capture_jumps(make_loader(mocap), "standing", ["35_01"])
+        capture_jumps(make_loader(mocap), "standing", {"35_01": "35"})

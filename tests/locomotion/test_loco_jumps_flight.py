@@ -14,7 +14,7 @@ from marey.locomotion.fitting.jumps import (
     fit_poses,
     share_leg_offsets,
 )
-from marey.locomotion.fitting.trials import choose_trials, make_loader
+from marey.locomotion.fitting.trials import load_manifest, make_loader
 from marey.locomotion.units.captured_jumps import (
     CapturedJump,
     canonical_steps,
@@ -203,11 +203,10 @@ def test_event_marks_are_parts_of_their_pieces() -> None:
     assert compute_event_marks(captured(1.0, 0.4, "a")) == pytest.approx([0.1, 2 / 3, 0.05 / 0.3, 0.1 / 0.3, 0.2 / 0.3])
 
 
-def test_trials_are_chosen_by_kind() -> None:
-    chosen = choose_trials({"walk": ["133_04"]})
-    assert chosen["walk"] == ("133_04",)
-    assert "49_05" in chosen["run"]
-    with pytest.raises(InputError, match="hop"):
-        choose_trials({"hop": ["1"]})
+def test_trials_of_jumps_stand_in_the_manifest() -> None:
+    plan = load_manifest()
+    leaps = [clip for _, clip in plan.clips_of("train", "run-jump")]
+    assert "49_05" in leaps
+    assert plan.rates["75_04"] == 60.0
     with pytest.raises(InputError, match="int"):
         make_loader(3)  # pyright: ignore[reportArgumentType]

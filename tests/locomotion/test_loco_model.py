@@ -163,16 +163,6 @@ def test_glardon_a18_the_planted_foot_goes_back_as_fast_as_the_body_goes_on(mode
                 assert abs(obtained - speed) / speed <= (0.03 if style is not None else 0.045), (style, run, speed)
 
 
-def test_glardon_a19_walking_cadence_is_that_of_people(model):
-    """Inman's law holds for usual walks; 'stride' was captured with exaggerated strides and is left out."""
-    captured = {name: (0.85, 1.2) for name in model.styles if name != "stride"}
-    for name, (low, high) in captured.items():
-        for speed in (1.0, 1.2, 1.4, 1.6, 1.9):
-            s = speed / model.leg_length_m
-            ratio = frequency_at(model.gaits, s, 0.0, model.weights(name)) / (0.743 * np.sqrt(s))
-            assert low <= ratio <= high, (name, speed, ratio)
-
-
 def test_runs_fall_freely_in_flight(model):
     weights = model.weights()
     for speed in (1.5, *RUNS, 4.5):

@@ -375,7 +375,7 @@ def test_glardon_a34_random_requests_end_where_they_began(count):
         walker = PlainWalker(float(rng.uniform(0.3, 2.2)), float(rng.integers(2)), float(rng.uniform()))
         jumper, before = JumpStateMachine(walker, PlainJumps()), walker.parameters
         kind, foot = str(rng.choice(["walk", "run"])), str(rng.choice(["right", "left"]))
-        answer = jumper.jump(float(rng.uniform(0.3, 2.0)), kind, foot=foot, max_acceleration=1.0)
+        answer = jumper.jump(float(rng.uniform(0.3, 2.0)), kind, foot=foot)
         jumper.advance(answer.starts_in_s + 1e-6)
         events, first = (WALK if kind == "walk" else RUN), 0 if foot == "right" else 4
         into, out = jumper.plan.into, jumper.plan.out

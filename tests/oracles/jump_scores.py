@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from marey.base import FloatArray
 from marey.library import Library
 from marey.lie import SO3
 from marey.locomotion.fitting.jumps import MIN_LEAP_FLIGHT_S, capture_jumps, fit_kind
-from marey.locomotion.fitting.trials import TRIAL_RATES_HZ, TrialLoader, choose_trials, make_loader
+from marey.locomotion.fitting.trials import JUMP_GAITS, Manifest, TrialLoader, load_manifest, make_loader
 from marey.locomotion.model.locomotion_model import JumpModel
 from marey.locomotion.units.captured_jumps import CapturedJump, canonical_steps, sample_captured_jump
 from marey.locomotion.units.gait_unit import rotations_from_rows
@@ -32,10 +32,9 @@ class JumpScore:
 
 def score_left_out_jumps(
     source: str | Path | Library | TrialLoader,
-    manifest: Mapping[str, Iterable[str]] | None = None,
+    manifest: Manifest | None = None,
     *,
     means: FloatArray,
-    rates: Mapping[str, float] = TRIAL_RATES_HZ,
     kinds: Iterable[str] = ("run", "standing"),
     report: Callable[[str], None] | None = None,
 ) -> tuple[JumpScore, ...]:
@@ -45,16 +44,16 @@ def score_left_out_jumps(
 
     Args:
         source: as for :func:`fit_jumps`.
-        manifest: names of trials by kind.
+        manifest: its groups of jumps; that of the shipped model by default.
         means: ``(J, 4)`` of the gait model.
-        rates: true frames per second of trials or subjects.
         kinds: of jumps.
         report: is told each score.
     """
-    load, trials = make_loader(source, rates), choose_trials(manifest)
+    plan = load_manifest() if manifest is None else manifest
+    load, gaits = make_loader(source, plan.rates), {kind: gait for gait, kind in JUMP_GAITS.items()}
     scores: list[JumpScore] = []
     for kind in kinds:
-        jumps = capture_jumps(load, kind, trials[kind])
+        jumps = capture_jumps(load, kind, {c: g.subject for g, c in plan.clips_of("train", gaits[kind])})
         for clip in dict.fromkeys(jump.clip for jump in jumps if jump.flight_s >= MIN_LEAP_FLIGHT_S):
             model = fit_kind(kind, [jump for jump in jumps if jump.clip != clip], means)
             held = [jump for jump in jumps if jump.clip == clip and jump.flight_s >= MIN_LEAP_FLIGHT_S]

@@ -26,12 +26,19 @@ def info(
     *,
     read: ReadOptions,
 ) -> None:
-    """Say what is in motion and marker files.
+    """Say what is in motion and marker files, or in a locomotion model.
 
     Joints, frames, rate, height, mean speed, unit, the pelvis and nodes above it, whether it is a human, and warnings.
     """
 
+    from marey.base import read_format
+
     def describe(path: str) -> Outcome:
+        if Path(path).suffix.lower() == ".safetensors" and read_format(Path(path)) == "marey-locomotion":
+            from marey.locomotion import load_model
+
+            model = load_model(path)
+            return Outcome(model.describe() | {"file": path}, f"{path}  {model.text()}")
         if Path(path).suffix.lower() in MARKER_SUFFIXES:
             facts = _marker_facts(path, read)
             parts = [f"{facts['num_markers']} markers ({100 * facts['valid_fraction']:.0f} % seen)"]

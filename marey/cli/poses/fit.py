@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT, LETTER = 1200, 420, 14  # [pixel] of a strip of one component
 MAX_COMPONENTS = 60  # of a choice by joint error: beyond, a clip holds little else than noise
 LOCOMOTION, PERSON = "locomotion", "person"  # in place of the first clip
+SORTING_HEAD = """# Clips of {folder}, sorted by person and by what they show. Correct what is wrong (move a
+# clip to another group, rename a subject, delete a clip, set rate_hz, move clips from train to test to judge the model
+# by them) and fit again:
+#
+#     marey fit locomotion FOLDER --manifest {file} -o {out}
+#
+# Clips of the subject "?" are given to the nearest of the other subjects.
+
+"""
 PGA_METHODS = {
     "pga": "linearised",
     "pga-exact": "exact",
@@ -60,14 +69,34 @@ class PictureOptions:
 class LocomotionOptions:
     """Of `marey fit locomotion` and `marey fit person`."""
 
-    manifest: Annotated[str | None, typer.Option(help="Which clips train a locomotion model (.toml).")] = None
+    manifest: Annotated[
+        str | None,
+        typer.Option(
+            help="locomotion: which clips train (.toml), such as a corrected sorting; 'shipped' for those of the "
+            "shipped model. By default the clips are sorted by what they show."
+        ),
+    ] = None
+    sorting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOML",
+            help="locomotion: where to write the sorting; beside the model by default.",
+            callback=writable(".toml"),
+        ),
+    ] = None
+    alone: Annotated[
+        bool, typer.Option("--alone", help="locomotion: lend nothing from the shipped model; needs walks and runs.")
+    ] = False
+    plots: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="locomotion: also plot the fit of every person and gait.")
+    ] = None
     report: Annotated[
         str | None,
         typer.Option(help="Also write errors on unseen trials to this .json file.", callback=writable(".json")),
     ] = None
     jumps: Annotated[bool, typer.Option(help="Let a locomotion model learn jumps, too.")] = True
     model: Annotated[str | None, typer.Option(help="person: locomotion model to add the style to.")] = None
-    name: Annotated[str | None, typer.Option(help="person: name of the new style.")] = None
+    name: Annotated[str | None, typer.Option(help="person: name of the new style; the clip's by default.")] = None
     amount: Annotated[float, typer.Option(help="person: more than 1 exaggerates the person.")] = 1.0
 
 
@@ -112,16 +141,18 @@ def fit(
     """Learn a pose model from clips of the same joints.
 
     The model maps a few coordinates to a whole pose; inverse kinematics and compression use it.
-    `marey fit locomotion LIBRARY -o MODEL` learns to walk, run and jump instead, from a library or a folder of clips;
-    `marey fit person CLIP --name NAME -o MODEL` adds the style of the person in a clip to such a model.
+    `marey fit locomotion FOLDER -o MODEL` learns to walk, run and jump instead, from a library or a folder of clips of
+    anybody, sorted by person and gait; `marey fit person CLIPS -o MODEL` adds the person in some clips to such a model,
+    as its default style.
     """
     if clips[0] == LOCOMOTION:
         _fit_locomotion(clips[1:], out, locomotion, is_json=json)
         return
     if clips[0] == PERSON:
-        if len(clips) != 2 or locomotion.name is None:
-            raise typer.BadParameter("write `marey fit person CLIP --name NAME -o MODEL`.")
-        _fit_person(load_clip(clips[1], read), out, locomotion, is_json=json)
+        if len(clips) < 2:
+            raise typer.BadParameter("write `marey fit person CLIPS -o MODEL`.")
+        own = [load_clip(clip, read) for clip in clips[1:]]
+        _fit_person(own, out, locomotion, locomotion.name or Path(clips[1]).stem, is_json=json)
         return
     if components is not None and joint_error_mm is not None:
         raise typer.BadParameter("give --components or --joint-error-mm.")
@@ -220,29 +251,50 @@ def _draw_model(fitted: PoseModel, motions: list[Motion], settings: PCA | PGA, p
 
 
 def _fit_locomotion(sources: list[str], out: str, options: LocomotionOptions, *, is_json: bool) -> None:
-    from marey.base import InputError
+    from marey.base import InputError, write_atomically
     from marey.library import Library, is_library
-    from marey.locomotion import fit_locomotion, load_manifest, report_held_out
+    from marey.locomotion import fit_locomotion, load_manifest, report_held_out, sort_clips
 
     if len(sources) != 1:
         raise InputError(f"{len(sources)} places to learn from", "Give one library or folder of clips")
-    # A library or a folder of trials, and which of them train
+    # A library or a folder of trials, and which of them train: as a manifest says, or as their sorting finds
     folder = Path(sources[0])
-    clips, plan = Library(folder, create=False) if is_library(folder) else folder, load_manifest(options.manifest)
+    clips = Library(folder, create=False) if is_library(folder) else folder
+    facts: dict[str, Any] = {"file": out}
+    if options.manifest is None:
+        with progress_bar("sorting") as tell:
+            found = sort_clips(clips, report=tell)
+        plan, file = found.manifest, options.sorting or str(Path(out).with_suffix(".toml"))
+        write_atomically(Path(file), SORTING_HEAD.format(folder=folder.name, file=file, out=out) + plan.to_toml())
+        facts |= {"sorting": file, **found.to_dict()}
+        remark(f"{found.text()}\nwrote {file}; correct it and hand it in with --manifest {file}")
+    else:
+        plan = load_manifest(options.manifest)
     with progress_bar("cutting") as tell:
-        model = fit_locomotion(clips, plan, report=tell, jumps=options.jumps)
+        model = fit_locomotion(clips, plan, prior=not options.alone, report=tell, jumps=options.jumps)
     model.save(out)
-    facts: dict[str, Any] = {"file": out, "styles": list(model.styles), "jumps": list(model.jumps)}
+    lent = [f"{style}'s {gait}" for style, row in zip(model.styles, model.lent, strict=True)
+            for gait, is_lent in zip(("walk", "run"), row, strict=True) if is_lent]  # fmt: skip
+    lent += [f"{kind} jumps" for kind in model.info["lent_jumps"]]
+    facts |= {"styles": list(model.styles), "jumps": list(model.jumps), "lent": lent}
     facts |= {"num_units": model.info["num_units"], "components": model.tree.main.count}
+    for cycle in model.info["rejected"]:
+        remark(f"cycle left out  {cycle}")
+    if lent:
+        remark(f"not captured, lent by other people: {', '.join(lent)}")
     if options.report is not None:
         with progress_bar("judging") as tell:
             quality = report_held_out(model, clips, plan, report=tell)
         text = json_format.dumps(quality.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-        from marey.base import write_atomically
-
         write_atomically(Path(options.report), text + "\n")
         facts["report"] = options.report
         remark(f"errors of seen, unseen and left-out cycles:\n{quality.text()}")
+    if options.plots is not None:
+        from marey.locomotion import plot_speed_laws
+
+        with progress_bar("plotting") as tell:
+            facts["plots"] = plot_speed_laws(model, clips, plan, options.plots, report=tell)
+        remark(f"wrote {len(facts['plots'])} plots to {options.plots}")
     if is_json:
         print_json(facts)
     else:
@@ -251,14 +303,14 @@ def _fit_locomotion(sources: list[str], out: str, options: LocomotionOptions, *,
         )
 
 
-def _fit_person(motion: Motion, out: str, options: LocomotionOptions, *, is_json: bool) -> None:
-    """Read the speed, gait and style of a clip's first cycle, and add the style to a locomotion model."""
-    from marey.locomotion import add_style, load_model, recover_parameters
+def _fit_person(motions: list[Motion], out: str, options: LocomotionOptions, name: str, *, is_json: bool) -> None:
+    """Add the person of some clips to a locomotion model, and tell who in it comes nearest."""
+    from marey.locomotion import fit_person, load_model, recover_parameters
 
-    # Glardon III.1.5.2: the model read backwards gives a mixture of people and a rest
-    known, name = load_model(options.model), str(options.name)
-    found = recover_parameters(motion, known)
-    add_style(known, name, found.style, found.residual, amount=options.amount).save(out)
+    known = load_model(options.model)
+    fit_person(motions, known, name=name, amount=options.amount).save(out)
+    # Glardon III.1.5.2: the model read backwards gives the mixture of its people that is nearest
+    found = recover_parameters(motions[0], known)
     facts = {
         "file": out,
         "name": name,
@@ -271,10 +323,11 @@ def _fit_person(motion: Motion, out: str, options: LocomotionOptions, *, is_json
     if is_json:
         print_json(facts)
         return
-    shares = ", ".join(f"{style} {weight:.2f}" for style, weight in found.style.items())
+    called = dict(zip(known.styles, known.labels, strict=True))
+    shares = ", ".join(f"{called[style]} {weight:.2f}" for style, weight in found.style.items())
     typer.echo(
-        f"{out}  '{name}': {facts['gait']} at {found.speed_mps:.2f} m/s (measured {found.measured_speed_mps:.2f}), "
-        f"{shares}; {found.error_deg:.1f} degrees off"
+        f"{out}  '{name}': {facts['gait']} at {found.measured_speed_mps:.2f} m/s; nearest of the model: {shares} "
+        f"({found.error_deg:.1f} degrees off)"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ from marey.cli.common import (
 from marey.cli.options import Count, Json, MotionOut, RequireValid, Strip, writable
 
 if TYPE_CHECKING:
+    from marey.locomotion import LocomotionModel
     from marey.motion import Motion
 
 
@@ -36,6 +38,10 @@ def walk(
     ] = None,
     out: MotionOut = None,
     model: Annotated[str | None, typer.Option(metavar="FILE", help="Model made by `marey fit locomotion`.")] = None,
+    style: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Person who walks where the script names none; `marey info MODEL` lists."),
+    ] = None,
     save: Annotated[
         str | None, typer.Option(metavar="TOML", help="Also write the script as TOML.", callback=writable(".toml"))
     ] = None,
@@ -68,7 +74,7 @@ def walk(
     facts: dict[str, Any]
     fault: str | None = None
     if script is None:
-        people = _walk_crowd(crowd or 1, seconds, seed, model)
+        people = _walk_crowd(crowd or 1, seconds, seed, read_model(model, style), style)
         # One motion file for each person, OUT with a number behind its name, and a picture of all at the end
         files: list[str] = []
         if out is not None:
@@ -93,13 +99,13 @@ def walk(
         span = f"{min(speeds):.2f} to {max(speeds):.2f} m/s"
         sentence = f"{facts['people']} people  {facts['num_frames']} frames at {RATE_HZ:g} Hz  {span}"
     else:
-        from marey.locomotion import load_model, load_script, perform_script, save_script
+        from marey.locomotion import load_script, perform_script, save_script
 
         read = load_script(script)
         if save is not None:
             save_script(read, save)
             remark(f"wrote {save}")
-        done = perform_script(read, load_model(model))
+        done = perform_script(read, read_model(model, style))
         for warning in done.warnings:
             warn(warning)
         write_motion(done.motion, out)
@@ -122,22 +128,32 @@ def walk(
         raise typer.Exit(1)
 
 
-def _walk_crowd(count: int, seconds: float, seed: int, model: str | None) -> list[Motion]:
-    """Let a crowd walk; size, style, speed and turning of each are drawn."""
+def read_model(file: str | None, style: str | None) -> LocomotionModel:
+    """A locomotion model, the shipped one by default, with one of its people as the default style."""
+    from marey.locomotion import load_model
+
+    model = load_model(file)
+    if style is None:
+        return model
+    weights = zip(model.styles, model.weights(style).tolist(), strict=True)
+    return replace(model, default_style={name: weight for name, weight in weights if weight > 0.0})
+
+
+def _walk_crowd(count: int, seconds: float, seed: int, gaits: LocomotionModel, style: str | None) -> list[Motion]:
+    """Let a crowd walk; size, speed and turning of each are drawn, and the style where none is given."""
     import numpy as np
 
     from marey.lie import SO3
-    from marey.locomotion import Crowd, load_model
+    from marey.locomotion import Crowd
     from marey.motion import Motion
 
     rng = np.random.default_rng(seed)
-    gaits = load_model(model)
     # People start on a square grid
     side = int(np.ceil(np.sqrt(count)))
     numbers = np.arange(count)
     crowd = Crowd(
         gaits, rng.uniform(*LEGS_M, count),
-        styles=[gaits.styles[int(i)] for i in rng.integers(len(gaits.styles), size=count)],
+        styles=[style or gaits.styles[int(i)] for i in rng.integers(len(gaits.styles), size=count)],
         positions=SPACING_M * np.stack([numbers % side, numbers // side], axis=1).astype(np.float64),
         speeds=rng.uniform(*SPEEDS_MPS, count), phases=rng.uniform(0.0, 1.0, count), plants=True,
     )  # fmt: skip

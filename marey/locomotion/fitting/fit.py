@@ -25,6 +25,7 @@ from marey.locomotion.model.locomotion_model import (
     TIMINGS,
     LocomotionModel,
     expand_gait_arrays,
+    load_model,
     round_tree,
 )
 from marey.locomotion.units.gait_unit import (
@@ -33,6 +34,7 @@ from marey.locomotion.units.gait_unit import (
     MotionUnit,
     find_far_rotations,
     joint_means,
+    rotations_from_rows,
     unit_rows,
 )
 from marey.models import Components, HierarchicalModel, HierarchicalPCA, MotionUnits, principal_components
@@ -224,6 +226,7 @@ def fit_locomotion(
     source: ClipSource,
     manifest: Manifest | str | os.PathLike[str] | None = None,
     *,
+    prior: LocomotionModel | bool = True,
     report: Progress | None = None,
     num_frames: int = NUM_FRAMES,
     jumps: bool = True,
@@ -232,23 +235,40 @@ def fit_locomotion(
 
     Args:
         source: folder of the clips, library, or a function that gives the clip of a name.
-        manifest: which clips train; that of the shipped model by default.
+        manifest: which clips train, ``"shipped"`` for those of the shipped model; by default the clips are sorted by
+            what they show (:func:`marey.locomotion.sort_clips`).
+        prior: model that lends the gaits and jumps that nobody here shows, and the change with speed of people who
+            were captured at one speed; ``True`` for the shipped one, ``False`` for none.
         report: called after each clip of the gaits.
         num_frames: of a motion unit.
-        jumps: fit jumps too, on the trials of :data:`TRIALS`.
+        jumps: fit the jumps of the manifest too.
 
     Raises:
         MissingFileError: a clip of the manifest is not there.
-        InputError: there are no walks, or no runs.
+        InputError: nobody walks or runs; without a prior, nobody walks or nobody runs.
     """
+    if manifest is None:
+        from marey.locomotion.fitting.sorting import sort_clips
+
+        manifest = sort_clips(source).manifest
     plan = manifest if isinstance(manifest, Manifest) else load_manifest(manifest)
+    known = (load_model() if prior else None) if isinstance(prior, bool) else prior
     captured = capture_units(source, plan, "train", report=report, num_frames=num_frames)
-    model = fit_units(captured.units, plan.default_style)
+    if not captured.units:
+        reasons = "; ".join(dict.fromkeys(cycle.reason for cycle in captured.rejected)) or "no clip of a gait is named"
+        raise InputError(f"no cycle of a walk or run could be cut: {reasons}", "Give clips of people who walk")
+    model = fit_units(captured.units, plan.default_style, prior=known)
     # What became of the clips, and the joints for which lines may not replace arcs, as plain data for the model's file
     units = captured.units
     rows = flatten_units(units, model.gaits.means).table.reshape(len(units), units[0].num_frames, -1)
     far = find_far_rotations(rows, HUMAN.names)
+    found = fit_jumps(source, plan, skeleton=HUMAN, means=model.gaits.means) if jumps else {}
+    lent = {} if known is None or not jumps else {kind: one for kind, one in known.jumps.items() if kind not in found}
+    shown: dict[str, dict[str, list[float]]] = {person: {} for person in model.styles}
+    for unit in units:
+        shown[unit.subject].setdefault(unit.gait, []).append(unit.speed_n * model.leg_length_m)
     facts = {
+        "captured": {p: {g: [len(v), min(v), max(v)] for g, v in gaits.items()} for p, gaits in shown.items()},
         "clips": sorted({unit.clip for unit in units}),
         "num_units": len(units),
         "rejected": [f"{r.clip} {r.start}-{r.stop}: {r.reason}" for r in captured.rejected],
@@ -257,45 +277,79 @@ def fit_locomotion(
             f"{name}: up to {np.rad2deg(a):.0f}°, axes {np.rad2deg(b):.0f}° apart" for name, (a, b) in far.items()
         ],
         "labels": {name: text for name, text in plan.labels.items() if name in model.styles},
+        "lent_jumps": list(lent),
     }
-    model = replace(model, info=facts)
-    if not jumps:
-        return model
-    return replace(model, jumps=fit_jumps(source, skeleton=HUMAN, means=model.gaits.means))
+    return replace(model, info=facts, jumps={**found, **lent})
+
+
+def sample_people(model: LocomotionModel, means: FloatArray) -> MotionUnits:
+    """Rows of what the people of a model showed, at three speeds of each gait, relative to ``means`` ``(J, 4)``.
+
+    A gait that nobody showed is that which was lent to them.
+    """
+    fastest = model.gaits.limits / SPEED_EXTRAPOLATION
+    own = ~model.lent | model.lent.all(axis=0)
+    people = [(k, t) for k in range(len(model.styles)) for t in (0, 1) if own[k, t]]
+    speeds: dict[tuple[int, int], FloatArray] = {
+        (k, t): np.linspace(float(model.gaits.slowest[k, t]), float(fastest[t]), 3) for k, t in people
+    }
+    rows: list[FloatArray] = []
+    for k, t in people:
+        for speed in speeds[k, t]:
+            unit = model.gaits.row(float(speed), float(t), np.eye(len(model.styles))[k])
+            rows.append(unit_rows(unit[:, :3], rotations_from_rows(unit, model.gaits.means), means).ravel())
+    names = tuple(f"prior/{model.styles[k]}" for k, _ in people for _ in range(3))
+    gaits = tuple(GAITS[t] for _, t in people for _ in range(3))
+    return MotionUnits(np.stack(rows), names, gaits, np.concatenate(list(speeds.values())))
+
+
+def join_units(parts: Sequence[MotionUnits]) -> MotionUnits:
+    """Tables of units, one below the other."""
+    return MotionUnits(
+        np.concatenate([part.table for part in parts]),
+        tuple(s for part in parts for s in part.subjects),
+        tuple(g for part in parts for g in part.gaits),
+        np.concatenate([part.speeds for part in parts]),
+    )
 
 
 def fit_units(
-    units: Sequence[MotionUnit], default_style: Sequence[str] = (), *, explained: float = EXPLAINED[0]
+    units: Sequence[MotionUnit],
+    default_style: Sequence[str] = (),
+    *,
+    prior: LocomotionModel | None = None,
+    limits: FloatArray | None = None,
+    explained: float = EXPLAINED[0],
 ) -> LocomotionModel:
     """Train a model of gaits from units that were cut already.
 
     Args:
         units: walks and runs of any number of people.
         default_style: people whose even mixture is the default style; by default all with both gaits.
+        prior: model whose people tell, beside those of the units, how gaits change with speed, and lend the gaits that
+            nobody showed; the units have as many frames as its own, and the model has its mean rotations.
+        limits: ``(2,)`` [1/s] fastest normalised walk and run; by default somewhat beyond the fastest captured.
         explained: share of the variance that the main components keep.
     """
     for gait in GAITS:
-        if not any(unit.gait == gait for unit in units):
-            raise InputError(f"no unit is a {gait}", "A model needs walks and runs")
-    means = joint_means(np.concatenate([unit.wxyz for unit in units]))
+        if prior is None and not any(unit.gait == gait for unit in units):
+            raise InputError(f"no unit is a {gait}", "A model without a prior needs walks and runs")
+    if prior is not None and units[0].num_frames != prior.gaits.base.shape[2]:
+        raise InputError(f"units of {units[0].num_frames} frames", f"The prior has {prior.gaits.base.shape[2]}")
+    means = joint_means(np.concatenate([unit.wxyz for unit in units])) if prior is None else prior.gaits.means
     table = flatten_units(units, means)
     people = tuple(dict.fromkeys(table.subjects))
     # Who was only seen running stands as the others do on average.
-    walks = [unit for unit in units if unit.gait == "walk"]
+    walks = [unit for unit in units if unit.gait == "walk"] or units
     own = {person: [unit for unit in walks if unit.subject == person] or walks for person in people}
     standing = np.stack([build_standing_row(own[person], means) for person in people])
     num_frames = units[0].num_frames
-    lines = {gait: fit_shared_speed_law(table, gait) for gait in GAITS}
+    whole = table if prior is None else join_units([table, sample_people(prior, means)])
+    lines = {gait: fit_shared_speed_law(whole, gait) for gait in GAITS}
     at_rest = {person: np.tile(standing[k], num_frames) for k, person in enumerate(people)}
     stands = MotionUnits(np.stack(list(at_rest.values())), people, ("stand",) * len(people), np.zeros(len(people)))
     # Captured, lent and standing units, one below the other
-    parts = [table, *prior_units(table, lines, at_rest, POSTURE_COLUMNS), stands]
-    whole = MotionUnits(
-        np.concatenate([part.table for part in parts]),
-        tuple(s for part in parts for s in part.subjects),
-        tuple(g for part in parts for g in part.gaits),
-        np.concatenate([part.speeds for part in parts]),
-    )
+    whole = join_units([table, *prior_units(table, lines, at_rest, POSTURE_COLUMNS), stands])
     # Main, personal and gait components; columns of noisy joints weigh less in all of them
     scales = np.tile(COLUMN_WEIGHTS, num_frames)
     scaled = MotionUnits(whole.table * scales, whole.subjects, whole.gaits, whole.speeds)
@@ -304,7 +358,8 @@ def fit_units(
     main = fitted.main
     unscaled = Components(main.mean / scales, main.directions, scales, main.variances, main.shares)
     tree = round_tree(HierarchicalModel(unscaled, fitted.people))
-    limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
+    if limits is None:
+        limits = np.array([SPEED_EXTRAPOLATION[t] * lines[gait].fastest for t, gait in enumerate(GAITS)])
     # The root's height in runs is corrected, so that flights fall freely.
     raw = expand_gait_arrays(tree, round_to_single(standing), means, limits, num_frames=num_frames)
     heights = round_to_single(fit_flight_heights(raw, HUMAN, HUMAN_LEG_M))

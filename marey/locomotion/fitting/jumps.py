@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray, frozen
-from marey.library import Library
-from marey.locomotion.fitting.trials import (
-    KINDS,
-    TRIAL_RATES_HZ,
-    TrialLoader,
-    choose_trials,
-    make_loader,
-)
+from marey.locomotion.fitting.trials import JUMP_GAITS, ClipSource, Manifest, TrialLoader, make_loader
 from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.planning.run_up import THESIS_LAWS, fit_run_up
 from marey.locomotion.units.captured_jumps import (
@@ -176,43 +168,46 @@ NUM_LENGTHS: Final = 9  # jumps made to measure the model's own run-up
 
 
 def fit_jumps(
-    source: str | Path | Library | TrialLoader,
-    manifest: Mapping[str, Iterable[str]] | None = None,
+    source: ClipSource,
+    manifest: Manifest,
     skeleton: Skeleton = HUMAN,
     *,
     means: FloatArray | None = None,
-    rates: Mapping[str, float] = TRIAL_RATES_HZ,
     report: Callable[[str], None] | None = None,
 ) -> dict[str, JumpModel]:
-    """Models of walking leaps, running leaps and standing jumps, by kind.
+    """Models of walking leaps, running leaps and standing jumps, by kind; a kind that was not captured is missing.
 
     Args:
         source: folder of trials, library, or a function that gives the trial of a name.
-        manifest: names of trials by kind; :data:`TRIALS` by default.
+        manifest: its groups of jumps; steps of walks and runs among them are the short end of leaps.
         skeleton: the canonical human, on which jumps are measured.
         means: ``(J, 4)`` the joints' mean rotations of the gait model; of the jumps themselves by default.
-        rates: true frames per second of trials or subjects whose files are wrong.
         report: is told what was found, a line at a time.
     """
-    load, trials = make_loader(source, rates), choose_trials(manifest)
-    jumps = {kind: capture_jumps(load, kind, trials[kind], report, skeleton=skeleton) for kind in KINDS}
-    if means is None:
+    load = make_loader(source, manifest.rates)
+    jumps: dict[str, list[CapturedJump]] = {}
+    for gait, kind in JUMP_GAITS.items():
+        trials = {clip: group.subject for group, clip in manifest.clips_of("train", gait)}
+        found = capture_jumps(load, kind, trials, report, skeleton=skeleton) if trials else []
+        if any(kind == "standing" or jump.flight_s >= MIN_LEAP_FLIGHT_S for jump in found):
+            jumps[kind] = found
+    if means is None and jumps:
         poses = [jump.motion.rotations.wxyz[::6] for some in jumps.values() for jump in some]
         means = joint_means(np.concatenate(poses))
-    return {kind: fit_kind(kind, jumps[kind], means) for kind in KINDS}
+    return {} if means is None else {kind: fit_kind(kind, some, means) for kind, some in jumps.items()}
 
 
 def capture_jumps(
     load: TrialLoader,
     kind: str,
-    names: Iterable[str],
+    trials: Mapping[str, str],
     report: Callable[[str], None] | None = None,
     *,
     skeleton: Skeleton = HUMAN,
 ) -> list[CapturedJump]:
-    """All jumps of a kind in some trials, on the model's body."""
+    """All jumps of a kind in some trials (name to subject), on the model's body."""
     found: list[CapturedJump] = []
-    for name in names:
+    for name, subject in trials.items():
         body = retarget_to_body(load(name), skeleton)
         jumps = find_standing_jumps(body) if kind == "standing" else find_leaps(body, with_steps=kind == "walk")
         for jump in jumps:
@@ -221,7 +216,7 @@ def capture_jumps(
                 fate = reason or "taken"
                 report(f"{kind} {name}: {jump.length_m:.2f} m, {jump.flight_s:.3f} s in the air, {fate}")
             if reason is None:
-                found.append(replace(jump, subject=name.partition("_")[0], clip=name))
+                found.append(replace(jump, subject=subject, clip=name))
     if not found:
         raise InputError(f"no jump of kind '{kind}' in the trials given", "Name trials that hold some")
     return found

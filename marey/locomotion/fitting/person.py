@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, Result, UnknownNameError
+from marey.base import BoolArray, FloatArray, InputError, Result, UnknownNameError
+from marey.locomotion.fitting.fit import fit_units
 from marey.locomotion.fitting.quality import motion_distance, rms_degrees
-from marey.locomotion.model.locomotion_model import GAITS, LocomotionModel, load_model
-from marey.locomotion.units.gait_unit import MotionUnit, level_feet, rotations_from_rows, segment_clip, unit_rows
+from marey.locomotion.fitting.trials import reject_outliers
+from marey.locomotion.model.locomotion_model import LocomotionModel, load_model
+from marey.locomotion.units.gait_unit import (
+    MotionUnit,
+    RejectedCycle,
+    level_feet,
+    rotations_from_rows,
+    segment_clip,
+    unit_rows,
+)
 from marey.motion import Motion
 
 METHODS: Final = ("least-squares", "mahalanobis")
@@ -38,10 +47,9 @@ def capture_first_unit(motion: Motion, model: LocomotionModel) -> MotionUnit:
     Raises:
         InputError: the clip holds no straight, regular cycle.
     """
-    for gait in GAITS:
-        units, _, _ = segment_clip(motion, "somebody", gait, num_frames=model.gaits.base.shape[2])
-        if units:
-            return level_feet(units[:1], model.leg_length_m)[0]
+    units, _, _ = segment_clip(motion, "somebody", num_frames=model.gaits.base.shape[2])
+    if units:
+        return level_feet(units[:1], model.leg_length_m)[0]
     raise InputError(f"clip '{motion.name}' holds no regular cycle", "Give one with two strides straight ahead")
 
 
@@ -107,6 +115,47 @@ def fit_style_weights(
     return {name: float(w) for name, w in zip(model.styles, weights, strict=True) if w > 1e-6}
 
 
+def fit_person(
+    motions: Motion | Sequence[Motion], model: LocomotionModel | None = None, *, name: str, amount: float = 1.0
+) -> LocomotionModel:
+    """Return the model with one more person, fitted to all cycles of some clips, as its default style.
+
+    What the clips show is the person's own; how the gait changes with speed, and a gait that they do not show, are
+    lent by the people of the model, in the person's posture.
+
+    Args:
+        motions: one clip or more of the same person.
+        model: the shipped one by default.
+        name: of the new style.
+        amount: more than one exaggerates what is different from the model's default style.
+
+    Raises:
+        InputError: no clip holds a regular cycle; the message says what was wrong with those there are.
+    """
+    model = load_model() if model is None else model
+    units: list[MotionUnit] = []
+    rejected: list[RejectedCycle] = []
+    clips = [motions] if isinstance(motions, Motion) else list(motions)
+    for motion in clips:
+        found, left, _ = segment_clip(motion, name, None, num_frames=model.gaits.base.shape[2])
+        units, rejected = units + found, rejected + left
+    if not units:
+        reasons = "; ".join(dict.fromkeys(cycle.reason for cycle in rejected)) or "no two straight strides"
+        named = ", ".join(f"'{motion.name}'" for motion in clips)
+        raise InputError(f"no regular cycle in {named}: {reasons}", "Give a clip with two strides straight ahead")
+    kept, _ = reject_outliers(level_feet(units, model.leg_length_m))
+    alone = fit_units(kept, prior=model, limits=model.gaits.limits)
+    own = {part: getattr(alone.gaits, part)[0] for part in ("base", "lift", "slowest", "events")}
+    usual, gaits = model.weights(), model.gaits
+    for part in ("base", "lift"):
+        common = np.tensordot(usual, getattr(gaits, part), axes=1)
+        own[part] = common + amount * (own[part] - common)
+    frequencies = {timing: table[0] for timing, table in alone.frequencies.items()}
+    more = _append_style(model, name, own, frequencies, alone.lent[0])
+    facts = {**model.info, "people": {**model.info.get("people", {}), name: sorted({unit.clip for unit in kept})}}
+    return replace(more, default_style={name: 1.0}, info=facts)
+
+
 def add_style(
     model: LocomotionModel,
     name: str,
@@ -124,29 +173,39 @@ def add_style(
         residual: ``(N, D)``, as :func:`recover_parameters` gives it; it is added to walk and run alike.
         amount: how much of the residual to add; more than one exaggerates the person.
     """
-    if name in model.styles:
-        raise InputError(f"there is a style '{name}' already", "Choose another name")
     # Tables of the new style are the mixture's; what a captured cycle has beside it is added to the unit itself.
     gaits, w = model.gaits, model.weights(style)
-    base = np.einsum("k,ktnd->tnd", w, gaits.base)
-    lift = np.einsum("k,ktcnd->tcnd", w, gaits.lift)
-    if residual is not None:
-        base = base + amount * residual
-        lift[:, 1] -= amount * residual
-    mixed = {name: np.tensordot(w, getattr(gaits, name), axes=1) for name in ("slowest", "frequency", "events")}
-    own = {"base": base, "lift": lift, **mixed}
-    constant = {part: getattr(gaits, part)[0] for part in ("standing", "slope", "offset", "has_gait")}
-    added = {part: np.concatenate([getattr(gaits, part), value[None]]) for part, value in {**own, **constant}.items()}
-    # Frequencies of all timings
-    frequencies = {
-        part: np.concatenate([table, np.tensordot(w, table, axes=1)[None]]) for part, table in model.frequencies.items()
+    own: dict[str, FloatArray] = {
+        part: np.asarray(np.tensordot(w, getattr(gaits, part), axes=1), dtype=np.float64)
+        for part in ("base", "lift", "slowest", "events")
     }
+    if residual is not None:
+        own["base"] = own["base"] + amount * residual
+        own["lift"][:, 1] -= amount * residual
+    frequencies = {timing: np.tensordot(w, table, axes=1) for timing, table in model.frequencies.items()}
+    return _append_style(model, name, own, frequencies, np.array([False, False]))
+
+
+def _append_style(
+    model: LocomotionModel,
+    name: str,
+    own: Mapping[str, FloatArray],
+    frequencies: Mapping[str, FloatArray],
+    lent: BoolArray,
+) -> LocomotionModel:
+    """The model with one more style of given arrays; its laws are those of every style."""
+    if name in model.styles:
+        raise InputError(f"there is a style '{name}' already", "Choose another name")
+    gaits = model.gaits
+    parts = {**own, **{part: getattr(gaits, part)[0] for part in ("standing", "slope", "offset", "has_gait")}}
+    added = {part: np.concatenate([getattr(gaits, part), value[None]]) for part, value in parts.items()}
+    tables = {timing: np.concatenate([table, frequencies[timing][None]]) for timing, table in model.frequencies.items()}
     return replace(
         model,
         styles=(*model.styles, name),
-        gaits=gaits._replace(**added),
-        frequencies=frequencies,
-        lent=np.concatenate([model.lent, [[False, False]]]),
+        gaits=gaits._replace(**added, frequency=tables["stance"]),
+        frequencies=tables,
+        lent=np.concatenate([model.lent, lent[None]]),
     )
 
 

@@ -5,15 +5,17 @@ The manifest also lists the trials that judge the model. All units of its clips 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
 
 from marey.base import (
+    FloatArray,
     InputError,
     MissingFileError,
     as_table,
@@ -23,9 +25,10 @@ from marey.base import (
     read_records,
     read_toml_text,
 )
-from marey.io import load
-from marey.library import Library
+from marey.io import clips, load
+from marey.library import Library, survey_paths
 from marey.locomotion.model.locomotion_model import GAITS, HUMAN_LEG_M
+from marey.locomotion.units.episodes import EPISODES
 from marey.locomotion.units.gait_unit import (
     NUM_FRAMES,
     MotionUnit,
@@ -35,25 +38,30 @@ from marey.locomotion.units.gait_unit import (
     segment_clip,
     unit_rows,
 )
-from marey.models import find_outliers
+from marey.models import find_outliers, principal_components, sort_subjects
 from marey.motion import Motion, check_time_base
 
 SHIPPED_MANIFEST: Final = Path(__file__).parents[1] / "data" / "locomotion.toml"
+JUMP_GAITS: Final = {"walk-jump": "walk", "run-jump": "run", "standing-jump": "standing"}
+"""Kind of jump by the gait of a group."""
+
+TRIAL_GAITS: Final = (*GAITS, *JUMP_GAITS, *EPISODES)
+UNKNOWN: Final = "?"  # subject of clips that are to be sorted among the others
 
 
 @dataclass(frozen=True, slots=True)
 class TrialGroup:
-    """Clips of one subject in one gait."""
+    """Clips of one subject in one gait; walks, runs and jumps are fitted, stands give the pose at rest."""
 
-    subject: str
+    subject: str  # "?" for clips that are sorted to the nearest of the other subjects
     gait: str
-    train: tuple[str, ...]  # names of clips, without folder and suffix
+    train: tuple[str, ...] = ()  # names of clips: without folder and suffix, or as paths where names repeat
     test: tuple[str, ...] = ()
     rate_hz: float | None = None  # where the files' own is wrong
 
     def __post_init__(self) -> None:
-        if self.gait not in GAITS:
-            raise InputError(f"'{self.gait}' is no gait", f"Use {' or '.join(GAITS)}")
+        if self.gait not in TRIAL_GAITS:
+            raise InputError(f"'{self.gait}' is no gait", f"Use one of {', '.join(TRIAL_GAITS)}")
         both = set(self.train) & set(self.test)
         if both:
             raise InputError(f"clip '{min(both)}' trains and tests", "Keep it in one list")
@@ -68,86 +76,124 @@ class Manifest:
     groups: tuple[TrialGroup, ...]
     default_style: tuple[str, ...] = ()  # subjects whose even mixture is the model's own style
     labels: Mapping[str, str] = field(default_factory=dict[str, str])  # readable names by subject
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])  # reasons by clip; told, not read
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """True frames per second by clip, where the files' own are wrong."""
+        return {c: g.rate_hz for g in self.groups if g.rate_hz is not None for c in (*g.train, *g.test)}
+
+    def clips_of(self, split: str, *gaits: str) -> list[tuple[TrialGroup, str]]:
+        """Group and clip of every clip of a split, ``"train"`` or ``"test"``, in some gaits."""
+        chosen = [group for group in self.groups if group.gait in gaits]
+        return [(group, clip) for group in chosen for clip in (group.train if split == "train" else group.test)]
+
+    def to_toml(self) -> str:
+        """Text of the manifest's file, to be corrected by hand and read again by :func:`load_manifest`."""
+
+        def quote(text: str) -> str:
+            return json.dumps(text, ensure_ascii=False)
+
+        def row(names: Iterable[str]) -> str:
+            return f"[{', '.join(map(quote, names))}]"
+
+        lines = [f"default_style = {row(self.default_style)}"] if self.default_style else []
+        for name, table in (("labels", self.labels), ("left_out", self.left_out)):
+            lines += ["", f"[{name}]", *(f"{quote(key)} = {quote(text)}" for key, text in table.items())] * bool(table)
+        for group in self.groups:
+            lines += ["", "[[group]]", f"subject = {quote(group.subject)}", f"gait = {quote(group.gait)}"]
+            lines += [f"train = {row(group.train)}"] if group.train else []
+            lines += [f"test = {row(group.test)}"] if group.test else []
+            lines += [f"rate_hz = {group.rate_hz:.12g}"] if group.rate_hz is not None else []
+        return "\n".join(lines).lstrip("\n") + "\n"
 
 
 def load_manifest(path: str | os.PathLike[str] | None = None) -> Manifest:
-    """Read a manifest; by default that of the shipped model.
+    """Read a manifest; by default, or by the name ``shipped``, that of the shipped model.
 
     Raises:
         FormatError: the file breaks its form, with the line.
         MissingFileError: there is none.
     """
-    file = SHIPPED_MANIFEST if path is None else Path(path)
+    file = SHIPPED_MANIFEST if path is None or str(path) == "shipped" else Path(path)
     if not file.is_file():
         raise MissingFileError(str(file))
     data, place = parse_toml(read_toml_text(file, "a manifest"), str(file))
     groups = read_records(data, "group", TrialGroup, place)
     if not groups:
         place.fail("the manifest has no [[group]]", "Name at least one group of clips")
-    check_keys(data, ("default_style", "group", "labels"), place)
+    check_keys(data, ("default_style", "group", "labels", "left_out"), place)
     found = data.get("default_style", [])
     style = tuple(str(name) for name in cast(list[Any], found)) if isinstance(found, list) else ("",)
     if not set(style) <= {group.subject for group in groups}:
         place.fail("'default_style' names somebody who is in no group", "List subjects of the groups", "default_style")
-    labels = {name: as_text(text, name, place) for name, text in as_table(data.get("labels", {}), place).items()}
-    return Manifest(groups, style, labels)
+    labels, left_out = (
+        {name: as_text(text, name, place) for name, text in as_table(data.get(key, {}), place).items()}
+        for key in ("labels", "left_out")
+    )
+    return Manifest(groups, style, labels, left_out)
 
-
-KINDS: Final = ("walk", "run", "standing")
-
-JUMP_TRIALS: Final[Mapping[str, tuple[str, ...]]] = {
-    "walk": (
-        *("133_04", "07_01", "07_03", "07_04", "07_12", "08_01", "08_04", "08_06", "16_21", "16_47", "16_58"),
-        *("35_01", "35_29", "39_01", "39_09"),
-    ),
-    "run": (
-        *("49_04", "49_05", "127_21", "127_27", "127_30", "127_38", "75_04", "16_35", "16_37", "35_17"),
-        *("35_19", "09_01", "09_05", "02_03", "78_06", "127_06", "127_08", "143_01"),
-    ),
-    "standing": (
-        *(
-            f"118_{i:02d}"
-            for i in (1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 23, 25, 27, 28, 30)
-        ),
-        *("83_40", "83_48", "91_40", "91_44", "16_01", "16_05", "16_07", "16_10", "13_11", "13_19", "13_39", "13_41"),
-        "02_04",
-    ),
-}
-"""Trials of the CMU database by kind: leaps, and strides of walks and runs as their short end."""
-
-TRIAL_RATES_HZ: Final[Mapping[str, float]] = {"75": 60.0, "141": 60.0, "143": 60.0}
-"""Frames per second of subjects whose files say 120 Hz but fall as at 60."""
 
 TrialLoader = Callable[[str], Motion]
 
 
-def make_loader(source: str | Path | Library | TrialLoader, rates: Mapping[str, float] = TRIAL_RATES_HZ) -> TrialLoader:
-    """How to get a trial by its name from a folder, a library, or a function that does it."""
+@dataclass(frozen=True, slots=True)
+class ClipFolder:
+    """Motion files of a folder by the names that a manifest may give them."""
+
+    folder: Path
+    files: Mapping[str, Path]  # by name: that of the file, or its path in the folder where names repeat
+    skipped: Mapping[str, str]  # reasons by path
+
+    @classmethod
+    def from_folder(cls, folder: str | os.PathLike[str]) -> ClipFolder:
+        """Look through a folder and those below."""
+        top = Path(folder)
+        found = survey_paths(top)
+        ranks = {".bvh": 0, ".amc": 1}  # of a trial that lies there in two formats the first has the short name
+        files: dict[str, Path] = {}
+        for file in sorted(found.motions, key=lambda f: (ranks.get(f.suffix.lower(), 2), len(f.parts), f)):
+            files[file.relative_to(top).as_posix() if file.stem in files else file.stem] = file
+        return cls(top, files, {path.relative_to(top).as_posix(): reason for path, reason in found.skipped})
+
+    def list_clips(self, name: str) -> tuple[str, ...]:
+        """Names of the clips of a file: its own, or ``name:take`` for each take of a file of several."""
+        takes = clips(self.files[name])
+        return (name,) if len(takes) == 1 else tuple(f"{name}:{take}" for take in takes)
+
+    def load(self, name: str, rate_hz: float | None = None) -> Motion:
+        """Read the clip of a name, of a path inside the folder, or a take ``name:take``.
+
+        Raises:
+            MissingFileError: there is none.
+        """
+        whole, _, take = (name, "", "") if name in self.files else name.partition(":")
+        file = self.files.get(whole, self.folder / whole)
+        if not file.is_file():
+            raise MissingFileError(str(self.folder / f"{whole}.bvh"), "Give the folder that holds the captured trials.")
+        return replace(load(file, rate_hz=rate_hz, clip=take or None), name=name)
+
+
+def make_loader(source: str | Path | Library | TrialLoader, rates: Mapping[str, float] | None = None) -> TrialLoader:
+    """How to get a trial by its name from a folder, a library, or a function that does it.
+
+    Args:
+        source: of the trials.
+        rates: true frames per second by name, where those of the files are wrong.
+    """
     if isinstance(source, str | Path):
-        folder = Path(source)
-
-        def load_trial(name: str) -> Motion:
-            # The true rate is that of the trial, or of its performer: what stands before the underscore.
-            found = [file for suffix in (".bvh", ".amc") for file in sorted(folder.rglob(f"{name}{suffix}"))]
-            if not found:
-                raise MissingFileError(str(folder / f"{name}.bvh"), "Give the folder that holds the captured trials.")
-            return load(found[0], rate_hz=rates.get(name, rates.get(name.partition("_")[0])))
-
-        return load_trial
+        folder = ClipFolder.from_folder(source)
+        return lambda name: folder.load(name, (rates or {}).get(name))
     if isinstance(source, Library):
-        return lambda name: source.load(source.find(name).id)
+        return lambda name: set_rate(source.load(source.find(name).id), (rates or {}).get(name))
     if callable(source):
         return source
     raise InputError(f"no trials in a {type(source).__name__}", "Give a folder, a library or a function of the name")
 
 
-def choose_trials(manifest: Mapping[str, Iterable[str]] | None) -> dict[str, tuple[str, ...]]:
-    """Trials by kind: those given, the default for kinds that are not."""
-    given = {kind: tuple(names) for kind, names in (manifest or {}).items()}
-    for kind in given:
-        if kind not in KINDS:
-            raise InputError(f"'{kind}' is no kind of jump", f"Use {', '.join(KINDS)}")
-    return {kind: given.get(kind, JUMP_TRIALS[kind]) for kind in KINDS}
+def set_rate(motion: Motion, rate_hz: float | None) -> Motion:
+    """The clip at another frame rate [Hz], the same frames; itself for none."""
+    return motion if rate_hz is None else replace(motion, rate_hz=rate_hz)
 
 
 Progress = Callable[[int, int], None]  # clips done, clips in all
@@ -177,9 +223,8 @@ def capture_units(
         report: called after each clip.
         num_frames: of a unit.
     """
-    clips = [(group, clip) for group in plan.groups for clip in (group.train if split == "train" else group.test)]
-    own = {clip: group.rate_hz for group, clip in clips if group.rate_hz is not None}
-    load = make_loader(source, {**TRIAL_RATES_HZ, **own})
+    clips = plan.clips_of(split, *GAITS)
+    load = make_loader(source, plan.rates)
     units: list[MotionUnit] = []
     rejected: list[RejectedCycle] = []
     notes: list[str] = []
@@ -194,11 +239,44 @@ def capture_units(
         notes += mended
         if report is not None:
             report(done + 1, len(clips))
+    units = name_unknown_units(units)
     level = level_feet(units, HUMAN_LEG_M) if units else []
     if split == "test":
         return CapturedUnits(tuple(level), tuple(rejected), tuple(notes))
     kept, far = reject_outliers(level)
     return CapturedUnits(tuple(kept), (*rejected, *far), tuple(notes))
+
+
+def name_unknown_units(units: Sequence[MotionUnit]) -> list[MotionUnit]:
+    """Give units of the subject ``"?"`` to the nearest of the named subjects of their gait.
+
+    The clusters of [Glardon2005]_ §II.2.3.2.1, which start at one unit of each subject: that in the middle of those
+    that were named by hand.
+    """
+    named = list(units)
+    for gait in GAITS:
+        rows = [i for i, unit in enumerate(units) if unit.gait == gait]
+        people = dict.fromkeys(units[i].subject for i in rows if units[i].subject != UNKNOWN)
+        if len(people) == len({units[i].subject for i in rows}):
+            continue
+        if not people:
+            raise InputError(f"all {gait}s are of the subject '{UNKNOWN}'", "Name the subject of one clip of each")
+        scores = score_units([units[i] for i in rows])
+        examples: dict[str, int] = {}
+        for person in people:
+            own = [n for n, i in enumerate(rows) if units[i].subject == person]
+            gaps = np.linalg.norm(scores[own] - scores[own].mean(axis=0), axis=1)
+            examples[person] = own[int(np.argmin(gaps))]
+        for i, person in zip(rows, sort_subjects(scores, examples), strict=True):
+            named[i] = replace(units[i], subject=person) if units[i].subject == UNKNOWN else units[i]
+    return named
+
+
+def score_units(units: Sequence[MotionUnit]) -> FloatArray:
+    """Scores ``(n, c)`` of units in the main components that hold 95 % of their variance."""
+    means = joint_means(np.concatenate([unit.wxyz for unit in units]))
+    table = np.stack([unit_rows(unit.root, unit.wxyz, means).ravel() for unit in units])
+    return principal_components(table, explained=0.95).scores(table)
 
 
 def reject_outliers(units: Sequence[MotionUnit]) -> tuple[list[MotionUnit], list[RejectedCycle]]:

@@ -176,6 +176,59 @@ class LocomotionModel:
         }
         FORMAT.write(Path(path), tensors, facts)
 
+    def describe(self) -> dict[str, Any]:
+        """What is in the model, as plain data: people, gaits, captured speeds on the model's legs, and jumps."""
+        people: dict[str, Any] = {}
+        for k, (name, label) in enumerate(zip(self.styles, self.labels, strict=True)):
+            lent = [gait for gait, is_lent in zip(GAITS, self.lent[k], strict=True) if is_lent]
+            shown: dict[str, Any] = self.info.get("captured", {}).get(name, {})
+            captured = {g: {"cycles": int(n), "mps": [low, high]} for g, (n, low, high) in shown.items()}
+            people[name] = {"label": label, "lent": lent, "captured": captured}
+        fastest = {gait: float(self.gaits.limits[t] * self.leg_length_m) for t, gait in enumerate(GAITS)}
+        jumps = {
+            kind: {
+                "captured_m": (one.captured * one.leg_length_m).tolist(),
+                "range_m": (one.limits * one.leg_length_m).tolist(),
+                "people": list(one.people),
+                "is_lent": kind in self.info.get("lent_jumps", ()),
+            }
+            for kind, one in self.jumps.items()
+        }
+        return {
+            "kind": "locomotion model",
+            "leg_length_m": self.leg_length_m,
+            "people": people,
+            "default_style": dict(self.default_style),
+            "fastest_mps": fastest,
+            "jumps": jumps,
+            "num_units": int(self.info.get("num_units", 0)),
+            "clips": list(self.info.get("clips", ())),
+            "rejected": list(self.info.get("rejected", ())),
+        }
+
+    def text(self) -> str:
+        """Lines to read of :meth:`describe`."""
+        facts = self.describe()
+        lines = [
+            f"{len(self.styles)} people, {facts['num_units']} cycles of {len(facts['clips'])} clips, walks to "
+            f"{facts['fastest_mps']['walk']:.1f} m/s, runs to {facts['fastest_mps']['run']:.1f} m/s (leg "
+            f"{self.leg_length_m:.2f} m)"
+        ]
+        for name, person in facts["people"].items():
+            parts = [f"{gait} lent" for gait in person["lent"]]
+            for gait, one in person["captured"].items():
+                parts.append(f"{one['cycles']} cycles of a {gait}, {one['mps'][0]:.1f} to {one['mps'][1]:.1f} m/s")
+            share = self.default_style.get(name, 0.0)
+            called = f"{person['label']} ({name})" if person["label"] != name else name
+            lines.append(f"  {called}: {', '.join(parts)}{f'; default style {100 * share:.0f} %' if share else ''}")
+        for kind, jump in facts["jumps"].items():
+            low, high = jump["captured_m"]
+            lines.append(
+                f"  {kind} jumps {jump['range_m'][0]:.2f} to {jump['range_m'][1]:.2f} m, captured {low:.2f} to "
+                f"{high:.2f} m of {', '.join(jump['people'])}{' (lent)' if jump['is_lent'] else ''}"
+            )
+        return "\n".join(lines)
+
     def __repr__(self) -> str:
         return (
             f"LocomotionModel({len(self.styles)} styles, {self.gaits.base.shape[2]} frames, jumps {list(self.jumps)})"
@@ -220,13 +273,12 @@ def expand_gait_arrays(
     lift = np.zeros((*shape, NUM_SCORES, num_frames, columns))
     slowest = np.zeros(shape)
     power = 0.0
-    collapsed = tree.collapse()
     for k, person in enumerate(people):
         for t, gait in enumerate(GAITS):
             law = tree.people[person].leaves[gait].law
             # The line b + a s of the leaf
-            lifting = collapsed.lifts[person, gait]
-            line = collapsed.bases[person, gait] + law.offset @ lifting
+            middle, lifting = tree.expand_leaf(person, gait)
+            line = middle + law.offset @ lifting
             base[k, t] = line.reshape(num_frames, columns)
             lift[k, t, 0] = (law.slope @ lifting).reshape(num_frames, columns)
             if heights is not None and gait == "run":

@@ -271,11 +271,10 @@ class ModelJumps:
             return self._kept[key]
         leg, height_n = leg_length_m, None if height_m is None else height_m / leg_length_m
         mixture = {name: float(w) for name, w in zip(self._model.styles, weights, strict=True)}
-        unit = self._model_of(kind).unit(
-            length_m / leg, mixture, height_n=height_n, leg_length_m=leg, scaling=self._scaling
-        )
+        model = self._model_of(kind)
+        unit = model.unit(length_m / leg, mixture, height_n=height_n, leg_length_m=leg, scaling=self._scaling)
         opposite = self._opposite if side == LEFT else None
-        clip = JumpClip(unit.rows, self._model.gaits.means, leg, unit.duration_s, unit.events, opposite)
+        clip = JumpClip(unit.rows, model.means, leg, unit.duration_s, unit.events, opposite)
         self._kept[key] = clip
         while len(self._kept) > MAX_CACHED_CLIPS:
             self._kept.popitem(last=False)
