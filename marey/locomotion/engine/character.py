@@ -24,7 +24,7 @@ from marey.locomotion.model.locomotion_model import LocomotionModel, Style
 from marey.locomotion.model.walker import GaitWalker, RawFrame, make_body_arrays
 from marey.locomotion.planning.parameters import SCALINGS, GaitParameters
 from marey.locomotion.plants.baselines import plant_step_priority
-from marey.locomotion.plants.hold import hold_step
+from marey.locomotion.plants.hold import TICK_S, TICKS_AHEAD, hold_frame, hold_tick
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
     FEET,
@@ -56,7 +56,6 @@ class Footprint(NamedTuple):
 
 
 MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
-PREDICTION_STEP_S: Final = 1.0 / 60.0  # [s] feet are planted frame by frame; without plants one step is exact
 INTERPOLATIONS: Final = ("cubic", "slerp")
 MAX_FOOTPRINTS: Final = 256  # footprints that are kept
 
@@ -136,7 +135,7 @@ class Engine:
                 raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
         self._walker = GaitWalker(gaits, build, start, position=place, **numbers)
         # What holds the feet to the ground
-        self._plant = plant_step_priority if ik == "priority" else hold_step
+        self._ik, self._tick = ik, -1
         self._legs, self._planting = make_leg_arrays(model.skeleton), allocate_plant_state()
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
         self._broken: BoolArray = np.zeros(2, dtype=np.bool_)
@@ -324,28 +323,24 @@ class Engine:
     def predict(self, tau: float) -> Pose:
         """Pose that will be reached in ``tau`` [s] with the parameters as they are planned; changes nothing."""
         ahead_s = check_time("tau", tau)
-        source, moment = self._source, self._walker.snapshot()
-        planting, contacts, broken = self._planting.copy(), self._contacts, self._broken
-        machine = None if self._machine is None else self._machine.snapshot()
+        source, moment = self._source, self._source.snapshot()
+        planting, tick, contacts, broken = self._planting.copy(), self._tick, self._contacts, self._broken
         try:
-            count = max(1, int(np.ceil(ahead_s / PREDICTION_STEP_S - 1e-9))) if ahead_s > 0.0 else 0
-            frame = source.frame()
-            if self.plants and count == 0:
-                self._plant_feet(0.0, frame)
-            for _ in range(count):
-                source.advance(ahead_s / count)
-                frame = source.frame()
+            # From tick to tick of the foot plants, which are the same whatever the frames are
+            times = np.arange(np.floor(self.time_s / TICK_S) + 1.0, (self.time_s + ahead_s) / TICK_S) * TICK_S
+            now, frame = self.time_s, source.frame()
+            for time_s in (*times, self.time_s + ahead_s):
+                source.advance(max(time_s - now, 0.0))
+                dt, now, frame = time_s - now, float(time_s), source.frame()
                 if self.plants:
-                    self._plant_feet(ahead_s / count, frame)
+                    self._plant_feet(now, dt, frame)
                 touch = self._contacts if self.plants else frame.planted
                 self._walker.show_feet(frame.root_position, frame.rotations, touch)
             return Pose(self.model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))
         finally:
             # The character is left as it was.
-            self._walker.restore(moment)
-            if self._machine is not None and machine is not None:
-                self._machine.restore(machine)
-            self._planting, self._contacts, self._broken = planting, contacts, broken
+            source.restore(moment)
+            self._planting, self._tick, self._contacts, self._broken = planting, tick, contacts, broken
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
         """Let time pass and return the motion, first frame now.
@@ -375,9 +370,9 @@ class Engine:
             self.skeleton, self._skeleton_leg = self.model.skeleton_for(leg), leg
         before = self._contacts
         if self.plants:
-            self._plant_feet(dt, frame)
+            self._plant_feet(self.time_s, dt, frame)
         else:
-            self._contacts, self._planting = frame.planted.copy(), allocate_plant_state()
+            self._contacts, self._planting, self._tick = frame.planted.copy(), allocate_plant_state(), -1
         feet = self._walker.show_feet(frame.root_position, frame.rotations, self._contacts)
         # Footprints of the feet that were in the air and are not
         for side in range(2):
@@ -388,14 +383,38 @@ class Engine:
                 self._prints.append(Footprint(FEET[side], ankle.copy(), heading, self.time_s))
         self.pose = Pose(self.skeleton, frame.root_position, SO3(frame.rotations))
 
-    def _plant_feet(self, dt: float, frame: RawFrame) -> None:
+    def _plant_feet(self, time_s: float, dt: float, frame: RawFrame) -> None:
         """Hold the feet of a frame to the ground, in place; ``dt`` [s] has passed since the last one."""
-        forecast = PlantForecast(frame.planted, frame.until_s, frame.landing, frame.shift, frame.yaw)
         ease_s = PLANT_EASE_S + self.parameters.run * (RUN_EASE_S - PLANT_EASE_S)
         options = PlantOptions(ease_s, 0.0, frame.leg_length_m / self.model.leg_length_m)
-        bits = self._plant(dt, forecast, options, self._legs, self._planting, frame.root_position, frame.rotations)
+        if self._ik == "priority":
+            forecast = PlantForecast(*frame[2:5], *frame[6:])
+            body = frame.root_position, frame.rotations
+            bits = plant_step_priority(dt, forecast, options, self._legs, self._planting, *body)
+        else:
+            now = int(time_s / TICK_S + 1e-9)
+            self._work_out_ticks(now + TICKS_AHEAD, time_s, options)
+            u = min(max(time_s / TICK_S - now, 0.0), 1.0)
+            body = frame.root_position, frame.rotations
+            bits = hold_frame(u, frame.planted, options, self._legs, self._planting, *body)
         self._contacts = np.array([bits >> e & 1 for e in range(4)], dtype=np.bool_)
         self._broken = np.array([bits >> e & 1 for e in (4, 5)], dtype=np.bool_)
+
+    def _work_out_ticks(self, last: int, time_s: float, options: PlantOptions) -> None:
+        """Corrections of the feet up to a tick, as the character is planned to go on; it is left where it is."""
+        if self._tick >= last:
+            return
+        source, moment = self._source, self._source.snapshot()
+        # A character that begins has had the corrections of its first moment.
+        self._tick = max(self._tick, last - TICKS_AHEAD - 1)
+        while self._tick < last:
+            self._tick += 1
+            source.advance(max(self._tick * TICK_S - time_s, 0.0))
+            time_s = max(self._tick * TICK_S, time_s)
+            frame = source.frame()
+            forecast = PlantForecast(*frame[2:5], *frame[6:])
+            hold_tick(forecast, options, self._legs, self._planting, frame.root_position, frame.rotations)
+        source.restore(moment)
 
 
 def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray, *, name: str) -> Motion:

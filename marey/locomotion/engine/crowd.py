@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +38,7 @@ from marey.locomotion.planning.parameters import (
     plan_constant,
     plan_ramp,
 )
-from marey.locomotion.plants.hold import hold_step
+from marey.locomotion.plants.hold import TICK_S, TICKS_AHEAD, hold_frame, hold_tick
 from marey.locomotion.plants.state import (
     PLANT_EASE_S,
     RUN_EASE_S,
@@ -52,10 +52,36 @@ from marey.locomotion.plants.state import (
 from marey.skeleton import Pose
 
 
+class CrowdModel(NamedTuple):
+    """What all characters share."""
+
+    gaits: GaitArrays
+    build: BodyArrays
+    legs: LegArrays
+
+
+@kernel
+def walker_at(walkers: WalkerState, i: int) -> WalkerState:
+    """State of one walker, as views."""
+    return WalkerState(
+        walkers.clock[i],
+        walkers.state[i],
+        walkers.here[i],
+        walkers.held[i],
+        walkers.settling[i],
+        walkers.until[i],
+        walkers.places[i],
+        walkers.shift[i],
+        walkers.yaw[i],
+        walkers.ease[i],
+        walkers.feet[i],
+        walkers.touch[i],
+    )
+
+
 @kernel
 def move_crowd(
-    gaits: GaitArrays,
-    build: BodyArrays,
+    model: CrowdModel,
     plans: ParameterPlan,
     walkers: WalkerState,
     dt: float,
@@ -65,47 +91,62 @@ def move_crowd(
 ) -> None:
     """Move all walkers on by ``dt`` [s] and pose them; every array has the characters first."""
     for i in range(roots.shape[0]):
-        plan = ParameterPlan(plans.knots[i], plans.values[i])
-        walker = WalkerState(
-            walkers.clock[i],
-            walkers.state[i],
-            walkers.here[i],
-            walkers.held[i],
-            walkers.settling[i],
-            walkers.until[i],
-            walkers.places[i],
-            walkers.shift[i],
-            walkers.yaw[i],
-            walkers.ease[i],
-            walkers.feet[i],
-            walkers.touch[i],
-        )
-        advance_walker(gaits, build, plan, walker, dt)
-        write_walker_frame(gaits, build, walker, roots[i], rotations[i], landings[i])
+        plan, walker = ParameterPlan(plans.knots[i], plans.values[i]), walker_at(walkers, i)
+        advance_walker(model.gaits, model.build, plan, walker, dt)
+        write_walker_frame(model.gaits, model.build, walker, roots[i], rotations[i], landings[i])
 
 
 @kernel
 def plant_crowd(
-    build: BodyArrays,
-    legs: LegArrays,
+    model: CrowdModel,
+    plans: ParameterPlan,
     walkers: WalkerState,
     states: PlantState,
-    dt: float,
+    ticks: tuple[float, float, float],
     roots: FloatArray,
     rotations: FloatArray,
-    landings: FloatArray,
 ) -> None:
-    """Plant all feet, and pass their positions to the walkers."""
+    """Plant all feet, and pass their positions to the walkers.
+
+    ``ticks`` are the time now, the last tick of the foot plants, and the one up to which they are worked out, in ticks.
+    """
+    gaits, build = model.gaits, model.build
+    now, done, last = ticks
+    root, pose, landing = np.empty(3), np.empty(rotations.shape[1:]), np.empty((4, 3))
     for i in range(roots.shape[0]):
-        leg = walkers.places[i, 0, LEG_AT]
-        forecast = PlantForecast(walkers.held[i], walkers.until[i], landings[i], walkers.shift[i], walkers.yaw[i])
-        ease_s = PLANT_EASE_S + walkers.here[i, RUN] * (RUN_EASE_S - PLANT_EASE_S)
-        options = PlantOptions(ease_s, 0.0, leg / build.own_leg)
-        state = PlantState(states.feet[i], states.root_drop[i])
-        bits = hold_step(dt, forecast, options, legs, state, roots[i], rotations[i])
-        write_effectors(build, leg, roots[i], rotations[i], walkers.feet[i])
+        walker, plan = walker_at(walkers, i), ParameterPlan(plans.knots[i], plans.values[i])
+        leg = walker.places[0, LEG_AT]
+        ease_s = PLANT_EASE_S + walker.here[RUN] * (RUN_EASE_S - PLANT_EASE_S)
+        options, state = PlantOptions(ease_s, 0.0, leg / build.own_leg), PlantState(states.feet[i], states.root_drop[i])
+        if done < last:
+            # The corrections of the feet to come, by a copy of the walker that goes ahead
+            lead = WalkerState(
+                walker.clock.copy(),
+                walker.state.copy(),
+                walker.here.copy(),
+                walker.held.copy(),
+                walker.settling.copy(),
+                walker.until.copy(),
+                walker.places.copy(),
+                walker.shift.copy(),
+                walker.yaw.copy(),
+                walker.ease.copy(),
+                walker.feet.copy(),
+                walker.touch.copy(),
+            )
+            at, tick = now, max(done, last - TICKS_AHEAD - 1)
+            while tick < last:
+                tick += 1.0
+                advance_walker(gaits, build, plan, lead, max(tick - at, 0.0) * TICK_S)
+                at = max(tick, at)
+                write_walker_frame(gaits, build, lead, root, pose, landing)
+                forecast = PlantForecast(lead.held, lead.until, landing, lead.shift, lead.yaw)
+                hold_tick(forecast, options, model.legs, state, root, pose)
+        u = min(max(now - (last - TICKS_AHEAD), 0.0), 1.0)
+        bits = hold_frame(u, walker.held, options, model.legs, state, roots[i], rotations[i])
+        write_effectors(build, leg, roots[i], rotations[i], walker.feet)
         for e in range(4):
-            walkers.touch[i, e] = np.bool_((bits >> e) & 1)
+            walker.touch[e] = np.bool_((bits >> e) & 1)
 
 
 MAX_CHARACTERS: Final = 100_000
@@ -181,7 +222,8 @@ class Crowd:
         # Roots `(n, 3)` [m] and local rotations `(n, J, 4)` wxyz now; overwritten by the next step
         self.root_positions, self.rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
         self._landings = np.zeros((count, 4, 3))
-        self._legs, self._states = make_leg_arrays(self.model.skeleton), allocate_plant_state(count)
+        self._shared = CrowdModel(self._gaits, self._build, make_leg_arrays(self.model.skeleton))
+        self._states, self._time_s, self._tick = allocate_plant_state(count), 0.0, -1.0
         self.step(0.0)
 
     # What they do
@@ -292,9 +334,14 @@ class Crowd:
         """
         roots, rotations, landings = self.root_positions, self.rotations, self._landings
         for step in split_step(check_time("dt", dt)):
-            move_crowd(self._gaits, self._build, self._plans, self._walkers, step, roots, rotations, landings)
+            move_crowd(self._shared, self._plans, self._walkers, step, roots, rotations, landings)
+            self._time_s += step
             if self.plants:
-                plant_crowd(self._build, self._legs, self._walkers, self._states, step, roots, rotations, landings)
+                now = self._time_s / TICK_S
+                last = float(int(now + 1e-9) + TICKS_AHEAD)
+                ticks = (now, self._tick, last)
+                plant_crowd(self._shared, self._plans, self._walkers, self._states, ticks, roots, rotations)
+                self._tick = last
             else:
                 self._walkers.feet[:], self._walkers.touch[:] = self._walkers.ease, True
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from math import atan2, pi, sqrt
 
-from marey.base import FloatArray, kernel
+from marey.base import BoolArray, FloatArray, kernel
 from marey.lie.kernels import (
     Vector,
     add3,
@@ -38,7 +38,9 @@ from marey.locomotion.plants.leg import (
     get3,
     get4,
     leg_extension,
+    needed_toe_bend,
     pose_leg,
+    relax_toe_bend,
     set3,
     set4,
     write_leg_frames,
@@ -203,25 +205,30 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
         sink = 1.0 - quintic_step(1.0 - foot.sink_s / SINK_S)
         # A foot that has just landed goes on a little, and comes back.
         moving = scale3(1.0 - arrive, subtract3(p_ball if foot.on_ball else add3(p_ankle, raw_heel), get3(foot.struck)))
-        foot.toe_goal[1] = ground + foot.toe_rest + sink * foot.rise
-        foot.heel_goal[1] = ground + sink * foot.rise
-        stands = subtract3(get3(foot.toe_goal), f) if toe_down else subtract3(get3(foot.heel_goal), heel)
-        if toe_down and not ankle_down:
-            # The ball is let go: its correction comes back to what it was when the heel rose.
-            free = release_share(foot, raw_f, options.ease_s)
+        moving = scale3(0.0 if foot.has_rolled else 1.0, moving)
+        if foot.on_ball:
+            foot.toe_goal[1] = ground + foot.toe_rest + sink * foot.rise
+            stands = subtract3(get3(foot.toe_goal), f)
+        else:
+            foot.heel_goal[1] = ground + sink * foot.rise
+            stands = subtract3(get3(foot.heel_goal), heel)
+        # The ball is let go as the foot becomes steep: its correction comes back to what it was before.
+        free = 0.0 if ankle_down else release_share(foot, raw_f, options.ease_s)
+        if free > 0.0:
             loose = subtract3(add3(p_ball, get3(foot.frozen)), f)
             stands = add3(scale3(1.0 - free, stands), scale3(free, loose))
         else:
-            foot.steepest = 0.0
             set3(foot.frozen, subtract3(add3(stands, f), p_ball))
+        if ankle_down:
+            foot.steepest = 0.0
         target = add3(stands, moving)
         # What is not held must not be under the floor.
-        away = ground - target[1] - (heel[1] if toe_down else f[1] - foot.toe_rest)
+        away = ground - target[1] - (heel[1] if foot.on_ball else f[1] - foot.toe_rest)
         blur = TOUCH_M * foot.size
         lift = 0.5 * (away + sqrt(away * away + blur * blur))
         target = (target[0], target[1] + lift, target[2])
     else:
-        if left_foot and not foot.toe_held:
+        if left_foot and not foot.on_ball:
             set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
         free = 1.0 - (1.0 - release_share(foot, raw_f, options.ease_s)) * (1.0 - leave)
         # The ball of a turned foot goes on its raw path, but for what is left of the last stance, until its heel lands.
@@ -306,29 +313,88 @@ def begin_hold(
         set3(foot.struck, row3(foot.origin, TOE) if foot.on_ball else add3(p_ankle, raw_heel))
         return
     if not was_down:
-        foot.sink_s = SINK_S
+        foot.sink_s, foot.has_rolled = SINK_S, False
         set3(foot.toe_goal if foot.on_ball else foot.heel_goal, get3(foot.landing_goal))
-    if toe_down and not foot.toe_held and not (foot.on_ball and not was_down):
-        # The ball joins where it is, and comes down from there.
+    if not ankle_down and not foot.on_ball:
+        # The heel leaves: the foot rolls on over its ball, from where that is.
         set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
         foot.rise, foot.sink_s = max(0.0, foot.toe_goal[1] - foot.toe_rest - ground), SINK_S
-    elif ankle_down and not toe_down and foot.toe_held:
-        set3(foot.heel_goal, add3(subtract3(get3(foot.toe_goal), f), heel))
+        foot.on_ball, foot.has_rolled = True, True
+
+
+TICK_S = 1.0 / 60.0  # [s] between the moments at which plants are worked out
+NUM_TICKS = 6  # corrections that are kept, three of them ahead of what is shown
+TICKS_AHEAD = 3
 
 
 @kernel
-def hold_step(
-    dt: float, forecast: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
+def tick_weights(u: float) -> tuple[float, float, float, float, float, float]:
+    """Weights of six corrections, the third of which is ``u`` ticks past: a cubic B-spline over means 1, 2, 1 of three.
+
+    A spline of the corrections is twice differentiable in time whatever they are, and depends on no frame rate.
+    """
+    v = 1.0 - u
+    a, d = v * v * v / 24.0, u * u * u / 24.0
+    b, c = (3.0 * u * u * u - 6.0 * u * u + 4.0) / 24.0, (3.0 * v * v * v - 6.0 * v * v + 4.0) / 24.0
+    return a, b + 2.0 * a, a + 2.0 * b + c, b + 2.0 * c + d, c + 2.0 * d, d
+
+
+@kernel
+def hold_tick(
+    forecast: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
+    rotations: FloatArray,
+) -> None:  # fmt: skip
+    """Work out the corrections of both feet at the next tick, ``TICK_S`` after the last.
+
+    Args:
+        forecast: what is down then, and what lands where and when; both rows of a foot's landing are of one moment.
+        options: floor and size.
+        legs: of the skeleton.
+        state: zeros before the first tick.
+        root: ``(3,)`` [m] raw position of the root then.
+        rotations: ``(J, 4)`` raw local rotations then.
+    """
+    p_root = get3(root)
+    for side in range(2):
+        foot = state.feet[side]
+        was_alive = foot.is_alive
+        write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
+        write_foot_measures(foot, side, options.scale, legs)
+        update_hold(foot, side, TICK_S, forecast, options)
+        # A heel over a planted ball rises as far as the leg needs.
+        reach, soft, _ = leg_extension(foot)
+        if foot.toe_held and foot.on_ball:
+            raise_heel(foot, row3(foot.origin, HIP), soft * reach)
+        if (foot.ankle_held or foot.toe_held) and abs(foot.yaw) > TWIST_RAD:
+            foot.ankle_barred, foot.toe_barred = True, True
+        needed, _ = needed_toe_bend(foot, side, get3(foot.target), get4(foot.turn), options.floor_y, legs)
+        relax_toe_bend(foot, needed, TICK_S)
+        # The rings move on by one; the first tick fills them.
+        shift, turn = subtract3(get3(foot.target), row3(foot.origin, ANKLE)), log(get4(foot.turn))
+        for k in range(NUM_TICKS):
+            if k == NUM_TICKS - 1 or not was_alive:
+                set3(foot.shifts[k], shift)
+                set3(foot.turns[k], turn)
+                foot.bends[k] = foot.toe_bend
+            else:
+                set3(foot.shifts[k], row3(foot.shifts, k + 1))
+                set3(foot.turns[k], row3(foot.turns, k + 1))
+                foot.bends[k] = foot.bends[k + 1]
+
+
+@kernel
+def hold_frame(
+    u: float, planted: BoolArray, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
     rotations: FloatArray,
 ) -> int:  # fmt: skip
     """Hold the feet of one character in one frame, in place and without allocating.
 
     Args:
-        dt: time since the last frame [s].
-        forecast: what is down now, and what lands where and when; both rows of a foot's landing are of one moment.
+        u: ticks since the last one, of which ``TICKS_AHEAD`` more have been worked out.
+        planted: ``(4,)`` which effectors are planned to stand now.
         options: floor and size.
         legs: of the skeleton.
-        state: zeros before the first frame.
+        state: with its ticks worked out.
         root: ``(3,)`` [m] raw position of the root.
         rotations: ``(J, 4)`` raw local rotations; those of the legs are changed.
 
@@ -336,29 +402,27 @@ def hold_step(
         Bits 0-3: effector is planned to stand. Bits 4, 5: a plant of the right, left foot is not kept.
     """
     flags = 0
-    p_root = get3(root)
+    p_root, weights = get3(root), tick_weights(u)
     for side in range(2):
         foot = state.feet[side]
         write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
-        write_foot_measures(foot, side, options.scale, legs)
-        update_hold(foot, side, dt, forecast, options)
-        # A heel over a planted ball rises as far as the leg needs.
-        reach, soft, _ = leg_extension(foot)
-        if foot.toe_held:
-            raise_heel(foot, row3(foot.origin, HIP), soft * reach)
-        ankle, miss = pose_leg(foot, side, get3(foot.target), get4(foot.turn), legs, rotations)
-        bend_toes(foot, side, ankle, options.floor_y, dt, legs, rotations)
-        held = foot.ankle_held or foot.toe_held
-        if held and abs(foot.yaw) > TWIST_RAD:
-            foot.ankle_barred, foot.toe_barred = True, True
-        heel = rotate(multiply(get4(foot.turn), quaternion_at(foot.world, ANKLE)), get3(foot.heel))
+        target, tilt, bend = row3(foot.origin, ANKLE), (0.0, 0.0, 0.0), 0.0
+        for k in range(NUM_TICKS):
+            target = add3(target, scale3(weights[k], row3(foot.shifts, k)))
+            tilt = add3(tilt, scale3(weights[k], row3(foot.turns, k)))
+            bend += weights[k] * foot.bends[k]
+        turn = exp(tilt)
+        ankle, miss = pose_leg(foot, side, target, turn, legs, rotations)
+        needed, axis = needed_toe_bend(foot, side, ankle, turn, options.floor_y, legs)
+        bend_toes(foot, side, turn, axis, max(needed, bend), legs, rotations)
+        heel = rotate(multiply(turn, quaternion_at(foot.world, ANKLE)), get3(foot.heel))
         is_up = ankle[1] + heel[1] - options.floor_y > HEEL_UP_M * options.scale
         # Contacts are those of the plan, kept or not; a heel that has risen with the gait is not down.
-        if forecast.planted[2 * side] and not is_up:
+        if planted[2 * side] and not is_up:
             flags |= 1 << (2 * side)
-        if forecast.planted[2 * side + 1]:
+        if planted[2 * side + 1]:
             flags |= 2 << (2 * side)
-        barred = foot.ankle_barred or foot.toe_barred
-        if barred or (held and miss > BROKEN_M * options.scale):
+        held = planted[2 * side] or planted[2 * side + 1]
+        if held and (foot.ankle_barred or foot.toe_barred or miss > BROKEN_M * options.scale):
             flags |= 16 << side
     return flags

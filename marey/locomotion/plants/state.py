@@ -58,6 +58,8 @@ Vector3 = Annotated[FloatArray, 3]
 Vector4 = Annotated[FloatArray, 4]
 Points = Annotated[FloatArray, (4, 3)]
 Rotations = Annotated[FloatArray, (4, 4)]
+Ticks = Annotated[FloatArray, (6, 3)]
+TickAngles = Annotated[FloatArray, 6]
 
 
 class LegArrays(NamedTuple):
@@ -139,10 +141,14 @@ class FootState:
     toe_risen: float  # [m] how far the raw toe of a held toe has risen
     least_lag: float  # [m] least distance over the ground that a held toe has had from its raw one
     toe_bend: float  # [rad] of toes that would pierce the floor
+    shifts: Ticks  # [m] what is added to the raw ankle at the last ticks, the latest last ...
+    turns: Ticks  # ... and the rotation vectors [rad] of the foot's turn ...
+    bends: TickAngles  # ... and the bends [rad] of its toes
     free_s: float  # [s] since the foot left the ground
     stood_s: float  # [s] since it landed
     steepest: float  # [rad] that the raw foot has been since its heel rose, about
-    on_ball: bool  # the foot lands, or has landed, on its ball
+    on_ball: bool  # the foot stands, or will land, on its ball, else on its heel
+    has_rolled: bool  # from its heel onto its ball
     heel_goal: Vector3  # [m] where the heel pad is held
     landing_goal: Vector3  # [m] where heel or ball shall land
     struck: Vector3  # [m] where the raw heel or ball is then
