@@ -117,7 +117,8 @@ def plant_crowd(
         walker, plan = walker_at(walkers, i), ParameterPlan(plans.knots[i], plans.values[i])
         leg = walker.places[0, LEG_AT]
         ease_s = PLANT_EASE_S + walker.here[RUN] * (RUN_EASE_S - PLANT_EASE_S)
-        options, state = PlantOptions(ease_s, 0.0, leg / build.own_leg), PlantState(states.feet[i], states.root_drop[i])
+        options = PlantOptions(ease_s, 0.0, leg / build.own_leg)
+        state = PlantState(states.feet[i], states.root_drop[i], states.drops[i])
         if done < last:
             # The corrections of the feet to come, by a copy of the walker that goes ahead
             lead = WalkerState(

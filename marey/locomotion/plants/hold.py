@@ -13,7 +13,7 @@ clearance, which the slow gaits between standing and the slowest captured walk d
 
 from __future__ import annotations
 
-from math import atan2, pi, sqrt
+from math import atan2, e, pi, sqrt
 
 from marey.base import BoolArray, FloatArray, kernel
 from marey.lie.kernels import (
@@ -65,6 +65,7 @@ from marey.locomotion.plants.step import raise_heel
 LEAVE_S = 0.08  # [s] a foot that leaves follows its raw path wholly after this time ...
 STEEP_RAD = (0.20, 0.90)  # [rad] ... or, from the first to the second, as its raw heel rises over its ball
 RUN_STEEP_RAD = (0.05, 0.80)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
+RISE_PART = 0.5  # [-] of that: the ball may rise
 ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
 REST_S = (0.06, 0.08)  # [s] ... until so long after it, in a walk and in a run
 GOAL_PART = 0.7  # [-] of the way from where a foot lands to where it is in mid-stance: there it stands
@@ -109,14 +110,28 @@ def wrap_angle(angle: float) -> float:
 
 
 @kernel
-def release_share(foot: FootState, raw_f: Vector, ease_s: float) -> float:
-    """How far a ball has been let go, by how steep the raw foot has been since its heel rose."""
+def release_shares(foot: FootState, raw_f: Vector, ease_s: float) -> Vector:
+    """How far a ball has been let go, by how steep the raw foot has been since its heel rose.
+
+    It rises sooner than it goes ahead, as the foot rolls over its toes.
+    """
     drop = (foot.toe_rest - foot.ankle_rest - raw_f[1]) / max(norm(raw_f), 1e-9)
     foot.steepest = max(foot.steepest, 0.0 if foot.ankle_held else drop)
     run = run_share(ease_s)
     first = STEEP_RAD[0] + run * (RUN_STEEP_RAD[0] - STEEP_RAD[0])
     last = STEEP_RAD[1] + run * (RUN_STEEP_RAD[1] - STEEP_RAD[1])
-    return quintic_step((foot.steepest - first) / (last - first))
+    flat, up = (foot.steepest - first) / (last - first), (foot.steepest - first) / (RISE_PART * (last - first))
+    return quintic_step(flat), quintic_step(up), quintic_step(flat)
+
+
+@kernel
+def mix3(a: Vector, b: Vector, shares: Vector) -> Vector:
+    """From ``a`` to ``b``, each coordinate by a share of its own."""
+    return (
+        a[0] + shares[0] * (b[0] - a[0]),
+        a[1] + shares[1] * (b[1] - a[1]),
+        a[2] + shares[2] * (b[2] - a[2]),
+    )
 
 
 @kernel
@@ -213,10 +228,10 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
             foot.heel_goal[1] = ground + sink * foot.rise
             stands = subtract3(get3(foot.heel_goal), heel)
         # The ball is let go as the foot becomes steep: its correction comes back to what it was before.
-        free = 0.0 if ankle_down else release_share(foot, raw_f, options.ease_s)
-        if free > 0.0:
+        free = (0.0, 0.0, 0.0) if ankle_down else release_shares(foot, raw_f, options.ease_s)
+        if free[1] > 0.0:
             loose = subtract3(add3(p_ball, get3(foot.frozen)), f)
-            stands = add3(scale3(1.0 - free, stands), scale3(free, loose))
+            stands = mix3(stands, loose, free)
         else:
             set3(foot.frozen, subtract3(add3(stands, f), p_ball))
         if ankle_down:
@@ -230,11 +245,12 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     else:
         if left_foot and not foot.on_ball:
             set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
-        free = 1.0 - (1.0 - release_share(foot, raw_f, options.ease_s)) * (1.0 - leave)
+        free = release_shares(foot, raw_f, options.ease_s)
+        free = mix3(free, (1.0, 1.0, 1.0), (leave, leave, leave))
         # The ball of a turned foot goes on its raw path, but for what is left of the last stance, until its heel lands.
         loose = subtract3(raw_f, f)
         kept = subtract3(subtract3(get3(foot.toe_goal), p_ankle), raw_f)
-        out = add3(scale3(1.0 - free, kept), scale3(free, get3(foot.frozen)))
+        out = mix3(kept, get3(foot.frozen), free)
         target = add3(p_ankle, add3(scale3(1.0 - come, loose), scale3(fade if foot.is_alive else 0.0, out)))
         if first_s <= NOTICE_S:
             target = add3(target, approach_landing(foot, side, forecast, (come, arrive), f, heel))
@@ -325,6 +341,10 @@ def begin_hold(
 TICK_S = 1.0 / 60.0  # [s] between the moments at which plants are worked out
 NUM_TICKS = 6  # corrections that are kept, three of them ahead of what is shown
 TICKS_AHEAD = 3
+BENT_LEG = 0.985  # [-] extension of a leg bent by 20 degrees: the pelvis is not lowered for one that is bent more
+FORGET_S = 2.0  # [s] in which a standing leg forgets how far the hip was too high
+DROP_HALF_S = 0.15  # [s] in which half of a lowering is done
+DROP_PART = 0.04  # [-] of the leg: the most that the pelvis is lowered
 
 
 @kernel
@@ -354,17 +374,26 @@ def hold_tick(
         root: ``(3,)`` [m] raw position of the root then.
         rotations: ``(J, 4)`` raw local rotations then.
     """
-    p_root = get3(root)
+    p_root, drop, was_alive = get3(root), state.root_drop[0], state.feet[0].is_alive
     for side in range(2):
-        foot = state.feet[side]
-        was_alive = foot.is_alive
+        foot, was_down = state.feet[side], state.feet[side].ankle_held or state.feet[side].toe_held
         write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
         write_foot_measures(foot, side, options.scale, legs)
         update_hold(foot, side, TICK_S, forecast, options)
-        # A heel over a planted ball rises as far as the leg needs.
+        # How far the hip is too high for a leg that stands: at most as straight as the raw one, or nearly so
+        hip, ankle, target = row3(foot.origin, HIP), row3(foot.origin, ANKLE), get3(foot.target)
         reach, soft, _ = leg_extension(foot)
+        if foot.ankle_held or foot.toe_held:
+            if not was_down:
+                foot.stance_drop, foot.needed_drop = foot.needed_drop, 0.0
+            far = max(norm(subtract3(ankle, hip)), BENT_LEG * reach)
+            dx, dz = target[0] - hip[0], target[2] - hip[2]
+            height = sqrt(max(far * far - dx * dx - dz * dz, 0.0))
+            needed = max(0.0, hip[1] - target[1] - height)
+            foot.needed_drop = max(foot.needed_drop * (1.0 - TICK_S / FORGET_S), needed)
+        # A heel over a planted ball rises as far as the leg needs.
         if foot.toe_held and foot.on_ball:
-            raise_heel(foot, row3(foot.origin, HIP), soft * reach)
+            raise_heel(foot, (hip[0], hip[1] - drop, hip[2]), soft * reach)
         if (foot.ankle_held or foot.toe_held) and abs(foot.yaw) > TWIST_RAD:
             foot.ankle_barred, foot.toe_barred = True, True
         needed, _ = needed_toe_bend(foot, side, get3(foot.target), get4(foot.turn), options.floor_y, legs)
@@ -382,6 +411,20 @@ def hold_tick(
                 foot.bends[k] = foot.bends[k + 1]
 
 
+    # The pelvis is lowered as the last steps asked for, critically damped: constant in a steady gait.
+    asked = 0.0
+    for side in range(2):
+        asked = max(asked, max(state.feet[side].needed_drop, state.feet[side].stance_drop))
+    asked = min(asked, DROP_PART * options.scale * min(legs.reach[0], legs.reach[1]))
+    omega, away, rate = 1.678 / DROP_HALF_S, state.root_drop[0] - asked, state.root_drop[1]
+    push, fade = rate + omega * away, e ** (-omega * TICK_S)
+    state.root_drop[0] = asked + (away + push * TICK_S) * fade if was_alive else asked
+    state.root_drop[1] = (rate - push * omega * TICK_S) * fade if was_alive else 0.0
+    for k in range(NUM_TICKS):
+        latest = k == NUM_TICKS - 1 or not was_alive
+        state.drops[k] = state.root_drop[0] if latest else state.drops[k + 1]
+
+
 @kernel
 def hold_frame(
     u: float, planted: BoolArray, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
@@ -395,18 +438,22 @@ def hold_frame(
         options: floor and size.
         legs: of the skeleton.
         state: with its ticks worked out.
-        root: ``(3,)`` [m] raw position of the root.
+        root: ``(3,)`` [m] raw position of the root; lowered as far as the legs need.
         rotations: ``(J, 4)`` raw local rotations; those of the legs are changed.
 
     Returns:
         Bits 0-3: effector is planned to stand. Bits 4, 5: a plant of the right, left foot is not kept.
     """
     flags = 0
-    p_root, weights = get3(root), tick_weights(u)
+    weights, drop = tick_weights(u), 0.0
+    for k in range(NUM_TICKS):
+        drop += weights[k] * state.drops[k]
+    root[1] -= drop
+    p_root = get3(root)
     for side in range(2):
         foot = state.feet[side]
         write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
-        target, tilt, bend = row3(foot.origin, ANKLE), (0.0, 0.0, 0.0), 0.0
+        target, tilt, bend = add3(row3(foot.origin, ANKLE), (0.0, drop, 0.0)), (0.0, 0.0, 0.0), 0.0
         for k in range(NUM_TICKS):
             target = add3(target, scale3(weights[k], row3(foot.shifts, k)))
             tilt = add3(tilt, scale3(weights[k], row3(foot.turns, k)))

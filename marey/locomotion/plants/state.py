@@ -132,7 +132,8 @@ class FootState:
     rise_rate: float
     target: Vector3  # [m] what the leg is posed with in this frame: the ankle ...
     turn: Vector4  # ... and the turn of the foot against the raw one
-    needed_drop: float  # [m] how far the hip is too high
+    needed_drop: float  # [m] how far the hip is too high; held by ticks: the most in this stance ...
+    stance_drop: float  # [m] ... and in the last one
     level: float  # [m] of the ground under this foot, over the floor
     level_rate: float
     ankle_lowest: float  # [m] lowest height that the raw path of a held ankle has had
@@ -183,10 +184,11 @@ class PlantState(NamedTuple):
 
     feet: NDArray[np.void]  # (2,) records of `FootState`, right first
     root_drop: FloatArray  # (2,) [m] how far the root is lowered, and its rate
+    drops: FloatArray  # (6,) [m] at the last ticks, the latest last
 
     def copy(self) -> PlantState:
         """Return an independent copy."""
-        return PlantState(self.feet.copy(), self.root_drop.copy())
+        return PlantState(self.feet.copy(), self.root_drop.copy(), self.drops.copy())
 
     def goals(self) -> FloatArray:
         """Where the effectors ``(..., 4, 3)`` [m] are held, or are about to land, or were held last."""
@@ -239,4 +241,4 @@ def make_leg_arrays(
 
 def allocate_plant_state(*batch: int) -> PlantState:
     """State of characters that start, ``batch`` first in its arrays."""
-    return PlantState(np.zeros((*batch, 2), dtype=FOOT_RECORD), np.zeros((*batch, 2)))
+    return PlantState(np.zeros((*batch, 2), dtype=FOOT_RECORD), np.zeros((*batch, 2)), np.zeros((*batch, 6)))
