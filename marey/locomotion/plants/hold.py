@@ -64,7 +64,7 @@ from marey.locomotion.plants.step import raise_heel
 
 LEAVE_S = 0.08  # [s] a foot that leaves follows its raw path wholly after this time ...
 STEEP_RAD = (0.20, 0.90)  # [rad] ... or, from the first to the second, as its raw heel rises over its ball
-RUN_STEEP_RAD = (0.05, 0.80)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
+RUN_STEEP_RAD = (0.14, 0.85)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
 RISE_PART = 0.5  # [-] of that: the ball may rise
 ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
 REST_S = (0.06, 0.08)  # [s] ... until so long after it, in a walk and in a run
@@ -76,7 +76,7 @@ FLAT_S = 0.10  # [s] in which a foot is laid flat, and rises from it
 HEEL_RISE_RAD = 0.12  # [rad] a foot whose raw heel is over its ball by more is not laid flat any more
 HEEL_UP_M = 0.01  # [m] a planned heel this high is not reported to be down: it has risen
 CLEARANCE_M = 0.016  # [m] of a sole in the middle of a swing, for a leg of the model
-CLEARANCE_PART = 0.30  # [-] of a swing, at each end, over which it grows
+CLEARANCE_PART = (0.26, 0.30)  # [-] of a swing, at its begin and end, over which it grows
 BLUR_M = 0.008  # [m] width over which the lift sets in ...
 TOUCH_M = 0.003  # [m] ... and that of the point of a standing foot that is not held
 SINK_S = 0.10  # [s] in which a foot that lands above the floor, as in a run, comes down ...
@@ -211,7 +211,7 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     f, heel = rotate(turn, raw_f), rotate(turn, raw_heel)
     # In the middle of a swing the tip of the toes counts as well; on the ground toes bend.
     u = foot.free_s / swing_s
-    grown = quintic_step(u / CLEARANCE_PART) * quintic_step((1.0 - u) / CLEARANCE_PART)
+    grown = quintic_step(u / CLEARANCE_PART[0]) * quintic_step((1.0 - u) / CLEARANCE_PART[1])
     tip = rotate(turn, rotate(quaternion_at(foot.world, TOE), get3(foot.tip)))[1]
     foot.tip_up = 0.0 if down else grown * tip - (1.0 - grown) * foot.toe_rest
     foot.sink_s = max(0.0, foot.sink_s - dt)
@@ -341,7 +341,7 @@ def begin_hold(
 TICK_S = 1.0 / 60.0  # [s] between the moments at which plants are worked out
 NUM_TICKS = 6  # corrections that are kept, three of them ahead of what is shown
 TICKS_AHEAD = 3
-BENT_LEG = 0.985  # [-] extension of a leg bent by 20 degrees: the pelvis is not lowered for one that is bent more
+BENT_LEG = (0.99, 0.985)  # [-] extension of a leg bent by 16 and 20 degrees, in a walk and in a run: the pelvis gives beyond it
 FORGET_S = 2.0  # [s] in which a standing leg forgets how far the hip was too high
 DROP_HALF_S = 0.15  # [s] in which half of a lowering is done
 DROP_PART = 0.04  # [-] of the leg: the most that the pelvis is lowered
@@ -374,6 +374,7 @@ def hold_tick(
         root: ``(3,)`` [m] raw position of the root then.
         rotations: ``(J, 4)`` raw local rotations then.
     """
+    bent = BENT_LEG[0] + run_share(options.ease_s) * (BENT_LEG[1] - BENT_LEG[0])
     p_root, drop, was_alive = get3(root), state.root_drop[0], state.feet[0].is_alive
     for side in range(2):
         foot, was_down = state.feet[side], state.feet[side].ankle_held or state.feet[side].toe_held
@@ -386,7 +387,7 @@ def hold_tick(
         if foot.ankle_held or foot.toe_held:
             if not was_down:
                 foot.stance_drop, foot.needed_drop = foot.needed_drop, 0.0
-            far = max(norm(subtract3(ankle, hip)), BENT_LEG * reach)
+            far = max(norm(subtract3(ankle, hip)), bent * reach)
             dx, dz = target[0] - hip[0], target[2] - hip[2]
             height = sqrt(max(far * far - dx * dx - dz * dz, 0.0))
             needed = max(0.0, hip[1] - target[1] - height)
