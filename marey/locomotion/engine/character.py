@@ -232,9 +232,12 @@ class Engine:
         style: Style = None,
         turn_rate: float | None = None,
         leg_length_m: float | None = None,
-        over_s: float = 0.0,
+        over_s: float | None = None,
     ) -> None:
-        """Change parameters in straight lines over a time [s], at least 0.1 s; a ramp under way is interrupted.
+        """Change parameters; a ramp under way is interrupted.
+
+        Without a time, speed and turn rate change smoothly and as fast as a body does: by at most 1.5 m/s² (2 m/s²
+        of a runner) and 2.5 rad/s². With a time [s], at least 0.1 s, all change in straight lines, however hard that is.
 
         What is out of the model's range is held at its end, with a :class:`MareyWarning`.
 
@@ -242,7 +245,7 @@ class Engine:
             InputError: a value is not a finite number, or style weights are negative or all zero.
             UnknownNameError: a style is not in the model.
         """
-        over = check_time("over_s", over_s)
+        over = None if over_s is None else check_time("over_s", over_s)
         changes = ParameterChanges(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
         wanted = self._controller.parameters(self._source.target, changes)
         if self._machine is not None and self._machine.is_busy:

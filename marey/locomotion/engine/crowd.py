@@ -35,6 +35,7 @@ from marey.locomotion.planning.parameters import (
     STYLES,
     TURN,
     PostureLaw,
+    comfortable_times,
     plan_constant,
     plan_ramp,
 )
@@ -279,10 +280,10 @@ class Crowd:
         styles: Style | Sequence[Style] = None,
         turn_rate: ArrayLike | None = None,
         leg_length_m: ArrayLike | None = None,
-        over_s: ArrayLike = 0.0,
+        over_s: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> None:
-        """Change parameters in straight lines over a time [s]; what is out of range is held.
+        """Change parameters in straight lines over a time [s], or as a body does; what is out of range is held.
 
         Args:
             speed: one for all, or one for each of those that change [m/s].
@@ -290,7 +291,7 @@ class Crowd:
             styles: one for all, or one for each.
             turn_rate: positive to the left [rad/s].
             leg_length_m: hip to floor [m].
-            over_s: time of the change.
+            over_s: time of the change; without one, as :meth:`Engine.set` does.
             where: numbers or flags of the characters that change; all by default.
 
         Raises:
@@ -308,19 +309,21 @@ class Crowd:
         # What is not asked for goes on as planned.
         now, to = self._walkers.here[chosen], self._plans.values[chosen, -1]
         ends = np.maximum(self._ends[chosen] - self._walkers.clock[chosen, :1], 0.0)
-        over = self._broadcast_values("over_s", over_s, len(chosen))
+        over = None if over_s is None else self._broadcast_values("over_s", over_s, len(chosen))
+        changed = np.zeros(to.shape[1], dtype=np.bool_)
         bounds = ((LEG, leg_length_m, *LEG_RANGE_M), (RUN, run, 0.0, 1.0))
         for column, asked, low, high in (*bounds, (TURN, turn_rate, -MAX_TURN_RATE, MAX_TURN_RATE)):
             if asked is not None:
                 to[:, column] = np.clip(self._broadcast_values(_COLUMN_NAMES[column], asked, len(chosen)), low, high)
-                ends[:, column] = over
+                changed[column] = True
         if speed is not None:
-            to[:, SPEED], ends[:, SPEED] = self._broadcast_values("speed", speed, len(chosen)), over
+            to[:, SPEED], changed[SPEED] = self._broadcast_values("speed", speed, len(chosen)), True
         to[:, SPEED] = self._clamp_speeds(to[:, SPEED], to)
         if styles is not None:
-            to[:, STYLES:], ends[:, STYLES:] = self._weights(styles, len(chosen)), over[:, None]
+            to[:, STYLES:], changed[STYLES:] = self._weights(styles, len(chosen)), True
+        ends = np.where(changed, comfortable_times(now, to) if over is None else over[:, None], ends)
         # The new plans begin now.
-        knots, values = plan_ramp(now, to, ends, self._posture)
+        knots, values = plan_ramp(now, to, ends, self._posture, smooth=over is None)
         walkers = self._walkers
         walkers.settling[chosen, SINCE] -= walkers.clock[chosen, NOW]
         walkers.clock[chosen, :PHASE] = 0.0

@@ -19,6 +19,7 @@ from marey.locomotion.model.synthesis import (
     HEADING_AT,
     LEG_AT,
     PHASE_AT,
+    PITCH_AT,
     RUN_AT,
     S_N,
     X_AT,
@@ -31,11 +32,12 @@ from marey.locomotion.model.synthesis import (
     write_effectors,
     write_pose,
 )
-from marey.locomotion.planning.parameters import BANK, LEG, MAX_MID_STANCE_S, POSTURE, RUN, SPEED, STYLES, TURN
+from marey.locomotion.planning.parameters import BANK, GRAVITY, LEG, MAX_MID_STANCE_S, PITCH, POSTURE, RUN, SPEED, STYLES, TURN
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
 FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
 TO_TIME, TO_ANCHOR = 0.0, 1.0  # of a clock: to a time, or to the last anchor before it
+BRAKE_S = 0.3  # [s] as long as a moment is
 PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
 LOOK_AHEAD_STEP_S = 0.1  # [s] from look to look for a landing
 NUM_LOOK_AHEAD_STEPS = 6  # landings farther away than so many are told as if nothing changed after them
@@ -65,7 +67,7 @@ class WalkerState(NamedTuple):
     held: BoolArray  # (4,) effectors on the ground
     settling: FloatArray  # (5,) small steps of a stand, and whether the walker has just been placed
     until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
-    places: FloatArray  # (7, 8) placings: now, when each of them lands, and in the middle of each foot's stance
+    places: FloatArray  # (7, 9) placings: now, when each of them lands, and in the middle of each foot's stance
     shift: FloatArray  # (4, 3) [m] landings are moved by this, to where the raw foot is in the middle of its stance
     yaw: FloatArray  # (2,) [rad] and turned by this
     ease: FloatArray  # (4, 3) [m] effectors as shown last, before foot plants and small steps
@@ -90,8 +92,9 @@ def interpolate_plan(plan: ParameterPlan, knot: int, t: float, out: FloatArray) 
 
 @kernel
 def cycle_rate(gaits: GaitArrays, build: BodyArrays, values: FloatArray) -> float:
-    """Cycles per second [Hz] with these parameters."""
-    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+    """Cycles per second [Hz] with these parameters; who brakes steps as fast as a moment ago."""
+    speed = values[SPEED] + BRAKE_S * GRAVITY * max(0.0, -values[PITCH])
+    s_n = normalise_speed(speed, values[LEG], build.own_leg, build.froude)
     # Short legs are short pendulums: they step faster than the tables tell.
     scale = sqrt(build.own_leg / values[LEG]) if build.froude else 1.0
     return evaluate_cadence(gaits, s_n, values[RUN], values[STYLES:]) * scale
@@ -165,11 +168,11 @@ def integrate_clock(
 
 @kernel
 def write_placement(gaits: GaitArrays, state: FloatArray, values: FloatArray, out: FloatArray) -> None:
-    """Placing ``(8,)`` of a body with these parameters; its posture has a speed of its own."""
+    """Placing ``(9,)`` of a body with these parameters; its posture has a speed of its own."""
     out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
     out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
     out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
-    out[LEG_AT], out[BANK_AT] = values[LEG], values[BANK]
+    out[LEG_AT], out[BANK_AT], out[PITCH_AT] = values[LEG], values[BANK], values[PITCH]
 
 
 @kernel

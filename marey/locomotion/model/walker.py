@@ -38,6 +38,7 @@ from marey.locomotion.planning.parameters import (
     TURN,
     GaitParameters,
     PostureLaw,
+    comfortable_times,
     overlay_plan,
     plan_constant,
     plan_ramp,
@@ -133,8 +134,8 @@ class GaitWalker:
         """Time [s] to the end of the plan."""
         return max(float(self._plan.knots[-1] - self._arrays.clock[NOW]), 0.0)
 
-    def go_to(self, parameters: GaitParameters, over_s: float = 0.0) -> None:
-        """Change parameters in straight lines over a time [s], at least 0.1 s.
+    def go_to(self, parameters: GaitParameters, over_s: float | None = None) -> None:
+        """Change parameters in straight lines over a time [s], at least 0.1 s; without one smoothly, as a body does.
 
         Those that are asked for what the plan brings anyway go on as planned.
         """
@@ -142,7 +143,8 @@ class GaitWalker:
         changed = to != rows[-1]
         changed[BODY], changed[STYLES:] = False, changed[STYLES:].any()
         if len(times) == 1:
-            self._replan(*plan_ramp(rows, to[None], np.full((1, len(to)), over_s), self._posture))
+            ends = comfortable_times(rows, to[None]) if over_s is None else np.full((1, len(to)), over_s)
+            self._replan(*plan_ramp(rows, to[None], ends, self._posture, smooth=over_s is None))
         else:
             self._replan(*overlay_plan(times, rows, to, changed, over_s, self._posture))
 
@@ -198,7 +200,7 @@ class GaitWalker:
     ) -> tuple[FloatArray, FloatArray]:
         """Root and local rotations of a steady gait at a phase and a place; styles and size are those of now."""
         here, at = self._arrays.here, np.asarray(position, dtype=np.float64)
-        place = np.array([self.normal_speed(speed), run, phase, at[0], at[1], heading_rad, here[LEG], 0.0])
+        place = np.array([self.normal_speed(speed), run, phase, at[0], at[1], heading_rad, here[LEG], 0.0, 0.0])
         root, rotations = np.empty(3), np.empty((len(self._build.offsets), 4))
         write_pose(self._gaits, self._build, here[STYLES:], place, root, rotations)
         return root, rotations
@@ -281,7 +283,7 @@ class GaitWalker:
 def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:
     """Memory of walkers that have not begun, characters first."""
     shapes: dict[str, tuple[int, ...]] = {"clock": (7,), "state": (7,), "here": (num_parameters,), "settling": (5,)}
-    shapes |= {"until": (4,), "places": (7, 8), "shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
+    shapes |= {"until": (4,), "places": (7, 9), "shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
     arrays = {name: np.zeros((*batch, *shape)) for name, shape in shapes.items()}
     arrays["settling"] += INITIAL_SETTLING
     held, touch = np.zeros((*batch, 4), dtype=np.bool_), np.ones((*batch, 4), dtype=np.bool_)
