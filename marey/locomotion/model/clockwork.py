@@ -43,8 +43,10 @@ LOOK_AHEAD_STEP_S = 0.1  # [s] from look to look for a landing
 NUM_LOOK_AHEAD_STEPS = 6  # landings farther away than so many are told as if nothing changed after them
 LANDING_NOTICE_S = 0.25  # [s] from here on, feet want to know where they land
 NEVER_S = 1e9  # [s] as in the seam
-SETTLE_S = 0.45  # [s] a small step on the spot
-PAUSE_S = 0.1  # [s] on both feet before the next
+SETTLE_S = 0.7  # [s] a small step on the spot, with the shift of weight before and after it
+LIFTED = (0.25, 0.8)  # [-] of it the foot is in the air
+PAUSE_S = 0.0  # [s] on both feet before the next
+SETTLING_SWAY = 0.03  # [-] of the leg: how far the pelvis goes over the other foot
 STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
 SETTLING_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 MAX_STANDING_OFFSET = 0.035  # of the leg: feet farther than this from where they stand at ease step there
@@ -268,7 +270,8 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
                 settling[SINCE] = walker.clock[NOW]
                 settling[TRIED] = tried | (1 << int(settling[FOOT]))
         for e in range(4):
-            walker.held[e] = int(settling[FOOT]) != e // 2
+            part = (clock[NOW] - settling[SINCE]) / SETTLE_S
+            walker.held[e] = int(settling[FOOT]) != e // 2 or part < LIFTED[0] or part >= LIFTED[1]
     else:
         # A plant neither starts twice nor comes back when parameters shift its ends.
         phase, values, held = walker.state[PHASE], walker.here, walker.held
@@ -307,7 +310,7 @@ def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, 
         for e in range(4):
             missing = events[PLANT_EVENTS[e][0]] - walker.state[PHASE]
             if walker.settling[STOOD] > 0.0 and not walker.held[e]:
-                walker.until[e] = max(SETTLE_S - (now - walker.settling[SINCE]), 0.0)
+                walker.until[e] = max(LIFTED[1] * SETTLE_S - (now - walker.settling[SINCE]), 0.0)
             elif hertz > 0.0 and not walker.held[e]:
                 walker.until[e] = (missing - floor(missing)) / hertz
     # The placing at each landing that is near, and in the middle of the stance of its foot
@@ -364,7 +367,8 @@ def write_walker_frame(
         # The foot is raised under its hip: thigh forward, shank back, foot level, about the pelvis's own axis.
         stepping = int(walker.settling[FOOT])
         hip, knee, ankle = build.legs[stepping, 0], build.legs[stepping, 1], build.legs[stepping, 2]
-        angle = SETTLING_LIFT * sin(pi * part) ** 2
+        raised = min(max((part - LIFTED[0]) / (LIFTED[1] - LIFTED[0]), 0.0), 1.0)
+        angle = SETTLING_LIFT * sin(pi * raised) ** 2
         q_hip, q_knee, q_ankle = (
             quaternion_at(rotations, hip),
             quaternion_at(rotations, knee),
@@ -379,6 +383,12 @@ def write_walker_frame(
         write_rotation(rotations[knee], multiply(q_knee, shank_back))
         write_rotation(rotations[ankle], multiply(shank_forth, q_ankle))
     write_effectors(build, leg, root, rotations, landing)
+    if walker.settling[FOOT] >= 0.0:
+        # The weight goes over the other foot: to the left of who steps with the right one.
+        part = min((walker.clock[NOW] - walker.settling[SINCE]) / SETTLE_S, 1.0)
+        sway = SETTLING_SWAY * leg * sin(pi * part) ** 2 * (1.0 if walker.settling[FOOT] == 0.0 else -1.0)
+        root[0] += sway * cos(places[0, HEADING_AT])
+        root[2] -= sway * sin(places[0, HEADING_AT])
     low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
     # Where ankle and ball of a foot in the air will be when the first of them lands
     for side in range(2):
