@@ -296,4 +296,5 @@ def make_body_arrays(skeleton: Skeleton, leg_length_m: float, *, froude: bool, c
     parts = ("hip", "knee", "ankle", "foot")
     legs = np.array([[skeleton.index(f"{side}_{part}") for part in parts] for side in ("right", "left")])
     offsets = np.ascontiguousarray(skeleton.offsets, dtype=np.float64)
-    return BodyArrays(offsets, legs.astype(np.int64), int(legs[:, 2].max()) + 1, float(leg_length_m), froude, cubic)
+    spine, low = skeleton.index("spine1"), int(legs[:, 2].max()) + 1
+    return BodyArrays(offsets, legs.astype(np.int64), low, float(leg_length_m), spine, froude, cubic)

@@ -24,8 +24,9 @@ BODY: Final = slice(POSTURE, STYLES)  # columns that follow the others, as fast 
 BODY_RATES: Final = np.array([3.0, 0.8, 0.8])  # [1/s] standing to a brisk walk's posture in 0.4 s; [rad/s] of lean
 MAX_LEAN: Final = 0.35  # [rad] inwards, forwards or backwards
 ACCELERATION: Final = (1.5, 2.0)  # [m/s²] at most, of who walks and who runs and is given no time
-GAIT_CHANGE: Final = (0.45, 0.85)  # [-] of the time of a start: when who then runs changes from a walk
-TURN_ACCELERATION: Final = 2.5  # [rad/s²] the same
+GAIT_CHANGE: Final = (0.45, 0.3)  # [-] of the time of a start and of a stop: when a walk begins to become a run, and back
+GAIT_CHANGE_PART: Final = 0.4  # [-] of that time: how long it takes
+TURN_ACCELERATION: Final = 1.5  # [rad/s²] the same
 GRAVITY: Final = 9.81  # [m/s²]
 GAIT_RATE: Final = 2.5  # [1/s] of run and style weights: a walk's posture becomes a run's in 0.4 s
 RAMP_KNOTS: Final = 17
@@ -101,9 +102,9 @@ def comfortable_times(now: FloatArray, to: FloatArray) -> FloatArray:
 
 def smooth_shares(share: FloatArray, change: FloatArray) -> FloatArray:
     """Smooth steps ``(n, M, P)`` from straight shares; the gait changes late in a start and early in a stop."""
-    begin, end = np.where(change[:, None, RUN] > 0.0, GAIT_CHANGE[0], 1.0 - GAIT_CHANGE[1]), GAIT_CHANGE[1] - GAIT_CHANGE[0]
+    begin = np.where(change[:, None, RUN] > 0.0, *GAIT_CHANGE)
     share = share.copy()
-    share[..., RUN] = np.clip((share[..., RUN] - begin) / end, 0.0, 1.0)
+    share[..., RUN] = np.clip((share[..., RUN] - begin) / GAIT_CHANGE_PART, 0.0, 1.0)
     return share * share * (3.0 - 2.0 * share)
 
 
