@@ -416,7 +416,8 @@ class Engine:
             time_s = max(self._tick * TICK_S, time_s)
             frame = source.frame()
             forecast = PlantForecast(*frame[2:5], *frame[6:])
-            hold_tick(forecast, options, self._legs, self._planting, frame.root_position, frame.rotations)
+            then = options._replace(scale=frame.leg_length_m / self.model.leg_length_m)
+            hold_tick(forecast, then, self._legs, self._planting, frame.root_position, frame.rotations)
         source.restore(moment)
 
 

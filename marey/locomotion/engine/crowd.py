@@ -143,7 +143,8 @@ def plant_crowd(
                 at = max(tick, at)
                 write_walker_frame(gaits, build, lead, root, pose, landing)
                 forecast = PlantForecast(lead.held, lead.until, landing, lead.shift, lead.yaw)
-                hold_tick(forecast, options, model.legs, state, root, pose)
+                then = PlantOptions(ease_s, 0.0, lead.places[0, LEG_AT] / build.own_leg)
+                hold_tick(forecast, then, model.legs, state, root, pose)
         u = min(max(now - (last - TICKS_AHEAD), 0.0), 1.0)
         bits = hold_frame(u, walker.held, options, model.legs, state, roots[i], rotations[i])
         write_effectors(build, leg, roots[i], rotations[i], walker.feet)
@@ -321,6 +322,8 @@ class Crowd:
         to[:, SPEED] = self._clamp_speeds(to[:, SPEED], to)
         if styles is not None:
             to[:, STYLES:], changed[STYLES:] = self._weights(styles, len(chosen)), True
+        # What does not change has no kink of its own.
+        changed = changed | (now == to)
         ends = np.where(changed, comfortable_times(now, to) if over is None else over[:, None], ends)
         # The new plans begin now.
         knots, values = plan_ramp(now, to, ends, self._posture, smooth=over is None)

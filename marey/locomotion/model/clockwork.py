@@ -32,7 +32,18 @@ from marey.locomotion.model.synthesis import (
     write_effectors,
     write_pose,
 )
-from marey.locomotion.planning.parameters import BANK, GRAVITY, LEG, MAX_MID_STANCE_S, PITCH, POSTURE, RUN, SPEED, STYLES, TURN
+from marey.locomotion.planning.parameters import (
+    BANK,
+    GRAVITY,
+    LEG,
+    MAX_MID_STANCE_S,
+    PITCH,
+    POSTURE,
+    RUN,
+    SPEED,
+    STYLES,
+    TURN,
+)
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
 FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
@@ -46,6 +57,7 @@ NEVER_S = 1e9  # [s] as in the seam
 SETTLE_S = 0.7  # [s] a small step on the spot, with the shift of weight before and after it
 LIFTED = (0.25, 0.8)  # [-] of it the foot is in the air
 PAUSE_S = 0.0  # [s] on both feet before the next
+MAX_FRAME_S = 0.1  # [s] longer ago it was not just now
 SETTLING_SWAY = 0.03  # [-] of the leg: how far the pelvis goes over the other foot
 STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
 SETTLING_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
@@ -267,7 +279,9 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
                 if not tried & (1 << (e // 2)) and off > worst:
                     worst, settling[FOOT] = off, e // 2
             if settling[FOOT] >= 0.0:
-                settling[SINCE] = walker.clock[NOW]
+                # It began when the walker came to rest or the last step ended, whatever the frames are.
+                due = max(plan.knots[plan.knots.shape[0] - 1], settling[SINCE] + SETTLE_S + PAUSE_S)
+                settling[SINCE] = due if 0.0 <= clock[NOW] - due < MAX_FRAME_S else clock[NOW]
                 settling[TRIED] = tried | (1 << int(settling[FOOT]))
         for e in range(4):
             part = (clock[NOW] - settling[SINCE]) / SETTLE_S

@@ -124,7 +124,9 @@ def add_unit_row(
 
 # Columns of a placing
 S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT, PITCH_AT = 0, 1, 2, 3, 4, 5, 6, 7, 8
-TRUNK_PART = 0.8  # [-] of the lean of a start, that the spine adds: captured runners (127_04) lean twice as far as a pendulum
+TRUNK_PART = (
+    0.8  # [-] of the lean of a start, that the spine adds: captured runners (127_04) lean twice as far as a pendulum
+)
 TRUNK_LEVER = 0.18  # [-] of the leg: how far the centre of mass goes ahead for each radian of that
 CENTRE_PART = 1.05  # [-] of the leg: height of the centre of mass
 

@@ -24,7 +24,10 @@ BODY: Final = slice(POSTURE, STYLES)  # columns that follow the others, as fast 
 BODY_RATES: Final = np.array([3.0, 0.8, 0.8])  # [1/s] standing to a brisk walk's posture in 0.4 s; [rad/s] of lean
 MAX_LEAN: Final = 0.35  # [rad] inwards, forwards or backwards
 ACCELERATION: Final = (1.5, 2.0)  # [m/s²] at most, of who walks and who runs and is given no time
-GAIT_CHANGE: Final = (0.45, 0.3)  # [-] of the time of a start and of a stop: when a walk begins to become a run, and back
+GAIT_CHANGE: Final = (
+    0.45,
+    0.3,
+)  # [-] of the time of a start and of a stop: when a walk begins to become a run, and back
 GAIT_CHANGE_PART: Final = 0.4  # [-] of that time: how long it takes
 TURN_ACCELERATION: Final = 1.5  # [rad/s²] the same
 GRAVITY: Final = 9.81  # [m/s²]

@@ -33,12 +33,12 @@ from marey.lie.kernels import (
 from marey.locomotion.plants.leg import (
     bend_direction,
     bend_toes,
-    needed_toe_bend,
-    relax_toe_bend,
     get3,
     get4,
     joint_in_world,
     leg_extension,
+    needed_toe_bend,
+    relax_toe_bend,
     saturate_length,
     set3,
 )

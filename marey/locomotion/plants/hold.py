@@ -231,7 +231,7 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
         free = (0.0, 0.0, 0.0) if ankle_down else release_shares(foot, raw_f, options.ease_s)
         if free[1] > 0.0:
             loose = subtract3(add3(p_ball, get3(foot.frozen)), f)
-            stands = mix3(stands, loose, free)
+            stands = mix3(stands, (loose[0], max(loose[1], stands[1]), loose[2]), free)
         else:
             set3(foot.frozen, subtract3(add3(stands, f), p_ball))
         if ankle_down:
@@ -341,7 +341,10 @@ def begin_hold(
 TICK_S = 1.0 / 60.0  # [s] between the moments at which plants are worked out
 NUM_TICKS = 6  # corrections that are kept, three of them ahead of what is shown
 TICKS_AHEAD = 3
-BENT_LEG = (0.99, 0.985)  # [-] extension of a leg bent by 16 and 20 degrees, in a walk and in a run: the pelvis gives beyond it
+BENT_LEG = (
+    0.99,
+    0.985,
+)  # [-] extension of a leg bent by 16 and 20 degrees, in a walk and in a run: the pelvis gives beyond it
 FORGET_S = 2.0  # [s] in which a standing leg forgets how far the hip was too high
 DROP_HALF_S = 0.15  # [s] in which half of a lowering is done
 DROP_PART = 0.04  # [-] of the leg: the most that the pelvis is lowered
@@ -410,7 +413,6 @@ def hold_tick(
                 set3(foot.shifts[k], row3(foot.shifts, k + 1))
                 set3(foot.turns[k], row3(foot.turns, k + 1))
                 foot.bends[k] = foot.bends[k + 1]
-
 
     # The pelvis is lowered as the last steps asked for, critically damped: constant in a steady gait.
     asked = 0.0
