@@ -237,7 +237,8 @@ class Engine:
         """Change parameters; a ramp under way is interrupted.
 
         Without a time, speed and turn rate change smoothly and as fast as a body does: by at most 1.5 m/s² (2 m/s²
-        of a runner) and 1.5 rad/s². With a time [s], at least 0.1 s, all change in straight lines, however hard that is.
+        of a runner) and 1.5 rad/s². With a time [s], at least 0.1 s, all change in straight lines,
+        however hard that is.
 
         What is out of the model's range is held at its end, with a :class:`MareyWarning`.
 

@@ -34,7 +34,7 @@ from marey.locomotion.model.synthesis import (
 )
 from marey.locomotion.planning.parameters import (
     BANK,
-    GRAVITY,
+    HASTE,
     LEG,
     MAX_MID_STANCE_S,
     PITCH,
@@ -48,7 +48,6 @@ from marey.locomotion.planning.parameters import (
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
 FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
 TO_TIME, TO_ANCHOR = 0.0, 1.0  # of a clock: to a time, or to the last anchor before it
-BRAKE_S = 0.3  # [s] who brakes steps as fast as so long ago; who turns, as if braking as hard
 PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
 LOOK_AHEAD_STEP_S = 0.1  # [s] from look to look for a landing
 NUM_LOOK_AHEAD_STEPS = 6  # landings farther away than so many are told as if nothing changed after them
@@ -107,8 +106,7 @@ def interpolate_plan(plan: ParameterPlan, knot: int, t: float, out: FloatArray) 
 @kernel
 def cycle_rate(gaits: GaitArrays, build: BodyArrays, values: FloatArray) -> float:
     """Cycles per second [Hz] with these parameters; who brakes or turns makes shorter and faster steps."""
-    speed = values[SPEED] + BRAKE_S * GRAVITY * max(max(0.0, -values[PITCH]), abs(values[BANK]))
-    s_n = normalise_speed(speed, values[LEG], build.own_leg, build.froude)
+    s_n = normalise_speed(values[SPEED] + values[HASTE], values[LEG], build.own_leg, build.froude)
     # Short legs are short pendulums: they step faster than the tables tell.
     scale = sqrt(build.own_leg / values[LEG]) if build.froude else 1.0
     return evaluate_cadence(gaits, s_n, values[RUN], values[STYLES:]) * scale

@@ -29,7 +29,8 @@ from marey.locomotion.model.clockwork import (
 from marey.locomotion.model.locomotion_model import EVENTS, GaitArrays
 from marey.locomotion.model.synthesis import BodyArrays, evaluate_foot_events, write_effectors, write_pose
 from marey.locomotion.planning.parameters import (
-    BODY,
+    FOLLOWING,
+    HASTE,
     LEG,
     MAX_MID_STANCE_S,
     RUN,
@@ -141,7 +142,7 @@ class GaitWalker:
         """
         to, times, rows = parameters.row(), *self._remaining_plan()
         changed = to != rows[-1]
-        changed[BODY], changed[STYLES:] = False, changed[STYLES:].any()
+        changed[FOLLOWING], changed[STYLES:] = False, changed[STYLES:].any()
         if len(times) == 1:
             ends = comfortable_times(rows, to[None]) if over_s is None else np.full((1, len(to)), over_s)
             self._replan(*plan_ramp(rows, to[None], ends, self._posture, smooth=over_s is None))
@@ -241,7 +242,7 @@ class GaitWalker:
     def frequency(self, speed: float, run: float) -> float:
         """Cycles per second [Hz] of a steady gait; styles and size are those of now."""
         here = self._arrays.here.copy()
-        here[SPEED], here[RUN] = speed, run
+        here[SPEED], here[RUN], here[HASTE] = speed, run, 0.0
         return cycle_rate(self._gaits, self._build, here)
 
     def frequency_table(self) -> tuple[FloatArray, FloatArray]:

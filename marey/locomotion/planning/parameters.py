@@ -15,12 +15,15 @@ LEG: Final = 3
 POSTURE: Final = 4
 BANK: Final = 5
 PITCH: Final = 6
-STYLES: Final = 7
+HASTE: Final = 7
+STYLES: Final = 8
 
 SCALINGS: Final = ("froude", "leg")  # how size and speed go together
 MAX_MID_STANCE_S: Final = 0.5  # [s] no stance is foreseen farther than this after its strike
 SHORTEST_RAMP_S: Final = 0.1  # [s] [Glardon2005]_ §III.2.4.3 changes at once; faster than this is a jerk
-BODY: Final = slice(POSTURE, STYLES)  # columns that follow the others, as fast as a body can
+BODY: Final = slice(POSTURE, HASTE)  # columns that follow the others, as fast as a body can
+FOLLOWING: Final = slice(POSTURE, STYLES)  # and all that follow
+HASTE_S: Final = 0.3  # [s] who brakes steps as fast as so long ago; who turns, as if braking as hard
 BODY_RATES: Final = np.array([3.0, 0.8, 0.8])  # [1/s] standing to a brisk walk's posture in 0.4 s; [rad/s] of lean
 MAX_LEAN: Final = 0.35  # [rad] inwards, forwards or backwards
 ACCELERATION: Final = (1.5, 2.0)  # [m/s²] at most, of who walks and who runs and is given no time
@@ -50,7 +53,9 @@ class GaitParameters(NamedTuple):
 
     def row(self) -> FloatArray:
         """Columns ``(P,)`` of a plan, posture and lean unset."""
-        return np.concatenate([[self.speed, self.run, self.turn_rate, self.leg_length_m, 0.0, 0.0, 0.0], self.weights])
+        return np.concatenate(
+            [[self.speed, self.run, self.turn_rate, self.leg_length_m, 0.0, 0.0, 0.0, 0.0], self.weights]
+        )
 
     @classmethod
     def from_row(cls, row: FloatArray) -> GaitParameters:
@@ -84,10 +89,16 @@ class PostureLaw(NamedTuple):
         return np.concatenate([posture[..., None], np.clip(leans, -MAX_LEAN, MAX_LEAN)], axis=-1)
 
 
+def compute_haste(rows: FloatArray) -> FloatArray:
+    """How much faster [m/s] parameters ``(..., P)`` step than a steady straight gait: shorter and faster in leans."""
+    return HASTE_S * GRAVITY * np.maximum(np.maximum(-rows[..., PITCH], 0.0), np.abs(rows[..., BANK]))
+
+
 def plan_constant(rows: FloatArray, posture: PostureLaw) -> tuple[FloatArray, FloatArray]:
     """A plan of one moment: ``knots`` ``(n, 1)`` and ``values`` ``(n, 1, P)`` of parameters ``(n, P)``, held."""
     values = rows[:, None].copy()
     values[:, :, BODY] = posture.of(values)
+    values[:, :, HASTE] = compute_haste(values)
     return np.zeros((len(rows), 1)), values
 
 
@@ -128,7 +139,7 @@ def plan_ramp(
     share = np.minimum(times[:, :, None] / ends[:, None], 1.0)
     share = smooth_shares(share, to - now) if smooth else share
     rows = (1.0 - share) * now[:, None] + share * to[:, None]
-    return _append_posture(times, rows, now, posture)
+    return _append_posture(times, rows, now, posture, hastes=smooth)
 
 
 def overlay_plan(
@@ -149,7 +160,7 @@ def overlay_plan(
     share = np.minimum(knots[:, None] / ends, 1.0)
     share = smooth_shares(share[None], (to - now)[None])[0] if over_s is None else share
     dense = np.where(changed, (1.0 - share) * now + share * to, dense)
-    return _append_posture(knots[None], dense[None], now[None], posture)
+    return _append_posture(knots[None], dense[None], now[None], posture, hastes=over_s is None)
 
 
 def _limit_rates(ends_s: FloatArray, change: FloatArray) -> FloatArray:
@@ -168,7 +179,7 @@ def plan_through_knots(
     first, last = float(times[0]), float(times[-1])
     even = np.linspace(first, last, 2 + int((last - first) / KNOT_S))
     knots = np.unique(np.concatenate([times, even]))
-    return _append_posture(knots[None], _interpolate_rows(knots, times, rows)[None], now[None], posture)
+    return _append_posture(knots[None], _interpolate_rows(knots, times, rows)[None], now[None], posture, leans=False)
 
 
 def _interpolate_rows(knots: FloatArray, times: FloatArray, rows: FloatArray) -> FloatArray:
@@ -180,10 +191,23 @@ def _interpolate_rows(knots: FloatArray, times: FloatArray, rows: FloatArray) ->
 
 
 def _append_posture(
-    times: FloatArray, rows: FloatArray, now: FloatArray, posture: PostureLaw
+    times: FloatArray,
+    rows: FloatArray,
+    now: FloatArray,
+    posture: PostureLaw,
+    *,
+    leans: bool = True,
+    hastes: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Let the posture follow the speed no faster than a body can, and add a tail in which it arrives."""
-    asked, part = posture.of(rows, times), np.linspace(0.0, 1.0, TAIL_KNOTS + 1)[1:, None]
+    """Let posture and leans follow the speed no faster than a body can, and add a tail in which they arrive.
+
+    Footsteps of a plan in straight lines are foreseen by its cadence, so that it ``hastes`` in none, and those of a
+    plan through knots by their places, so that nobody ``leans`` into its starts and stops.
+    """
+    asked, part = posture.of(rows, times if leans else None), np.linspace(0.0, 1.0, TAIL_KNOTS + 1)[1:, None]
+    # The body is upright again when the speed is reached.
+    room = BODY_RATES[PITCH - POSTURE] * (times[:, -1:] - times)
+    asked[..., PITCH - POSTURE] = np.clip(asked[..., PITCH - POSTURE], -room, room)
     rows[:, 0, BODY] = now[:, BODY]
     for i in range(1, rows.shape[1]):
         room = BODY_RATES * (times[:, i] - times[:, i - 1])[:, None]
@@ -194,4 +218,6 @@ def _append_posture(
     tail[:, :, BODY] = last[:, None] + (asked[:, -1] - last)[:, None] * part
     tail[:, -1, BODY] = asked[:, -1]
     knots = np.concatenate([times, length + missing * part[:, 0]], axis=1)
-    return knots, np.concatenate([rows, tail], axis=1)
+    values = np.concatenate([rows, tail], axis=1)
+    values[..., HASTE] = compute_haste(values) if hastes else 0.0
+    return knots, values
