@@ -33,6 +33,7 @@ from marey.locomotion.plants.state import (
     RUN_EASE_S,
     PlantForecast,
     PlantOptions,
+    PlantState,
     allocate_plant_state,
     make_leg_arrays,
 )
@@ -136,6 +137,10 @@ class Engine:
         self._walker = GaitWalker(gaits, build, start, position=place, **numbers)
         # What holds the feet to the ground
         self._ik, self._tick = ik, -1
+        # States of the plants at the last ticks, the first of them not ahead of now, and the plan they were foreseen by
+        self._past: deque[PlantState] = deque(maxlen=TICKS_AHEAD + 1)
+        self._foreseen: object = None
+        self._shown_tick = 0
         self._legs, self._planting = make_leg_arrays(model.skeleton), allocate_plant_state()
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
         self._broken: BoolArray = np.zeros(2, dtype=np.bool_)
@@ -154,6 +159,11 @@ class Engine:
     def state(self) -> str:
         """``standing``, ``locomotion``, or a state of a jump under way."""
         return self._source.state
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the character stands still, and no foot makes a small step."""
+        return self.state == "standing" and self._walker.is_settled
 
     @property
     def phase(self) -> float:
@@ -327,8 +337,11 @@ class Engine:
     def predict(self, tau: float) -> Pose:
         """Pose that will be reached in ``tau`` [s] with the parameters as they are planned; changes nothing."""
         ahead_s = check_time("tau", tau)
+        if ahead_s == 0.0:
+            return self.pose
         source, moment = self._source, self._source.snapshot()
         planting, tick, contacts, broken = self._planting.copy(), self._tick, self._contacts, self._broken
+        past, foreseen, shown = self._past.copy(), self._foreseen, self._shown_tick
         try:
             # From tick to tick of the foot plants, which are the same whatever the frames are
             times = np.arange(np.floor(self.time_s / TICK_S) + 1.0, (self.time_s + ahead_s) / TICK_S) * TICK_S
@@ -345,6 +358,7 @@ class Engine:
             # The character is left as it was.
             source.restore(moment)
             self._planting, self._tick, self._contacts, self._broken = planting, tick, contacts, broken
+            self._past, self._foreseen, self._shown_tick = past, foreseen, shown
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
         """Let time pass and return the motion, first frame now.
@@ -396,8 +410,9 @@ class Engine:
             body = frame.root_position, frame.rotations
             bits = plant_step_priority(dt, forecast, options, self._legs, self._planting, *body)
         else:
-            now = int(time_s / TICK_S + 1e-9)
+            now = int(time_s / TICK_S + 1e-6)
             self._work_out_ticks(now + TICKS_AHEAD, time_s, options)
+            self._shown_tick = now
             u = min(max(time_s / TICK_S - now, 0.0), 1.0)
             body = frame.root_position, frame.rotations
             bits = hold_frame(u, frame.planted, options, self._legs, self._planting, *body)
@@ -406,9 +421,16 @@ class Engine:
 
     def _work_out_ticks(self, last: int, time_s: float, options: PlantOptions) -> None:
         """Corrections of the feet up to a tick, as the character is planned to go on; it is left where it is."""
+        source, plan = self._source, self._walker.plan
+        if plan is not self._foreseen and self._tick >= 0:
+            # What was foreseen by another plan is worked out anew, but for the next tick, which shows already.
+            while len(self._past) > 1 and self._tick > self._shown_tick + 1:
+                self._past.pop()
+                self._planting, self._tick = self._past[-1].copy(), self._tick - 1
+        self._foreseen = plan
         if self._tick >= last:
             return
-        source, moment = self._source, self._source.snapshot()
+        moment = source.snapshot()
         # A character that begins has had the corrections of its first moment.
         self._tick = max(self._tick, last - TICKS_AHEAD - 1)
         while self._tick < last:
@@ -419,6 +441,7 @@ class Engine:
             forecast = PlantForecast(*frame[2:5], *frame[6:])
             then = options._replace(scale=frame.leg_length_m / self.model.leg_length_m)
             hold_tick(forecast, then, self._legs, self._planting, frame.root_position, frame.rotations)
+            self._past.append(self._planting.copy())
         source.restore(moment)
 
 

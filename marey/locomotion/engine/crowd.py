@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, NamedTuple, cast
 
@@ -103,16 +104,17 @@ def plant_crowd(
     plans: ParameterPlan,
     walkers: WalkerState,
     states: PlantState,
-    ticks: tuple[float, float, float],
+    ticks: tuple[float, float],
+    done: FloatArray,
     roots: FloatArray,
     rotations: FloatArray,
 ) -> None:
     """Plant all feet, and pass their positions to the walkers.
 
-    ``ticks`` are the time now, the last tick of the foot plants, and the one up to which they are worked out, in ticks.
+    ``ticks`` are the time now and the tick up to which the plants are worked out; ``done`` ``(n,)`` are those that are.
     """
     gaits, build = model.gaits, model.build
-    now, done, last = ticks
+    now, last = ticks
     root, pose, landing = np.empty(3), np.empty(rotations.shape[1:]), np.empty((4, 3))
     for i in range(roots.shape[0]):
         walker, plan = walker_at(walkers, i), ParameterPlan(plans.knots[i], plans.values[i])
@@ -120,7 +122,7 @@ def plant_crowd(
         ease_s = PLANT_EASE_S + walker.here[RUN] * (RUN_EASE_S - PLANT_EASE_S)
         options = PlantOptions(ease_s, 0.0, leg / build.own_leg)
         state = PlantState(states.feet[i], states.root_drop[i], states.drops[i])
-        if done < last:
+        if done[i] < last:
             # The corrections of the feet to come, by a copy of the walker that goes ahead
             lead = WalkerState(
                 walker.clock.copy(),
@@ -136,7 +138,7 @@ def plant_crowd(
                 walker.feet.copy(),
                 walker.touch.copy(),
             )
-            at, tick = now, max(done, last - TICKS_AHEAD - 1)
+            at, tick = now, max(done[i], last - TICKS_AHEAD - 1)
             while tick < last:
                 tick += 1.0
                 advance_walker(gaits, build, plan, lead, max(tick - at, 0.0) * TICK_S)
@@ -145,6 +147,7 @@ def plant_crowd(
                 forecast = PlantForecast(lead.held, lead.until, landing, lead.shift, lead.yaw)
                 then = PlantOptions(ease_s, 0.0, lead.places[0, LEG_AT] / build.own_leg)
                 hold_tick(forecast, then, model.legs, state, root, pose)
+        done[i] = last
         u = min(max(now - (last - TICKS_AHEAD), 0.0), 1.0)
         bits = hold_frame(u, walker.held, options, model.legs, state, roots[i], rotations[i])
         write_effectors(build, leg, roots[i], rotations[i], walker.feet)
@@ -226,7 +229,8 @@ class Crowd:
         self.root_positions, self.rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
         self._landings = np.zeros((count, 4, 3))
         self._shared = CrowdModel(self._gaits, self._build, make_leg_arrays(self.model.skeleton))
-        self._states, self._time_s, self._tick = allocate_plant_state(count), 0.0, -1.0
+        self._states, self._time_s, self._done = allocate_plant_state(count), 0.0, np.full(count, -1.0)
+        self._past: deque[tuple[float, PlantState]] = deque(maxlen=TICKS_AHEAD + 1)
         self.step(0.0)
 
     # What they do
@@ -325,6 +329,13 @@ class Crowd:
         # What does not change has no kink of its own.
         changed = changed | (now == to)
         ends = np.where(changed, comfortable_times(now, to) if over is None else over[:, None], ends)
+        # Corrections of the feet that the old plans foresaw are worked out anew, but for the next tick.
+        shown = int(self._time_s / TICK_S + 1e-6) + 1
+        for tick, state in self._past:
+            if tick == shown:
+                self._done[chosen] = tick
+                for mine, its in zip(self._states, state, strict=True):
+                    mine[chosen] = its[chosen]
         # The new plans begin now.
         knots, values = plan_ramp(now, to, ends, self._posture, smooth=over is None)
         walkers = self._walkers
@@ -345,10 +356,10 @@ class Crowd:
             self._time_s += step
             if self.plants:
                 now = self._time_s / TICK_S
-                last = float(int(now + 1e-9) + TICKS_AHEAD)
-                ticks = (now, self._tick, last)
-                plant_crowd(self._shared, self._plans, self._walkers, self._states, ticks, roots, rotations)
-                self._tick = last
+                ticks = (now, float(int(now + 1e-6) + TICKS_AHEAD))
+                plant_crowd(self._shared, self._plans, self._walkers, self._states, ticks, self._done, roots, rotations)
+                if not self._past or self._past[-1][0] < ticks[1]:
+                    self._past.append((ticks[1], self._states.copy()))
             else:
                 self._walkers.feet[:], self._walkers.touch[:] = self._walkers.ease, True
 

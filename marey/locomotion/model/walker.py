@@ -126,6 +126,11 @@ class GaitWalker:
         return GaitParameters.from_row(self._arrays.here)
 
     @property
+    def plan(self) -> ParameterPlan:
+        """Parameters from the last change on; another object after each change."""
+        return self._plan
+
+    @property
     def target(self) -> GaitParameters:
         """Parameters at the end of the plan."""
         return GaitParameters.from_row(self._plan.values[-1])

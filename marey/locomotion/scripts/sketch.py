@@ -388,7 +388,8 @@ def _record_walk(
     engine.add_driver(guide)
     poses, contacts = [engine.pose], [engine.contacts]
     longest = min(settings.max_duration_s, 60.0 + 10.0 * plan.way.length_m / speed)
-    while not guide.is_done:
+    # Who stands in the end does so on both feet.
+    while not guide.is_done or (engine.state == "standing" and not engine.is_settled):
         poses.append(engine.step(len(poses) / rate_hz - engine.time_s))
         contacts.append(engine.contacts)
         if engine.time_s > longest:
