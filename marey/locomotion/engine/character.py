@@ -139,7 +139,7 @@ class Engine:
         self._ik, self._tick = ik, -1
         # States of the plants at the last ticks, the first of them not ahead of now, and the plan they were foreseen by
         self._past: deque[PlantState] = deque(maxlen=TICKS_AHEAD + 1)
-        self._foreseen: object = None
+        self._foreseen = self._walker.intent
         self._shown_tick = 0
         self._legs, self._planting = make_leg_arrays(model.skeleton), allocate_plant_state()
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
@@ -421,16 +421,17 @@ class Engine:
 
     def _work_out_ticks(self, last: int, time_s: float, options: PlantOptions) -> None:
         """Corrections of the feet up to a tick, as the character is planned to go on; it is left where it is."""
-        source, plan = self._source, self._walker.plan
-        if plan is not self._foreseen and self._tick >= 0:
+        source, intent = self._source, self._walker.intent
+        if intent != self._foreseen and self._tick >= 0:
             # What was foreseen by another plan is worked out anew, but for the next tick, which shows already.
             while len(self._past) > 1 and self._tick > self._shown_tick + 1:
                 self._past.pop()
                 self._planting, self._tick = self._past[-1].copy(), self._tick - 1
-        self._foreseen = plan
+        self._foreseen = intent
         if self._tick >= last:
             return
         moment = source.snapshot()
+        self._walker.look_ahead()
         # A character that begins has had the corrections of its first moment.
         self._tick = max(self._tick, last - TICKS_AHEAD - 1)
         while self._tick < last:

@@ -15,6 +15,7 @@ from marey.locomotion.checks import check_name, check_number, check_time
 from marey.locomotion.engine.requests import LEG_RANGE_M, MAX_COORDINATE, MAX_TURN_RATE, resolve_model, split_step
 from marey.locomotion.model.clockwork import (
     HEADING,
+    LEADS,
     NOW,
     PHASE,
     SINCE,
@@ -138,6 +139,7 @@ def plant_crowd(
                 walker.feet.copy(),
                 walker.touch.copy(),
             )
+            lead.settling[LEADS] = 1.0
             at, tick = now, max(done[i], last - TICKS_AHEAD - 1)
             while tick < last:
                 tick += 1.0

@@ -46,7 +46,8 @@ from marey.locomotion.planning.parameters import (
 )
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
-FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
+# Of a settling: who steps (or -1), since when, who did; at rest; new; a copy that looks ahead and begins no step
+FOOT, SINCE, TRIED, STOOD, FRESH, LEADS = 0, 1, 2, 3, 4, 5
 TO_TIME, TO_ANCHOR = 0.0, 1.0  # of a clock: to a time, or to the last anchor before it
 PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
 LOOK_AHEAD_STEP_S = 0.1  # [s] from look to look for a landing
@@ -78,7 +79,7 @@ class WalkerState(NamedTuple):
     state: FloatArray  # (7,) as the clock, but the state now
     here: FloatArray  # (P,) parameters now
     held: BoolArray  # (4,) effectors on the ground
-    settling: FloatArray  # (5,) small steps of a stand, and whether the walker has just been placed
+    settling: FloatArray  # (6,) small steps of a stand, and whether the walker has just been placed
     until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
     places: FloatArray  # (7, 9) placings: now, when each of them lands, and in the middle of each foot's stance
     shift: FloatArray  # (4, 3) [m] landings are moved by this, to where the raw foot is in the middle of its stance
@@ -266,7 +267,7 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
         if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
             settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
         calm = clock[NOW] - settling[SINCE] >= SETTLE_S + PAUSE_S
-        if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm:
+        if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm and settling[LEADS] <= 0.0:
             # The odder foot steps first; none steps twice.
             ease, feet = walker.ease, walker.feet
             worst, tried = MAX_STANDING_OFFSET * walker.here[LEG], int(settling[TRIED])

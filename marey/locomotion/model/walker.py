@@ -15,6 +15,7 @@ from marey.base import BoolArray, FloatArray
 from marey.locomotion.model.clockwork import (
     FOOT,
     HEADING,
+    LEADS,
     NOW,
     PHASE,
     SINCE,
@@ -64,7 +65,7 @@ class RawFrame(NamedTuple):
     yaw: FloatArray  # (2,) [rad] added to the right and the left foot when they land
 
 
-INITIAL_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0])  # no foot steps, none did for long, both stand well
+INITIAL_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0, 0.0])  # none steps or did for long, both stand well
 _STARTS: Final = (0, 1, 4, 5)  # events at which each effector comes down
 _ENDS: Final = (2, 3, 6, 7)
 
@@ -89,7 +90,7 @@ class GaitWalker:
         position: ArrayLike = (0.0, 0.0),
         heading_rad: float = 0.0,
     ) -> None:
-        self._gaits, self._build = gaits, build
+        self._gaits, self._build, self._num_plans = gaits, build, 0
         self._posture = PostureLaw(build.own_leg, build.froude, gaits.power)
         self._arrays = allocate_walkers(STYLES + len(start.weights))
         self._replan(*plan_constant(start.row()[None], self._posture))
@@ -126,9 +127,9 @@ class GaitWalker:
         return GaitParameters.from_row(self._arrays.here)
 
     @property
-    def plan(self) -> ParameterPlan:
-        """Parameters from the last change on; another object after each change."""
-        return self._plan
+    def intent(self) -> tuple[int, float]:
+        """Number that another plan changes, and the side of the small step under way, or -1."""
+        return self._num_plans, float(self._arrays.settling[FOOT])
 
     @property
     def target(self) -> GaitParameters:
@@ -261,6 +262,10 @@ class GaitWalker:
         evaluate_foot_events(self._gaits, self.normal_speed(speed), float(run), self._arrays.here[STYLES:], out)
         return out
 
+    def look_ahead(self) -> None:
+        """Begin no small steps until :meth:`restore`: frames to come are foreseen without them."""
+        self._arrays.settling[LEADS] = 1.0
+
     def snapshot(self) -> WalkerSnapshot:
         """Remember this moment."""
         return self._plan, tuple(array.copy() for array in self._arrays)
@@ -277,6 +282,7 @@ class GaitWalker:
         arrays.clock[:PHASE] = 0.0
         arrays.clock[PHASE:] = arrays.state[PHASE:]
         self._plan = ParameterPlan(np.ascontiguousarray(knots[0]), np.ascontiguousarray(values[0]))
+        self._num_plans += 1
 
     def _remaining_plan(self) -> tuple[FloatArray, FloatArray]:
         """Knots [s from now] and parameters of what is left of the plan, beginning now."""
@@ -288,7 +294,7 @@ class GaitWalker:
 
 def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:
     """Memory of walkers that have not begun, characters first."""
-    shapes: dict[str, tuple[int, ...]] = {"clock": (7,), "state": (7,), "here": (num_parameters,), "settling": (5,)}
+    shapes: dict[str, tuple[int, ...]] = {"clock": (7,), "state": (7,), "here": (num_parameters,), "settling": (6,)}
     shapes |= {"until": (4,), "places": (7, 9), "shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
     arrays = {name: np.zeros((*batch, *shape)) for name, shape in shapes.items()}
     arrays["settling"] += INITIAL_SETTLING
