@@ -244,9 +244,18 @@ def test_a_ramp_is_a_straight_line_and_can_be_interrupted(model):
 
 def test_a_change_takes_at_least_a_tenth_of_a_second(model):
     engine = Engine(model, speed=1.0, plants=False)
-    engine.set(speed=1.4)
+    engine.set(speed=1.4, over_s=0.0)
     engine.step(0.05)
     assert engine.speed == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize(("before", "after", "run", "most"), [(0.0, 1.4, 0.0, 1.5), (3.0, 0.0, 1.0, 2.0)])
+def test_without_a_time_nobody_accelerates_harder_than_a_body(model, before, after, run, most):
+    engine = Engine(model, speed=before, run=run, plants=False)
+    engine.set(speed=after)
+    speeds = [engine.step(0.02) and engine.speed for _ in range(150)]
+    assert speeds[-1] == pytest.approx(after)
+    assert np.abs(np.diff(speeds)).max() / 0.02 <= 1.01 * most
 
 
 def test_a_plan_is_followed_and_foreseen(model):

@@ -55,11 +55,19 @@ def test_glardon_a26_raw_feet_slide(model, speed, run, low):
     assert low < ankle.mean() < 17.0
 
 
-@pytest.mark.parametrize("turn_rate", [0.0, 0.5, -1.0])
-@pytest.mark.parametrize(("speed", "run"), [(0.8, 0.0), (1.2, 0.0), (1.6, 0.0), (2.2, 1.0), (3.0, 1.0)])
-@pytest.mark.xfail(
+SLIDING = pytest.mark.xfail(
     strict=True,
     reason="soles land and leave within a plant of the plan: heels 0.3 to 1.7 mm a frame, balls of runs 2 to 5",
+)
+
+
+@pytest.mark.parametrize(
+    ("speed", "run", "turn_rate"),
+    [
+        pytest.param(speed, run, turn, marks=() if (speed, turn) == (0.8, 0.0) else SLIDING)
+        for speed, run in ((0.8, 0.0), (1.2, 0.0), (1.6, 0.0), (2.2, 1.0), (3.0, 1.0))
+        for turn in (0.0, 0.5, -1.0)
+    ],
 )
 def test_glardon_a27_a31_planted_feet_do_not_slide(model, speed, run, turn_rate):
     engine = Engine(model, speed=speed, run=run, turn_rate=turn_rate)
@@ -196,7 +204,9 @@ def test_feet_land_on_the_curve_not_on_its_tangent(model):
     straight.run(10.0, RATE_HZ)
     middle = np.mean([p.position[0] for p in straight.footprints])
     reach = [np.linalg.norm(p.position[[0, 2]] - centre) for p in engine.footprints[2:]]
-    assert np.mean(reach) == pytest.approx(radius - middle, abs=0.03)
+    # The centre of mass goes round the circle, the feet outside it by as much as the body leans.
+    lean = np.arctan(1.2 * 1.0 / 9.81)
+    assert np.mean(reach) == pytest.approx(radius - middle + 1.05 * engine.leg_length_m * np.sin(lean), abs=0.03)
 
 
 def test_plants_may_be_switched_while_it_walks(model):

@@ -46,12 +46,10 @@ def test_plants_add_no_tick_to_the_knees(speed: float, run: float) -> None:
 
 
 @pytest.mark.parametrize(("speed", "run"), [(0.5, 0.0), (1.0, 0.0), (2.2, 0.0), (2.5, 1.0)])
-@pytest.mark.xfail(strict=True, reason="knee acceleration 1.6 to 4.8 times that of the gait without plants")
 def test_plants_add_no_tick_to_the_knees_at_any_speed(speed: float, run: float) -> None:
     assert measured(None, speed, run)[KNEE] <= 1.5 * measured(None, speed, run, plants=False)[KNEE]
 
 
-@pytest.mark.xfail(strict=True, reason="3.3 m per 10 m at 2 rad/s; 1.5 m at 1 rad/s")
 def test_turns_scrape_no_more_than_captures() -> None:
     assert measured(None, 1.2, 0.0, 2.0)["scraped_m_per_10m"] <= 1.2 * SCRAPED["walk"]
 
@@ -69,6 +67,6 @@ def test_a_plant_out_of_reach_is_reported_and_not_taken_back() -> None:
     engine.run(0.5)
     assert engine.contacts.all() and not engine.broken.any()
     engine._walker.place(0.25, (0.0, 0.6), 0.0)  # the body is pulled away from its feet
-    engine.step(1.0 / 60.0)
+    engine.run(0.1)
     assert engine.contacts[1] or engine.contacts[3]
     assert engine.broken.all()

@@ -128,7 +128,7 @@ def test_feet_of_runs_are_down_when_the_gait_says(speed: float, turn_rate: float
 @pytest.mark.parametrize(
     ("speed", "least"),
     [
-        pytest.param(2.0, 0.60, marks=pytest.mark.xfail(strict=True, reason="0.55")),
+        (2.0, 0.60),
         (2.5, 0.70),
         (3.0, 0.80),
         (3.5, 0.80),

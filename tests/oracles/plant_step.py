@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from marey.base import FloatArray, kernel
-from marey.locomotion.plants.leg import bend_toes, get3, get4, pose_leg
+from marey.locomotion.plants.leg import bend_toes, get3, get4, needed_toe_bend, pose_leg, relax_toe_bend
 from marey.locomotion.plants.state import LegArrays, PlantForecast, PlantOptions, PlantState
 from marey.locomotion.plants.step import encode_foot_flags, update_feet
 
@@ -32,6 +32,8 @@ def plant_step(
     for side in range(2):
         foot = state.feet[side]
         ankle, miss = pose_leg(foot, side, get3(foot.target), get4(foot.turn), legs, rotations)
-        bend_toes(foot, side, ankle, options.floor_y + foot.level, dt, legs, rotations)
+        needed, axis = needed_toe_bend(foot, side, ankle, get4(foot.turn), options.floor_y + foot.level, legs)
+        relax_toe_bend(foot, needed, dt)
+        bend_toes(foot, side, get4(foot.turn), axis, foot.toe_bend, legs, rotations)
         flags |= encode_foot_flags(foot, side, ankle, miss)
     return flags

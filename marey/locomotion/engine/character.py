@@ -24,7 +24,7 @@ from marey.locomotion.model.locomotion_model import LocomotionModel, Style
 from marey.locomotion.model.walker import GaitWalker, RawFrame, make_body_arrays
 from marey.locomotion.planning.parameters import SCALINGS, GaitParameters
 from marey.locomotion.plants.baselines import plant_step_priority
-from marey.locomotion.plants.hold import hold_step
+from marey.locomotion.plants.hold import TICK_S, TICKS_AHEAD, hold_frame, hold_tick
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
     FEET,
@@ -33,6 +33,7 @@ from marey.locomotion.plants.state import (
     RUN_EASE_S,
     PlantForecast,
     PlantOptions,
+    PlantState,
     allocate_plant_state,
     make_leg_arrays,
 )
@@ -56,7 +57,6 @@ class Footprint(NamedTuple):
 
 
 MAX_FRAMES: Final = 500_000  # more than two hours at 60 Hz
-PREDICTION_STEP_S: Final = 1.0 / 60.0  # [s] feet are planted frame by frame; without plants one step is exact
 INTERPOLATIONS: Final = ("cubic", "slerp")
 MAX_FOOTPRINTS: Final = 256  # footprints that are kept
 
@@ -136,7 +136,11 @@ class Engine:
                 raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
         self._walker = GaitWalker(gaits, build, start, position=place, **numbers)
         # What holds the feet to the ground
-        self._plant = plant_step_priority if ik == "priority" else hold_step
+        self._ik, self._tick = ik, -1
+        # States of the plants at the last ticks, the first of them not ahead of now, and the plan they were foreseen by
+        self._past: deque[PlantState] = deque(maxlen=TICKS_AHEAD + 1)
+        self._foreseen = self._walker.intent
+        self._shown_tick = 0
         self._legs, self._planting = make_leg_arrays(model.skeleton), allocate_plant_state()
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
         self._broken: BoolArray = np.zeros(2, dtype=np.bool_)
@@ -155,6 +159,11 @@ class Engine:
     def state(self) -> str:
         """``standing``, ``locomotion``, or a state of a jump under way."""
         return self._source.state
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the character stands still, and no foot makes a small step."""
+        return self.state == "standing" and self._walker.is_settled
 
     @property
     def phase(self) -> float:
@@ -233,9 +242,13 @@ class Engine:
         style: Style = None,
         turn_rate: float | None = None,
         leg_length_m: float | None = None,
-        over_s: float = 0.0,
+        over_s: float | None = None,
     ) -> None:
-        """Change parameters in straight lines over a time [s], at least 0.1 s; a ramp under way is interrupted.
+        """Change parameters; a ramp under way is interrupted.
+
+        Without a time, speed and turn rate change smoothly and as fast as a body does: by at most 1.5 m/s² (2 m/s²
+        of a runner) and 1.5 rad/s². With a time [s], at least 0.1 s, all change in straight lines,
+        however hard that is.
 
         What is out of the model's range is held at its end, with a :class:`MareyWarning`.
 
@@ -243,7 +256,7 @@ class Engine:
             InputError: a value is not a finite number, or style weights are negative or all zero.
             UnknownNameError: a style is not in the model.
         """
-        over = check_time("over_s", over_s)
+        over = None if over_s is None else check_time("over_s", over_s)
         changes = ParameterChanges(speed=speed, run=run, style=style, turn_rate=turn_rate, leg_length_m=leg_length_m)
         wanted = self._controller.parameters(self._source.target, changes)
         if self._machine is not None and self._machine.is_busy:
@@ -324,28 +337,28 @@ class Engine:
     def predict(self, tau: float) -> Pose:
         """Pose that will be reached in ``tau`` [s] with the parameters as they are planned; changes nothing."""
         ahead_s = check_time("tau", tau)
-        source, moment = self._source, self._walker.snapshot()
-        planting, contacts, broken = self._planting.copy(), self._contacts, self._broken
-        machine = None if self._machine is None else self._machine.snapshot()
+        if ahead_s == 0.0:
+            return self.pose
+        source, moment = self._source, self._source.snapshot()
+        planting, tick, contacts, broken = self._planting.copy(), self._tick, self._contacts, self._broken
+        past, foreseen, shown = self._past.copy(), self._foreseen, self._shown_tick
         try:
-            count = max(1, int(np.ceil(ahead_s / PREDICTION_STEP_S - 1e-9))) if ahead_s > 0.0 else 0
-            frame = source.frame()
-            if self.plants and count == 0:
-                self._plant_feet(0.0, frame)
-            for _ in range(count):
-                source.advance(ahead_s / count)
-                frame = source.frame()
+            # From tick to tick of the foot plants, which are the same whatever the frames are
+            times = np.arange(np.floor(self.time_s / TICK_S) + 1.0, (self.time_s + ahead_s) / TICK_S) * TICK_S
+            now, frame = self.time_s, source.frame()
+            for time_s in (*times, self.time_s + ahead_s):
+                source.advance(max(time_s - now, 0.0))
+                dt, now, frame = time_s - now, float(time_s), source.frame()
                 if self.plants:
-                    self._plant_feet(ahead_s / count, frame)
+                    self._plant_feet(now, dt, frame)
                 touch = self._contacts if self.plants else frame.planted
                 self._walker.show_feet(frame.root_position, frame.rotations, touch)
             return Pose(self.model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))
         finally:
             # The character is left as it was.
-            self._walker.restore(moment)
-            if self._machine is not None and machine is not None:
-                self._machine.restore(machine)
-            self._planting, self._contacts, self._broken = planting, contacts, broken
+            source.restore(moment)
+            self._planting, self._tick, self._contacts, self._broken = planting, tick, contacts, broken
+            self._past, self._foreseen, self._shown_tick = past, foreseen, shown
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
         """Let time pass and return the motion, first frame now.
@@ -375,9 +388,9 @@ class Engine:
             self.skeleton, self._skeleton_leg = self.model.skeleton_for(leg), leg
         before = self._contacts
         if self.plants:
-            self._plant_feet(dt, frame)
+            self._plant_feet(self.time_s, dt, frame)
         else:
-            self._contacts, self._planting = frame.planted.copy(), allocate_plant_state()
+            self._contacts, self._planting, self._tick = frame.planted.copy(), allocate_plant_state(), -1
         feet = self._walker.show_feet(frame.root_position, frame.rotations, self._contacts)
         # Footprints of the feet that were in the air and are not
         for side in range(2):
@@ -388,14 +401,49 @@ class Engine:
                 self._prints.append(Footprint(FEET[side], ankle.copy(), heading, self.time_s))
         self.pose = Pose(self.skeleton, frame.root_position, SO3(frame.rotations))
 
-    def _plant_feet(self, dt: float, frame: RawFrame) -> None:
+    def _plant_feet(self, time_s: float, dt: float, frame: RawFrame) -> None:
         """Hold the feet of a frame to the ground, in place; ``dt`` [s] has passed since the last one."""
-        forecast = PlantForecast(frame.planted, frame.until_s, frame.landing, frame.shift, frame.yaw)
         ease_s = PLANT_EASE_S + self.parameters.run * (RUN_EASE_S - PLANT_EASE_S)
         options = PlantOptions(ease_s, 0.0, frame.leg_length_m / self.model.leg_length_m)
-        bits = self._plant(dt, forecast, options, self._legs, self._planting, frame.root_position, frame.rotations)
+        if self._ik == "priority":
+            forecast = PlantForecast(*frame[2:5], *frame[6:])
+            body = frame.root_position, frame.rotations
+            bits = plant_step_priority(dt, forecast, options, self._legs, self._planting, *body)
+        else:
+            now = int(time_s / TICK_S + 1e-6)
+            self._work_out_ticks(now + TICKS_AHEAD, time_s, options)
+            self._shown_tick = now
+            u = min(max(time_s / TICK_S - now, 0.0), 1.0)
+            body = frame.root_position, frame.rotations
+            bits = hold_frame(u, frame.planted, options, self._legs, self._planting, *body)
         self._contacts = np.array([bits >> e & 1 for e in range(4)], dtype=np.bool_)
         self._broken = np.array([bits >> e & 1 for e in (4, 5)], dtype=np.bool_)
+
+    def _work_out_ticks(self, last: int, time_s: float, options: PlantOptions) -> None:
+        """Corrections of the feet up to a tick, as the character is planned to go on; it is left where it is."""
+        source, intent = self._source, self._walker.intent
+        if intent != self._foreseen and self._tick >= 0:
+            # What was foreseen by another plan is worked out anew, but for the next tick, which shows already.
+            while len(self._past) > 1 and self._tick > self._shown_tick + 1:
+                self._past.pop()
+                self._planting, self._tick = self._past[-1].copy(), self._tick - 1
+        self._foreseen = intent
+        if self._tick >= last:
+            return
+        moment = source.snapshot()
+        self._walker.look_ahead()
+        # A character that begins has had the corrections of its first moment.
+        self._tick = max(self._tick, last - TICKS_AHEAD - 1)
+        while self._tick < last:
+            self._tick += 1
+            source.advance(max(self._tick * TICK_S - time_s, 0.0))
+            time_s = max(self._tick * TICK_S, time_s)
+            frame = source.frame()
+            forecast = PlantForecast(*frame[2:5], *frame[6:])
+            then = options._replace(scale=frame.leg_length_m / self.model.leg_length_m)
+            hold_tick(forecast, then, self._legs, self._planting, frame.root_position, frame.rotations)
+            self._past.append(self._planting.copy())
+        source.restore(moment)
 
 
 def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray, *, name: str) -> Motion:

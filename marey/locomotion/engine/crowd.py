@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from marey.locomotion.checks import check_name, check_number, check_time
 from marey.locomotion.engine.requests import LEG_RANGE_M, MAX_COORDINATE, MAX_TURN_RATE, resolve_model, split_step
 from marey.locomotion.model.clockwork import (
     HEADING,
+    LEADS,
     NOW,
     PHASE,
     SINCE,
@@ -35,10 +37,11 @@ from marey.locomotion.planning.parameters import (
     STYLES,
     TURN,
     PostureLaw,
+    comfortable_times,
     plan_constant,
     plan_ramp,
 )
-from marey.locomotion.plants.hold import hold_step
+from marey.locomotion.plants.hold import TICK_S, TICKS_AHEAD, hold_frame, hold_tick
 from marey.locomotion.plants.state import (
     PLANT_EASE_S,
     RUN_EASE_S,
@@ -52,10 +55,36 @@ from marey.locomotion.plants.state import (
 from marey.skeleton import Pose
 
 
+class CrowdModel(NamedTuple):
+    """What all characters share."""
+
+    gaits: GaitArrays
+    build: BodyArrays
+    legs: LegArrays
+
+
+@kernel
+def walker_at(walkers: WalkerState, i: int) -> WalkerState:
+    """State of one walker, as views."""
+    return WalkerState(
+        walkers.clock[i],
+        walkers.state[i],
+        walkers.here[i],
+        walkers.held[i],
+        walkers.settling[i],
+        walkers.until[i],
+        walkers.places[i],
+        walkers.shift[i],
+        walkers.yaw[i],
+        walkers.ease[i],
+        walkers.feet[i],
+        walkers.touch[i],
+    )
+
+
 @kernel
 def move_crowd(
-    gaits: GaitArrays,
-    build: BodyArrays,
+    model: CrowdModel,
     plans: ParameterPlan,
     walkers: WalkerState,
     dt: float,
@@ -65,47 +94,67 @@ def move_crowd(
 ) -> None:
     """Move all walkers on by ``dt`` [s] and pose them; every array has the characters first."""
     for i in range(roots.shape[0]):
-        plan = ParameterPlan(plans.knots[i], plans.values[i])
-        walker = WalkerState(
-            walkers.clock[i],
-            walkers.state[i],
-            walkers.here[i],
-            walkers.held[i],
-            walkers.settling[i],
-            walkers.until[i],
-            walkers.places[i],
-            walkers.shift[i],
-            walkers.yaw[i],
-            walkers.ease[i],
-            walkers.feet[i],
-            walkers.touch[i],
-        )
-        advance_walker(gaits, build, plan, walker, dt)
-        write_walker_frame(gaits, build, walker, roots[i], rotations[i], landings[i])
+        plan, walker = ParameterPlan(plans.knots[i], plans.values[i]), walker_at(walkers, i)
+        advance_walker(model.gaits, model.build, plan, walker, dt)
+        write_walker_frame(model.gaits, model.build, walker, roots[i], rotations[i], landings[i])
 
 
 @kernel
 def plant_crowd(
-    build: BodyArrays,
-    legs: LegArrays,
+    model: CrowdModel,
+    plans: ParameterPlan,
     walkers: WalkerState,
     states: PlantState,
-    dt: float,
+    ticks: tuple[float, float],
+    done: FloatArray,
     roots: FloatArray,
     rotations: FloatArray,
-    landings: FloatArray,
 ) -> None:
-    """Plant all feet, and pass their positions to the walkers."""
+    """Plant all feet, and pass their positions to the walkers.
+
+    ``ticks`` are the time now and the tick up to which the plants are worked out; ``done`` ``(n,)`` are those that are.
+    """
+    gaits, build = model.gaits, model.build
+    now, last = ticks
+    root, pose, landing = np.empty(3), np.empty(rotations.shape[1:]), np.empty((4, 3))
     for i in range(roots.shape[0]):
-        leg = walkers.places[i, 0, LEG_AT]
-        forecast = PlantForecast(walkers.held[i], walkers.until[i], landings[i], walkers.shift[i], walkers.yaw[i])
-        ease_s = PLANT_EASE_S + walkers.here[i, RUN] * (RUN_EASE_S - PLANT_EASE_S)
+        walker, plan = walker_at(walkers, i), ParameterPlan(plans.knots[i], plans.values[i])
+        leg = walker.places[0, LEG_AT]
+        ease_s = PLANT_EASE_S + walker.here[RUN] * (RUN_EASE_S - PLANT_EASE_S)
         options = PlantOptions(ease_s, 0.0, leg / build.own_leg)
-        state = PlantState(states.feet[i], states.root_drop[i])
-        bits = hold_step(dt, forecast, options, legs, state, roots[i], rotations[i])
-        write_effectors(build, leg, roots[i], rotations[i], walkers.feet[i])
+        state = PlantState(states.feet[i], states.root_drop[i], states.drops[i])
+        if done[i] < last:
+            # The corrections of the feet to come, by a copy of the walker that goes ahead
+            lead = WalkerState(
+                walker.clock.copy(),
+                walker.state.copy(),
+                walker.here.copy(),
+                walker.held.copy(),
+                walker.settling.copy(),
+                walker.until.copy(),
+                walker.places.copy(),
+                walker.shift.copy(),
+                walker.yaw.copy(),
+                walker.ease.copy(),
+                walker.feet.copy(),
+                walker.touch.copy(),
+            )
+            lead.settling[LEADS] = 1.0
+            at, tick = now, max(done[i], last - TICKS_AHEAD - 1)
+            while tick < last:
+                tick += 1.0
+                advance_walker(gaits, build, plan, lead, max(tick - at, 0.0) * TICK_S)
+                at = max(tick, at)
+                write_walker_frame(gaits, build, lead, root, pose, landing)
+                forecast = PlantForecast(lead.held, lead.until, landing, lead.shift, lead.yaw)
+                then = PlantOptions(ease_s, 0.0, lead.places[0, LEG_AT] / build.own_leg)
+                hold_tick(forecast, then, model.legs, state, root, pose)
+        done[i] = last
+        u = min(max(now - (last - TICKS_AHEAD), 0.0), 1.0)
+        bits = hold_frame(u, walker.held, options, model.legs, state, roots[i], rotations[i])
+        write_effectors(build, leg, roots[i], rotations[i], walker.feet)
         for e in range(4):
-            walkers.touch[i, e] = np.bool_((bits >> e) & 1)
+            walker.touch[e] = np.bool_((bits >> e) & 1)
 
 
 MAX_CHARACTERS: Final = 100_000
@@ -181,7 +230,9 @@ class Crowd:
         # Roots `(n, 3)` [m] and local rotations `(n, J, 4)` wxyz now; overwritten by the next step
         self.root_positions, self.rotations = np.zeros((count, 3)), np.zeros((count, joints, 4))
         self._landings = np.zeros((count, 4, 3))
-        self._legs, self._states = make_leg_arrays(self.model.skeleton), allocate_plant_state(count)
+        self._shared = CrowdModel(self._gaits, self._build, make_leg_arrays(self.model.skeleton))
+        self._states, self._time_s, self._done = allocate_plant_state(count), 0.0, np.full(count, -1.0)
+        self._past: deque[tuple[float, PlantState]] = deque(maxlen=TICKS_AHEAD + 1)
         self.step(0.0)
 
     # What they do
@@ -236,10 +287,10 @@ class Crowd:
         styles: Style | Sequence[Style] = None,
         turn_rate: ArrayLike | None = None,
         leg_length_m: ArrayLike | None = None,
-        over_s: ArrayLike = 0.0,
+        over_s: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> None:
-        """Change parameters in straight lines over a time [s]; what is out of range is held.
+        """Change parameters in straight lines over a time [s], or as a body does; what is out of range is held.
 
         Args:
             speed: one for all, or one for each of those that change [m/s].
@@ -247,7 +298,7 @@ class Crowd:
             styles: one for all, or one for each.
             turn_rate: positive to the left [rad/s].
             leg_length_m: hip to floor [m].
-            over_s: time of the change.
+            over_s: time of the change; without one, as :meth:`Engine.set` does.
             where: numbers or flags of the characters that change; all by default.
 
         Raises:
@@ -265,19 +316,30 @@ class Crowd:
         # What is not asked for goes on as planned.
         now, to = self._walkers.here[chosen], self._plans.values[chosen, -1]
         ends = np.maximum(self._ends[chosen] - self._walkers.clock[chosen, :1], 0.0)
-        over = self._broadcast_values("over_s", over_s, len(chosen))
+        over = None if over_s is None else self._broadcast_values("over_s", over_s, len(chosen))
+        changed = np.zeros(to.shape[1], dtype=np.bool_)
         bounds = ((LEG, leg_length_m, *LEG_RANGE_M), (RUN, run, 0.0, 1.0))
         for column, asked, low, high in (*bounds, (TURN, turn_rate, -MAX_TURN_RATE, MAX_TURN_RATE)):
             if asked is not None:
                 to[:, column] = np.clip(self._broadcast_values(_COLUMN_NAMES[column], asked, len(chosen)), low, high)
-                ends[:, column] = over
+                changed[column] = True
         if speed is not None:
-            to[:, SPEED], ends[:, SPEED] = self._broadcast_values("speed", speed, len(chosen)), over
+            to[:, SPEED], changed[SPEED] = self._broadcast_values("speed", speed, len(chosen)), True
         to[:, SPEED] = self._clamp_speeds(to[:, SPEED], to)
         if styles is not None:
-            to[:, STYLES:], ends[:, STYLES:] = self._weights(styles, len(chosen)), over[:, None]
+            to[:, STYLES:], changed[STYLES:] = self._weights(styles, len(chosen)), True
+        # What does not change has no kink of its own.
+        changed = changed | (now == to)
+        ends = np.where(changed, comfortable_times(now, to) if over is None else over[:, None], ends)
+        # Corrections of the feet that the old plans foresaw are worked out anew, but for the next tick.
+        shown = int(self._time_s / TICK_S + 1e-6) + 1
+        for tick, state in self._past:
+            if tick == shown:
+                self._done[chosen] = tick
+                for mine, its in zip(self._states, state, strict=True):
+                    mine[chosen] = its[chosen]
         # The new plans begin now.
-        knots, values = plan_ramp(now, to, ends, self._posture)
+        knots, values = plan_ramp(now, to, ends, self._posture, smooth=over is None)
         walkers = self._walkers
         walkers.settling[chosen, SINCE] -= walkers.clock[chosen, NOW]
         walkers.clock[chosen, :PHASE] = 0.0
@@ -292,9 +354,14 @@ class Crowd:
         """
         roots, rotations, landings = self.root_positions, self.rotations, self._landings
         for step in split_step(check_time("dt", dt)):
-            move_crowd(self._gaits, self._build, self._plans, self._walkers, step, roots, rotations, landings)
+            move_crowd(self._shared, self._plans, self._walkers, step, roots, rotations, landings)
+            self._time_s += step
             if self.plants:
-                plant_crowd(self._build, self._legs, self._walkers, self._states, step, roots, rotations, landings)
+                now = self._time_s / TICK_S
+                ticks = (now, float(int(now + 1e-6) + TICKS_AHEAD))
+                plant_crowd(self._shared, self._plans, self._walkers, self._states, ticks, self._done, roots, rotations)
+                if not self._past or self._past[-1][0] < ticks[1]:
+                    self._past.append((ticks[1], self._states.copy()))
             else:
                 self._walkers.feet[:], self._walkers.touch[:] = self._walkers.ease, True
 

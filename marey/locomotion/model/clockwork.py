@@ -19,6 +19,7 @@ from marey.locomotion.model.synthesis import (
     HEADING_AT,
     LEG_AT,
     PHASE_AT,
+    PITCH_AT,
     RUN_AT,
     S_N,
     X_AT,
@@ -31,18 +32,33 @@ from marey.locomotion.model.synthesis import (
     write_effectors,
     write_pose,
 )
-from marey.locomotion.planning.parameters import BANK, LEG, MAX_MID_STANCE_S, POSTURE, RUN, SPEED, STYLES, TURN
+from marey.locomotion.planning.parameters import (
+    BANK,
+    HASTE,
+    LEG,
+    MAX_MID_STANCE_S,
+    PITCH,
+    POSTURE,
+    RUN,
+    SPEED,
+    STYLES,
+    TURN,
+)
 
 NOW, KNOT, PIECE, PHASE, X, Z, HEADING = 0, 1, 2, 3, 4, 5, 6  # columns of a clock: time, anchor, state there
-FOOT, SINCE, TRIED, STOOD, FRESH = 0, 1, 2, 3, 4  # of a settling: who steps (or -1), since when, who did; at rest; new
+# Of a settling: who steps (or -1), since when, who did; at rest; new; a copy that looks ahead and begins no step
+FOOT, SINCE, TRIED, STOOD, FRESH, LEADS = 0, 1, 2, 3, 4, 5
 TO_TIME, TO_ANCHOR = 0.0, 1.0  # of a clock: to a time, or to the last anchor before it
 PIECE_S = 0.05  # [s] over longer pieces of a ramp it would show that they are taken to be simple
 LOOK_AHEAD_STEP_S = 0.1  # [s] from look to look for a landing
 NUM_LOOK_AHEAD_STEPS = 6  # landings farther away than so many are told as if nothing changed after them
 LANDING_NOTICE_S = 0.25  # [s] from here on, feet want to know where they land
 NEVER_S = 1e9  # [s] as in the seam
-SETTLE_S = 0.45  # [s] a small step on the spot
-PAUSE_S = 0.1  # [s] on both feet before the next
+SETTLE_S = 0.7  # [s] a small step on the spot, with the shift of weight before and after it
+LIFTED = (0.25, 0.8)  # [-] of it the foot is in the air
+PAUSE_S = 0.0  # [s] on both feet before the next
+MAX_FRAME_S = 0.1  # [s] longer ago it was not just now
+SETTLING_SWAY = 0.03  # [-] of the leg: how far the pelvis goes over the other foot
 STAND_PHASE = 0.25  # the right foot under the body: here stands end, and from here the left foot makes the first step
 SETTLING_LIFT = 0.25  # [rad] of the thigh in a small step: 3 % of the leg high
 MAX_STANDING_OFFSET = 0.035  # of the leg: feet farther than this from where they stand at ease step there
@@ -63,9 +79,9 @@ class WalkerState(NamedTuple):
     state: FloatArray  # (7,) as the clock, but the state now
     here: FloatArray  # (P,) parameters now
     held: BoolArray  # (4,) effectors on the ground
-    settling: FloatArray  # (5,) small steps of a stand, and whether the walker has just been placed
+    settling: FloatArray  # (6,) small steps of a stand, and whether the walker has just been placed
     until: FloatArray  # (4,) [s] to the start of the next plants of effectors in the air
-    places: FloatArray  # (7, 8) placings: now, when each of them lands, and in the middle of each foot's stance
+    places: FloatArray  # (7, 9) placings: now, when each of them lands, and in the middle of each foot's stance
     shift: FloatArray  # (4, 3) [m] landings are moved by this, to where the raw foot is in the middle of its stance
     yaw: FloatArray  # (2,) [rad] and turned by this
     ease: FloatArray  # (4, 3) [m] effectors as shown last, before foot plants and small steps
@@ -90,8 +106,8 @@ def interpolate_plan(plan: ParameterPlan, knot: int, t: float, out: FloatArray) 
 
 @kernel
 def cycle_rate(gaits: GaitArrays, build: BodyArrays, values: FloatArray) -> float:
-    """Cycles per second [Hz] with these parameters."""
-    s_n = normalise_speed(values[SPEED], values[LEG], build.own_leg, build.froude)
+    """Cycles per second [Hz] with these parameters; who brakes or turns makes shorter and faster steps."""
+    s_n = normalise_speed(values[SPEED] + values[HASTE], values[LEG], build.own_leg, build.froude)
     # Short legs are short pendulums: they step faster than the tables tell.
     scale = sqrt(build.own_leg / values[LEG]) if build.froude else 1.0
     return evaluate_cadence(gaits, s_n, values[RUN], values[STYLES:]) * scale
@@ -165,11 +181,11 @@ def integrate_clock(
 
 @kernel
 def write_placement(gaits: GaitArrays, state: FloatArray, values: FloatArray, out: FloatArray) -> None:
-    """Placing ``(8,)`` of a body with these parameters; its posture has a speed of its own."""
+    """Placing ``(9,)`` of a body with these parameters; its posture has a speed of its own."""
     out[S_N] = max(values[POSTURE], 0.0) ** (1.0 / gaits.power)
     out[RUN_AT], out[PHASE_AT] = values[RUN], state[PHASE]
     out[X_AT], out[Z_AT], out[HEADING_AT] = state[X], state[Z], state[HEADING]
-    out[LEG_AT], out[BANK_AT] = values[LEG], values[BANK]
+    out[LEG_AT], out[BANK_AT], out[PITCH_AT] = values[LEG], values[BANK], values[PITCH]
 
 
 @kernel
@@ -251,7 +267,7 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
         if clock[NOW] < plan.knots[plan.knots.shape[0] - 1] or walker.here[TURN] != 0.0:
             settling[TRIED] = 0.0  # whoever turns on the spot, or changes, steps again and again
         calm = clock[NOW] - settling[SINCE] >= SETTLE_S + PAUSE_S
-        if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm:
+        if settling[FOOT] < 0.0 and settling[TRIED] < 3.0 and calm and settling[LEADS] <= 0.0:
             # The odder foot steps first; none steps twice.
             ease, feet = walker.ease, walker.feet
             worst, tried = MAX_STANDING_OFFSET * walker.here[LEG], int(settling[TRIED])
@@ -262,10 +278,13 @@ def advance_walker(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, wa
                 if not tried & (1 << (e // 2)) and off > worst:
                     worst, settling[FOOT] = off, e // 2
             if settling[FOOT] >= 0.0:
-                settling[SINCE] = walker.clock[NOW]
+                # It began when the walker came to rest or the last step ended, whatever the frames are.
+                due = max(plan.knots[plan.knots.shape[0] - 1], settling[SINCE] + SETTLE_S + PAUSE_S)
+                settling[SINCE] = due if 0.0 <= clock[NOW] - due < MAX_FRAME_S else clock[NOW]
                 settling[TRIED] = tried | (1 << int(settling[FOOT]))
         for e in range(4):
-            walker.held[e] = int(settling[FOOT]) != e // 2
+            part = (clock[NOW] - settling[SINCE]) / SETTLE_S
+            walker.held[e] = int(settling[FOOT]) != e // 2 or part < LIFTED[0] or part >= LIFTED[1]
     else:
         # A plant neither starts twice nor comes back when parameters shift its ends.
         phase, values, held = walker.state[PHASE], walker.here, walker.held
@@ -304,7 +323,7 @@ def predict_landings(gaits: GaitArrays, build: BodyArrays, plan: ParameterPlan, 
         for e in range(4):
             missing = events[PLANT_EVENTS[e][0]] - walker.state[PHASE]
             if walker.settling[STOOD] > 0.0 and not walker.held[e]:
-                walker.until[e] = max(SETTLE_S - (now - walker.settling[SINCE]), 0.0)
+                walker.until[e] = max(LIFTED[1] * SETTLE_S - (now - walker.settling[SINCE]), 0.0)
             elif hertz > 0.0 and not walker.held[e]:
                 walker.until[e] = (missing - floor(missing)) / hertz
     # The placing at each landing that is near, and in the middle of the stance of its foot
@@ -361,7 +380,8 @@ def write_walker_frame(
         # The foot is raised under its hip: thigh forward, shank back, foot level, about the pelvis's own axis.
         stepping = int(walker.settling[FOOT])
         hip, knee, ankle = build.legs[stepping, 0], build.legs[stepping, 1], build.legs[stepping, 2]
-        angle = SETTLING_LIFT * sin(pi * part) ** 2
+        raised = min(max((part - LIFTED[0]) / (LIFTED[1] - LIFTED[0]), 0.0), 1.0)
+        angle = SETTLING_LIFT * sin(pi * raised) ** 2
         q_hip, q_knee, q_ankle = (
             quaternion_at(rotations, hip),
             quaternion_at(rotations, knee),
@@ -376,6 +396,12 @@ def write_walker_frame(
         write_rotation(rotations[knee], multiply(q_knee, shank_back))
         write_rotation(rotations[ankle], multiply(shank_forth, q_ankle))
     write_effectors(build, leg, root, rotations, landing)
+    if walker.settling[FOOT] >= 0.0:
+        # The weight goes over the other foot: to the left of who steps with the right one.
+        part = min((walker.clock[NOW] - walker.settling[SINCE]) / SETTLE_S, 1.0)
+        sway = SETTLING_SWAY * leg * sin(pi * part) ** 2 * (1.0 if walker.settling[FOOT] == 0.0 else -1.0)
+        root[0] += sway * cos(places[0, HEADING_AT])
+        root[2] -= sway * sin(places[0, HEADING_AT])
     low_root, low, feet = np.empty(3), np.empty((build.num_low, 4)), np.empty((4, 3))
     # Where ankle and ball of a foot in the air will be when the first of them lands
     for side in range(2):

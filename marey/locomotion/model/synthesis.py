@@ -122,7 +122,13 @@ def add_unit_row(
                             out[d] += score * gaits.lift[k, tau, c, row, d]
 
 
-S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT = 0, 1, 2, 3, 4, 5, 6, 7  # columns of a placing
+# Columns of a placing
+S_N, RUN_AT, PHASE_AT, X_AT, Z_AT, HEADING_AT, LEG_AT, BANK_AT, PITCH_AT = 0, 1, 2, 3, 4, 5, 6, 7, 8
+TRUNK_PART = (
+    0.8  # [-] of the lean of a start, that the spine adds: captured runners (127_04) lean twice as far as a pendulum
+)
+TRUNK_LEVER = 0.18  # [-] of the leg: how far the centre of mass goes ahead for each radian of that
+CENTRE_PART = 1.05  # [-] of the leg: height of the centre of mass
 
 
 class BodyArrays(NamedTuple):
@@ -132,6 +138,7 @@ class BodyArrays(NamedTuple):
     legs: IntArray  # (2, 4) hip, knee, ankle and toe joints of the right and the left leg
     num_low: int  # joints up to the last ankle: what feet hang on
     own_leg: float  # [m] leg length of the model's own skeleton
+    spine: int  # lowest joint of the trunk
     froude: bool  # scaling of speed and tempo by pendulum law, or by leg length alone
     cubic: bool  # between the frames of a unit: cubic curves, or slerp
 
@@ -181,17 +188,34 @@ def write_pose(
 ) -> None:
     """Fill ``root`` ``(3,)`` [m] and the first rows of ``rotations`` ``(J, 4)``, as many as are given.
 
-    ``at`` ``(8,)`` is a placing. A body that turns leans inwards, about the line on the ground under its way.
+    ``at`` ``(9,)`` is a placing. A body that turns or changes its speed leans, and its centre of mass stays over its
+    way: its feet go out, or come down behind and ahead.
     """
     columns = np.empty(3 + 3 * rotations.shape[0])
     write_unit(gaits, build.cubic, weights, at, columns, rotations)
     half = 0.5 * at[HEADING_AT]
     bank = (cos(0.5 * at[BANK_AT]), 0.0, 0.0, -sin(0.5 * at[BANK_AT]))
-    turn = multiply((cos(half), 0.0, sin(half), 0.0), bank)
+    pitch = (cos(0.5 * at[PITCH_AT]), sin(0.5 * at[PITCH_AT]), 0.0, 0.0)
+    turn = multiply(multiply((cos(half), 0.0, sin(half), 0.0), pitch), bank)
+    unleaned = quaternion_at(rotations, 0)
     write_rotation(rotations[0], multiply(turn, quaternion_at(rotations, 0)))
+    # The trunk leans forwards by more than the legs.
+    bend = TRUNK_PART * max(at[PITCH_AT], 0.0)
+    above = multiply((cos(0.5 * bend), sin(0.5 * bend), 0.0, 0.0), quaternion_at(rotations, build.spine))
+    write_rotation(rotations[build.spine], above)
+    # Feet do not lean: in the frame of the shank, the lean is taken back.
+    if at[BANK_AT] != 0.0 or at[PITCH_AT] != 0.0:
+        lean = multiply(pitch, bank)
+        for side in range(2):
+            hip, knee, ankle = build.legs[side, 0], build.legs[side, 1], build.legs[side, 2]
+            shank = multiply(unleaned, multiply(quaternion_at(rotations, hip), quaternion_at(rotations, knee)))
+            back = multiply(conjugate(shank), multiply(conjugate(lean), shank))
+            write_rotation(rotations[ankle], multiply(back, quaternion_at(rotations, ankle)))
     leg = at[LEG_AT]
     p = rotate(turn, (columns[0] * leg, columns[1] * leg, columns[2] * leg))
-    root[0], root[1], root[2] = at[X_AT] + p[0], p[1], at[Z_AT] + p[2]
+    # Where the centre of mass would go; that of a bent trunk, too, is over the way.
+    centre = rotate(turn, (0.0, CENTRE_PART * leg, TRUNK_LEVER * leg * bend))
+    root[0], root[1], root[2] = at[X_AT] + p[0] - centre[0], p[1], at[Z_AT] + p[2] - centre[2]
 
 
 @kernel

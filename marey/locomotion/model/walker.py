@@ -15,6 +15,7 @@ from marey.base import BoolArray, FloatArray
 from marey.locomotion.model.clockwork import (
     FOOT,
     HEADING,
+    LEADS,
     NOW,
     PHASE,
     SINCE,
@@ -29,7 +30,8 @@ from marey.locomotion.model.clockwork import (
 from marey.locomotion.model.locomotion_model import EVENTS, GaitArrays
 from marey.locomotion.model.synthesis import BodyArrays, evaluate_foot_events, write_effectors, write_pose
 from marey.locomotion.planning.parameters import (
-    BODY,
+    FOLLOWING,
+    HASTE,
     LEG,
     MAX_MID_STANCE_S,
     RUN,
@@ -38,6 +40,7 @@ from marey.locomotion.planning.parameters import (
     TURN,
     GaitParameters,
     PostureLaw,
+    comfortable_times,
     overlay_plan,
     plan_constant,
     plan_ramp,
@@ -62,7 +65,7 @@ class RawFrame(NamedTuple):
     yaw: FloatArray  # (2,) [rad] added to the right and the left foot when they land
 
 
-INITIAL_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0])  # no foot steps, none did for long, both stand well
+INITIAL_SETTLING: Final = np.array([-1.0, -10.0, 3.0, 0.0, 1.0, 0.0])  # none steps or did for long, both stand well
 _STARTS: Final = (0, 1, 4, 5)  # events at which each effector comes down
 _ENDS: Final = (2, 3, 6, 7)
 
@@ -87,7 +90,7 @@ class GaitWalker:
         position: ArrayLike = (0.0, 0.0),
         heading_rad: float = 0.0,
     ) -> None:
-        self._gaits, self._build = gaits, build
+        self._gaits, self._build, self._num_plans = gaits, build, 0
         self._posture = PostureLaw(build.own_leg, build.froude, gaits.power)
         self._arrays = allocate_walkers(STYLES + len(start.weights))
         self._replan(*plan_constant(start.row()[None], self._posture))
@@ -124,6 +127,11 @@ class GaitWalker:
         return GaitParameters.from_row(self._arrays.here)
 
     @property
+    def intent(self) -> tuple[int, float]:
+        """Number that another plan changes, and the side of the small step under way, or -1."""
+        return self._num_plans, float(self._arrays.settling[FOOT])
+
+    @property
     def target(self) -> GaitParameters:
         """Parameters at the end of the plan."""
         return GaitParameters.from_row(self._plan.values[-1])
@@ -133,16 +141,17 @@ class GaitWalker:
         """Time [s] to the end of the plan."""
         return max(float(self._plan.knots[-1] - self._arrays.clock[NOW]), 0.0)
 
-    def go_to(self, parameters: GaitParameters, over_s: float = 0.0) -> None:
-        """Change parameters in straight lines over a time [s], at least 0.1 s.
+    def go_to(self, parameters: GaitParameters, over_s: float | None = None) -> None:
+        """Change parameters in straight lines over a time [s], at least 0.1 s; without one smoothly, as a body does.
 
         Those that are asked for what the plan brings anyway go on as planned.
         """
         to, times, rows = parameters.row(), *self._remaining_plan()
         changed = to != rows[-1]
-        changed[BODY], changed[STYLES:] = False, changed[STYLES:].any()
+        changed[FOLLOWING], changed[STYLES:] = False, changed[STYLES:].any()
         if len(times) == 1:
-            self._replan(*plan_ramp(rows, to[None], np.full((1, len(to)), over_s), self._posture))
+            ends = comfortable_times(rows, to[None]) if over_s is None else np.full((1, len(to)), over_s)
+            self._replan(*plan_ramp(rows, to[None], ends, self._posture, smooth=over_s is None))
         else:
             self._replan(*overlay_plan(times, rows, to, changed, over_s, self._posture))
 
@@ -198,7 +207,7 @@ class GaitWalker:
     ) -> tuple[FloatArray, FloatArray]:
         """Root and local rotations of a steady gait at a phase and a place; styles and size are those of now."""
         here, at = self._arrays.here, np.asarray(position, dtype=np.float64)
-        place = np.array([self.normal_speed(speed), run, phase, at[0], at[1], heading_rad, here[LEG], 0.0])
+        place = np.array([self.normal_speed(speed), run, phase, at[0], at[1], heading_rad, here[LEG], 0.0, 0.0])
         root, rotations = np.empty(3), np.empty((len(self._build.offsets), 4))
         write_pose(self._gaits, self._build, here[STYLES:], place, root, rotations)
         return root, rotations
@@ -239,7 +248,7 @@ class GaitWalker:
     def frequency(self, speed: float, run: float) -> float:
         """Cycles per second [Hz] of a steady gait; styles and size are those of now."""
         here = self._arrays.here.copy()
-        here[SPEED], here[RUN] = speed, run
+        here[SPEED], here[RUN], here[HASTE] = speed, run, 0.0
         return cycle_rate(self._gaits, self._build, here)
 
     def frequency_table(self) -> tuple[FloatArray, FloatArray]:
@@ -252,6 +261,10 @@ class GaitWalker:
         out = np.empty(8)
         evaluate_foot_events(self._gaits, self.normal_speed(speed), float(run), self._arrays.here[STYLES:], out)
         return out
+
+    def look_ahead(self) -> None:
+        """Begin no small steps until :meth:`restore`: frames to come are foreseen without them."""
+        self._arrays.settling[LEADS] = 1.0
 
     def snapshot(self) -> WalkerSnapshot:
         """Remember this moment."""
@@ -269,6 +282,7 @@ class GaitWalker:
         arrays.clock[:PHASE] = 0.0
         arrays.clock[PHASE:] = arrays.state[PHASE:]
         self._plan = ParameterPlan(np.ascontiguousarray(knots[0]), np.ascontiguousarray(values[0]))
+        self._num_plans += 1
 
     def _remaining_plan(self) -> tuple[FloatArray, FloatArray]:
         """Knots [s from now] and parameters of what is left of the plan, beginning now."""
@@ -280,8 +294,8 @@ class GaitWalker:
 
 def allocate_walkers(num_parameters: int, *batch: int) -> WalkerState:
     """Memory of walkers that have not begun, characters first."""
-    shapes: dict[str, tuple[int, ...]] = {"clock": (7,), "state": (7,), "here": (num_parameters,), "settling": (5,)}
-    shapes |= {"until": (4,), "places": (7, 8), "shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
+    shapes: dict[str, tuple[int, ...]] = {"clock": (7,), "state": (7,), "here": (num_parameters,), "settling": (6,)}
+    shapes |= {"until": (4,), "places": (7, 9), "shift": (4, 3), "yaw": (2,), "ease": (4, 3), "feet": (4, 3)}
     arrays = {name: np.zeros((*batch, *shape)) for name, shape in shapes.items()}
     arrays["settling"] += INITIAL_SETTLING
     held, touch = np.zeros((*batch, 4), dtype=np.bool_), np.ones((*batch, 4), dtype=np.bool_)
@@ -294,4 +308,5 @@ def make_body_arrays(skeleton: Skeleton, leg_length_m: float, *, froude: bool, c
     parts = ("hip", "knee", "ankle", "foot")
     legs = np.array([[skeleton.index(f"{side}_{part}") for part in parts] for side in ("right", "left")])
     offsets = np.ascontiguousarray(skeleton.offsets, dtype=np.float64)
-    return BodyArrays(offsets, legs.astype(np.int64), int(legs[:, 2].max()) + 1, float(leg_length_m), froude, cubic)
+    spine, low = skeleton.index("spine1"), int(legs[:, 2].max()) + 1
+    return BodyArrays(offsets, legs.astype(np.int64), low, float(leg_length_m), spine, froude, cubic)

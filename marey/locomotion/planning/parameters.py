@@ -14,17 +14,28 @@ TURN: Final = 2
 LEG: Final = 3
 POSTURE: Final = 4
 BANK: Final = 5
-STYLES: Final = 6
+PITCH: Final = 6
+HASTE: Final = 7
+STYLES: Final = 8
 
 SCALINGS: Final = ("froude", "leg")  # how size and speed go together
 MAX_MID_STANCE_S: Final = 0.5  # [s] no stance is foreseen farther than this after its strike
 SHORTEST_RAMP_S: Final = 0.1  # [s] [Glardon2005]_ §III.2.4.3 changes at once; faster than this is a jerk
-BODY: Final = slice(POSTURE, STYLES)  # columns that follow the others, as fast as a body can
-BODY_RATES: Final = np.array([3.0, 0.8])  # [1/s] standing to a brisk walk's posture in 0.4 s; [rad/s] of lean
-MAX_BANK: Final = 0.35  # [rad]
+BODY: Final = slice(POSTURE, HASTE)  # columns that follow the others, as fast as a body can
+FOLLOWING: Final = slice(POSTURE, STYLES)  # and all that follow
+HASTE_S: Final = 0.3  # [s] who brakes steps as fast as so long ago; who turns, as if braking as hard
+BODY_RATES: Final = np.array([3.0, 0.8, 0.8])  # [1/s] standing to a brisk walk's posture in 0.4 s; [rad/s] of lean
+MAX_LEAN: Final = 0.35  # [rad] inwards, forwards or backwards
+ACCELERATION: Final = (1.5, 2.0)  # [m/s²] at most, of who walks and who runs and is given no time
+GAIT_CHANGE: Final = (
+    0.45,
+    0.3,
+)  # [-] of the time of a start and of a stop: when a walk begins to become a run, and back
+GAIT_CHANGE_PART: Final = 0.4  # [-] of that time: how long it takes
+TURN_ACCELERATION: Final = 1.5  # [rad/s²] the same
 GRAVITY: Final = 9.81  # [m/s²]
 GAIT_RATE: Final = 2.5  # [1/s] of run and style weights: a walk's posture becomes a run's in 0.4 s
-RAMP_KNOTS: Final = 9
+RAMP_KNOTS: Final = 17
 MERGED_KNOTS_S: Final = 0.02  # [s] knots nearer than this are one
 TAIL_KNOTS: Final = 4
 RAMP_TOTAL: Final = RAMP_KNOTS + 5 + TAIL_KNOTS  # and one at the end of each of five straight lines
@@ -42,7 +53,9 @@ class GaitParameters(NamedTuple):
 
     def row(self) -> FloatArray:
         """Columns ``(P,)`` of a plan, posture and lean unset."""
-        return np.concatenate([[self.speed, self.run, self.turn_rate, self.leg_length_m, 0.0, 0.0], self.weights])
+        return np.concatenate(
+            [[self.speed, self.run, self.turn_rate, self.leg_length_m, 0.0, 0.0, 0.0, 0.0], self.weights]
+        )
 
     @classmethod
     def from_row(cls, row: FloatArray) -> GaitParameters:
@@ -57,29 +70,64 @@ class PostureLaw(NamedTuple):
     froude: bool
     power: float
 
-    def of(self, rows: FloatArray) -> FloatArray:
-        r"""Steady posture and lean ``(..., 2)`` of parameters ``(..., P)``.
+    def of(self, rows: FloatArray, times: FloatArray | None = None) -> FloatArray:
+        r"""Posture and leans ``(..., 3)`` of parameters ``(..., P)``; steady ones, or at times ``(..., M)`` [s].
 
-        Who turns leans inwards so that gravity and the pull of the curve pass through the feet:
-        :math:`\tan b = s\omega/g`, at most ``MAX_BANK``.
+        Who turns leans inwards, and who gains speed leans forwards, so that gravity and the pull of inertia pass
+        through the feet: :math:`\tan b = s\omega/g` and :math:`\tan p = \dot s/g`, at most ``MAX_LEAN``.
         """
         speed, leg = rows[..., SPEED], rows[..., LEG]
         s_n = speed / (np.sqrt(leg * self.own_leg) if self.froude else leg)
-        bank = np.arctan(speed * rows[..., TURN] / GRAVITY)
-        return np.stack([np.maximum(s_n, 0.0) ** self.power, np.clip(bank, -MAX_BANK, MAX_BANK)], axis=-1)
+        gain = np.zeros_like(speed)
+        if times is not None and times.shape[-1] > 1:
+            # At a knot the mean of both sides; a plan begins and ends without
+            length = np.diff(times, axis=-1)
+            slope = np.where(length > 1e-9, np.diff(speed, axis=-1) / np.maximum(length, 1e-9), 0.0)
+            gain[..., 1:-1] = 0.5 * (slope[..., 1:] + slope[..., :-1])
+        leans = np.arctan(np.stack([speed * rows[..., TURN], gain], axis=-1) / GRAVITY)
+        posture = np.maximum(s_n, 0.0) ** self.power
+        return np.concatenate([posture[..., None], np.clip(leans, -MAX_LEAN, MAX_LEAN)], axis=-1)
+
+
+def compute_haste(rows: FloatArray) -> FloatArray:
+    """How much faster [m/s] parameters ``(..., P)`` step than a steady straight gait: shorter and faster in leans."""
+    return HASTE_S * GRAVITY * np.maximum(np.maximum(-rows[..., PITCH], 0.0), np.abs(rows[..., BANK]))
 
 
 def plan_constant(rows: FloatArray, posture: PostureLaw) -> tuple[FloatArray, FloatArray]:
     """A plan of one moment: ``knots`` ``(n, 1)`` and ``values`` ``(n, 1, P)`` of parameters ``(n, P)``, held."""
     values = rows[:, None].copy()
     values[:, :, BODY] = posture.of(values)
+    values[:, :, HASTE] = compute_haste(values)
     return np.zeros((len(rows), 1)), values
 
 
+def comfortable_times(now: FloatArray, to: FloatArray) -> FloatArray:
+    """Times [s] in which parameters ``(..., P)`` change to others as a body does that is given none."""
+    change, runs = np.abs(to - now), np.maximum(now[..., RUN], to[..., RUN])
+    times = np.full(change.shape, SHORTEST_RAMP_S)
+    # The steepest part of a smooth step is 1.5 times its mean.
+    most = ACCELERATION[0] + runs * (ACCELERATION[1] - ACCELERATION[0])
+    times[..., SPEED] = 1.5 * change[..., SPEED] / most
+    times[..., TURN] = 1.5 * change[..., TURN] / TURN_ACCELERATION
+    times[..., RUN] = times[..., SPEED]
+    return np.maximum(times, SHORTEST_RAMP_S)
+
+
+def smooth_shares(share: FloatArray, change: FloatArray) -> FloatArray:
+    """Smooth steps ``(n, M, P)`` from straight shares; the gait changes late in a start and early in a stop."""
+    begin = np.where(change[:, None, RUN] > 0.0, *GAIT_CHANGE)
+    share = share.copy()
+    share[..., RUN] = np.clip((share[..., RUN] - begin) / GAIT_CHANGE_PART, 0.0, 1.0)
+    return share * share * (3.0 - 2.0 * share)
+
+
 def plan_ramp(
-    now: FloatArray, to: FloatArray, ends_s: FloatArray, posture: PostureLaw
+    now: FloatArray, to: FloatArray, ends_s: FloatArray, posture: PostureLaw, *, smooth: bool = False
 ) -> tuple[FloatArray, FloatArray]:
-    """Straight lines from parameters ``(n, P)`` to others, each in its own time ``(n, P)`` [s], postures in more.
+    """Lines from parameters ``(n, P)`` to others, each in its own time ``(n, P)`` [s], postures in more.
+
+    Lines are straight, or ``smooth`` steps :math:`x^2 (3 - 2x)` without a jerk at their ends.
 
     Returns:
         Knots ``(n, M)`` [s] and values ``(n, M, P)``.
@@ -89,24 +137,30 @@ def plan_ramp(
     even = kinks.max(axis=1)[:, None] * np.linspace(0.0, 1.0, RAMP_KNOTS)
     times = np.sort(np.concatenate([even, kinks], axis=1), axis=1)
     share = np.minimum(times[:, :, None] / ends[:, None], 1.0)
+    share = smooth_shares(share, to - now) if smooth else share
     rows = (1.0 - share) * now[:, None] + share * to[:, None]
-    return _append_posture(times, rows, now, posture)
+    return _append_posture(times, rows, now, posture, hastes=smooth)
 
 
 def overlay_plan(
-    times: FloatArray, rows: FloatArray, to: FloatArray, changed: BoolArray, over_s: float, posture: PostureLaw
+    times: FloatArray, rows: FloatArray, to: FloatArray, changed: BoolArray, over_s: float | None, posture: PostureLaw
 ) -> tuple[FloatArray, FloatArray]:
-    """A plan at times ``(M,)`` [s] from now, some columns of which go to ``to`` ``(P,)`` instead, in ``over_s``."""
+    """A plan at times ``(M,)`` [s] from now, some columns of which go to ``to`` ``(P,)`` instead, in ``over_s``.
+
+    Without a time they do so smoothly, as fast as a body does.
+    """
     now = rows[0]
-    ends = _limit_rates(np.full((1, len(to)), over_s), np.where(changed, to - now, 0.0)[None])[0]
+    asked = comfortable_times(now, to) if over_s is None else np.full(len(to), over_s)
+    ends = _limit_rates(asked[None], np.where(changed, to - now, 0.0)[None])[0]
     even = np.outer(np.unique(ends), np.linspace(0.0, 1.0, RAMP_KNOTS)).ravel()
     wanted = np.unique(np.concatenate([times, even]))
     kept = np.r_[True, np.diff(wanted) > MERGED_KNOTS_S] | np.isin(wanted, ends) | (wanted == wanted[-1])
     knots = wanted[kept]
     dense = _interpolate_rows(knots, times, rows)
     share = np.minimum(knots[:, None] / ends, 1.0)
+    share = smooth_shares(share[None], (to - now)[None])[0] if over_s is None else share
     dense = np.where(changed, (1.0 - share) * now + share * to, dense)
-    return _append_posture(knots[None], dense[None], now[None], posture)
+    return _append_posture(knots[None], dense[None], now[None], posture, hastes=over_s is None)
 
 
 def _limit_rates(ends_s: FloatArray, change: FloatArray) -> FloatArray:
@@ -125,7 +179,7 @@ def plan_through_knots(
     first, last = float(times[0]), float(times[-1])
     even = np.linspace(first, last, 2 + int((last - first) / KNOT_S))
     knots = np.unique(np.concatenate([times, even]))
-    return _append_posture(knots[None], _interpolate_rows(knots, times, rows)[None], now[None], posture)
+    return _append_posture(knots[None], _interpolate_rows(knots, times, rows)[None], now[None], posture, leans=False)
 
 
 def _interpolate_rows(knots: FloatArray, times: FloatArray, rows: FloatArray) -> FloatArray:
@@ -137,10 +191,23 @@ def _interpolate_rows(knots: FloatArray, times: FloatArray, rows: FloatArray) ->
 
 
 def _append_posture(
-    times: FloatArray, rows: FloatArray, now: FloatArray, posture: PostureLaw
+    times: FloatArray,
+    rows: FloatArray,
+    now: FloatArray,
+    posture: PostureLaw,
+    *,
+    leans: bool = True,
+    hastes: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Let the posture follow the speed no faster than a body can, and add a tail in which it arrives."""
-    asked, part = posture.of(rows), np.linspace(0.0, 1.0, TAIL_KNOTS + 1)[1:, None]
+    """Let posture and leans follow the speed no faster than a body can, and add a tail in which they arrive.
+
+    Footsteps of a plan in straight lines are foreseen by its cadence, so that it ``hastes`` in none, and those of a
+    plan through knots by their places, so that nobody ``leans`` into its starts and stops.
+    """
+    asked, part = posture.of(rows, times if leans else None), np.linspace(0.0, 1.0, TAIL_KNOTS + 1)[1:, None]
+    # The body is upright again when the speed is reached.
+    room = BODY_RATES[PITCH - POSTURE] * (times[:, -1:] - times)
+    asked[..., PITCH - POSTURE] = np.clip(asked[..., PITCH - POSTURE], -room, room)
     rows[:, 0, BODY] = now[:, BODY]
     for i in range(1, rows.shape[1]):
         room = BODY_RATES * (times[:, i] - times[:, i - 1])[:, None]
@@ -151,4 +218,6 @@ def _append_posture(
     tail[:, :, BODY] = last[:, None] + (asked[:, -1] - last)[:, None] * part
     tail[:, -1, BODY] = asked[:, -1]
     knots = np.concatenate([times, length + missing * part[:, 0]], axis=1)
-    return knots, np.concatenate([rows, tail], axis=1)
+    values = np.concatenate([rows, tail], axis=1)
+    values[..., HASTE] = compute_haste(values) if hastes else 0.0
+    return knots, values

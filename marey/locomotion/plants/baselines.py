@@ -37,6 +37,8 @@ from marey.locomotion.plants.leg import (
     get4,
     joint_in_world,
     leg_extension,
+    needed_toe_bend,
+    relax_toe_bend,
     saturate_length,
     set3,
 )
@@ -197,6 +199,8 @@ def plant_step_priority(
     for side in range(2):
         foot = state.feet[side]
         ankle, miss = pose_leg_priority(foot, side, get3(foot.target), get4(foot.turn), legs, rotations)
-        bend_toes(foot, side, ankle, options.floor_y + foot.level, dt, legs, rotations)
+        needed, axis = needed_toe_bend(foot, side, ankle, get4(foot.turn), options.floor_y + foot.level, legs)
+        relax_toe_bend(foot, needed, dt)
+        bend_toes(foot, side, get4(foot.turn), axis, foot.toe_bend, legs, rotations)
         flags |= encode_foot_flags(foot, side, ankle, miss)
     return flags

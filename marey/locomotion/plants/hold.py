@@ -13,9 +13,9 @@ clearance, which the slow gaits between standing and the slowest captured walk d
 
 from __future__ import annotations
 
-from math import atan2, pi, sqrt
+from math import atan2, e, pi, sqrt
 
-from marey.base import FloatArray, kernel
+from marey.base import BoolArray, FloatArray, kernel
 from marey.lie.kernels import (
     Vector,
     add3,
@@ -38,7 +38,9 @@ from marey.locomotion.plants.leg import (
     get3,
     get4,
     leg_extension,
+    needed_toe_bend,
     pose_leg,
+    relax_toe_bend,
     set3,
     set4,
     write_leg_frames,
@@ -62,7 +64,8 @@ from marey.locomotion.plants.step import raise_heel
 
 LEAVE_S = 0.08  # [s] a foot that leaves follows its raw path wholly after this time ...
 STEEP_RAD = (0.20, 0.90)  # [rad] ... or, from the first to the second, as its raw heel rises over its ball
-RUN_STEEP_RAD = (0.05, 0.80)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
+RUN_STEEP_RAD = (0.14, 0.85)  # [rad] of a runner, whose leg is straight at the push-off and has nothing to spare
+RISE_PART = 0.5  # [-] of that: the ball may rise
 ARRIVE_S = 0.02  # [s] before it lands a foot begins to slow down to rest ...
 REST_S = (0.06, 0.08)  # [s] ... until so long after it, in a walk and in a run
 GOAL_PART = 0.7  # [-] of the way from where a foot lands to where it is in mid-stance: there it stands
@@ -73,7 +76,7 @@ FLAT_S = 0.10  # [s] in which a foot is laid flat, and rises from it
 HEEL_RISE_RAD = 0.12  # [rad] a foot whose raw heel is over its ball by more is not laid flat any more
 HEEL_UP_M = 0.01  # [m] a planned heel this high is not reported to be down: it has risen
 CLEARANCE_M = 0.016  # [m] of a sole in the middle of a swing, for a leg of the model
-CLEARANCE_PART = 0.30  # [-] of a swing, at each end, over which it grows
+CLEARANCE_PART = (0.26, 0.30)  # [-] of a swing, at its begin and end, over which it grows
 BLUR_M = 0.008  # [m] width over which the lift sets in ...
 TOUCH_M = 0.003  # [m] ... and that of the point of a standing foot that is not held
 SINK_S = 0.10  # [s] in which a foot that lands above the floor, as in a run, comes down ...
@@ -107,14 +110,28 @@ def wrap_angle(angle: float) -> float:
 
 
 @kernel
-def release_share(foot: FootState, raw_f: Vector, ease_s: float) -> float:
-    """How far a ball has been let go, by how steep the raw foot has been since its heel rose."""
+def release_shares(foot: FootState, raw_f: Vector, ease_s: float) -> Vector:
+    """How far a ball has been let go, by how steep the raw foot has been since its heel rose.
+
+    It rises sooner than it goes ahead, as the foot rolls over its toes.
+    """
     drop = (foot.toe_rest - foot.ankle_rest - raw_f[1]) / max(norm(raw_f), 1e-9)
     foot.steepest = max(foot.steepest, 0.0 if foot.ankle_held else drop)
     run = run_share(ease_s)
     first = STEEP_RAD[0] + run * (RUN_STEEP_RAD[0] - STEEP_RAD[0])
     last = STEEP_RAD[1] + run * (RUN_STEEP_RAD[1] - STEEP_RAD[1])
-    return quintic_step((foot.steepest - first) / (last - first))
+    flat, up = (foot.steepest - first) / (last - first), (foot.steepest - first) / (RISE_PART * (last - first))
+    return quintic_step(flat), quintic_step(up), quintic_step(flat)
+
+
+@kernel
+def mix3(a: Vector, b: Vector, shares: Vector) -> Vector:
+    """From ``a`` to ``b``, each coordinate by a share of its own."""
+    return (
+        a[0] + shares[0] * (b[0] - a[0]),
+        a[1] + shares[1] * (b[1] - a[1]),
+        a[2] + shares[2] * (b[2] - a[2]),
+    )
 
 
 @kernel
@@ -194,7 +211,7 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
     f, heel = rotate(turn, raw_f), rotate(turn, raw_heel)
     # In the middle of a swing the tip of the toes counts as well; on the ground toes bend.
     u = foot.free_s / swing_s
-    grown = quintic_step(u / CLEARANCE_PART) * quintic_step((1.0 - u) / CLEARANCE_PART)
+    grown = quintic_step(u / CLEARANCE_PART[0]) * quintic_step((1.0 - u) / CLEARANCE_PART[1])
     tip = rotate(turn, rotate(quaternion_at(foot.world, TOE), get3(foot.tip)))[1]
     foot.tip_up = 0.0 if down else grown * tip - (1.0 - grown) * foot.toe_rest
     foot.sink_s = max(0.0, foot.sink_s - dt)
@@ -203,31 +220,37 @@ def update_hold(foot: FootState, side: int, dt: float, forecast: PlantForecast, 
         sink = 1.0 - quintic_step(1.0 - foot.sink_s / SINK_S)
         # A foot that has just landed goes on a little, and comes back.
         moving = scale3(1.0 - arrive, subtract3(p_ball if foot.on_ball else add3(p_ankle, raw_heel), get3(foot.struck)))
-        foot.toe_goal[1] = ground + foot.toe_rest + sink * foot.rise
-        foot.heel_goal[1] = ground + sink * foot.rise
-        stands = subtract3(get3(foot.toe_goal), f) if toe_down else subtract3(get3(foot.heel_goal), heel)
-        if toe_down and not ankle_down:
-            # The ball is let go: its correction comes back to what it was when the heel rose.
-            free = release_share(foot, raw_f, options.ease_s)
-            loose = subtract3(add3(p_ball, get3(foot.frozen)), f)
-            stands = add3(scale3(1.0 - free, stands), scale3(free, loose))
+        moving = scale3(0.0 if foot.has_rolled else 1.0, moving)
+        if foot.on_ball:
+            foot.toe_goal[1] = ground + foot.toe_rest + sink * foot.rise
+            stands = subtract3(get3(foot.toe_goal), f)
         else:
-            foot.steepest = 0.0
+            foot.heel_goal[1] = ground + sink * foot.rise
+            stands = subtract3(get3(foot.heel_goal), heel)
+        # The ball is let go as the foot becomes steep: its correction comes back to what it was before.
+        free = (0.0, 0.0, 0.0) if ankle_down else release_shares(foot, raw_f, options.ease_s)
+        if free[1] > 0.0:
+            loose = subtract3(add3(p_ball, get3(foot.frozen)), f)
+            stands = mix3(stands, (loose[0], max(loose[1], stands[1]), loose[2]), free)
+        else:
             set3(foot.frozen, subtract3(add3(stands, f), p_ball))
+        if ankle_down:
+            foot.steepest = 0.0
         target = add3(stands, moving)
         # What is not held must not be under the floor.
-        away = ground - target[1] - (heel[1] if toe_down else f[1] - foot.toe_rest)
+        away = ground - target[1] - (heel[1] if foot.on_ball else f[1] - foot.toe_rest)
         blur = TOUCH_M * foot.size
         lift = 0.5 * (away + sqrt(away * away + blur * blur))
         target = (target[0], target[1] + lift, target[2])
     else:
-        if left_foot and not foot.toe_held:
+        if left_foot and not foot.on_ball:
             set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
-        free = 1.0 - (1.0 - release_share(foot, raw_f, options.ease_s)) * (1.0 - leave)
+        free = release_shares(foot, raw_f, options.ease_s)
+        free = mix3(free, (1.0, 1.0, 1.0), (leave, leave, leave))
         # The ball of a turned foot goes on its raw path, but for what is left of the last stance, until its heel lands.
         loose = subtract3(raw_f, f)
         kept = subtract3(subtract3(get3(foot.toe_goal), p_ankle), raw_f)
-        out = add3(scale3(1.0 - free, kept), scale3(free, get3(foot.frozen)))
+        out = mix3(kept, get3(foot.frozen), free)
         target = add3(p_ankle, add3(scale3(1.0 - come, loose), scale3(fade if foot.is_alive else 0.0, out)))
         if first_s <= NOTICE_S:
             target = add3(target, approach_landing(foot, side, forecast, (come, arrive), f, heel))
@@ -306,59 +329,150 @@ def begin_hold(
         set3(foot.struck, row3(foot.origin, TOE) if foot.on_ball else add3(p_ankle, raw_heel))
         return
     if not was_down:
-        foot.sink_s = SINK_S
+        foot.sink_s, foot.has_rolled = SINK_S, False
         set3(foot.toe_goal if foot.on_ball else foot.heel_goal, get3(foot.landing_goal))
-    if toe_down and not foot.toe_held and not (foot.on_ball and not was_down):
-        # The ball joins where it is, and comes down from there.
+    if not ankle_down and not foot.on_ball:
+        # The heel leaves: the foot rolls on over its ball, from where that is.
         set3(foot.toe_goal, add3(subtract3(get3(foot.heel_goal), heel), f))
         foot.rise, foot.sink_s = max(0.0, foot.toe_goal[1] - foot.toe_rest - ground), SINK_S
-    elif ankle_down and not toe_down and foot.toe_held:
-        set3(foot.heel_goal, add3(subtract3(get3(foot.toe_goal), f), heel))
+        foot.on_ball, foot.has_rolled = True, True
+
+
+TICK_S = 1.0 / 60.0  # [s] between the moments at which plants are worked out
+NUM_TICKS = 6  # corrections that are kept, three of them ahead of what is shown
+TICKS_AHEAD = 3
+BENT_LEG = (
+    0.99,
+    0.985,
+)  # [-] extension of a leg bent by 16 and 20 degrees, in a walk and in a run: the pelvis gives beyond it
+FORGET_S = 2.0  # [s] in which a standing leg forgets how far the hip was too high
+DROP_HALF_S = 0.15  # [s] in which half of a lowering is done
+DROP_PART = 0.04  # [-] of the leg: the most that the pelvis is lowered
 
 
 @kernel
-def hold_step(
-    dt: float, forecast: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
+def tick_weights(u: float) -> tuple[float, float, float, float, float, float]:
+    """Weights of six corrections, the third of which is ``u`` ticks past: a cubic B-spline over means 1, 2, 1 of three.
+
+    A spline of the corrections is twice differentiable in time whatever they are, and depends on no frame rate.
+    """
+    v = 1.0 - u
+    a, d = v * v * v / 24.0, u * u * u / 24.0
+    b, c = (3.0 * u * u * u - 6.0 * u * u + 4.0) / 24.0, (3.0 * v * v * v - 6.0 * v * v + 4.0) / 24.0
+    return a, b + 2.0 * a, a + 2.0 * b + c, b + 2.0 * c + d, c + 2.0 * d, d
+
+
+@kernel
+def hold_tick(
+    forecast: PlantForecast, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
+    rotations: FloatArray,
+) -> None:  # fmt: skip
+    """Work out the corrections of both feet at the next tick, ``TICK_S`` after the last.
+
+    Args:
+        forecast: what is down then, and what lands where and when; both rows of a foot's landing are of one moment.
+        options: floor and size.
+        legs: of the skeleton.
+        state: zeros before the first tick.
+        root: ``(3,)`` [m] raw position of the root then.
+        rotations: ``(J, 4)`` raw local rotations then.
+    """
+    bent = BENT_LEG[0] + run_share(options.ease_s) * (BENT_LEG[1] - BENT_LEG[0])
+    p_root, drop, was_alive = get3(root), state.root_drop[0], state.feet[0].is_alive
+    for side in range(2):
+        foot, was_down = state.feet[side], state.feet[side].ankle_held or state.feet[side].toe_held
+        write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
+        write_foot_measures(foot, side, options.scale, legs)
+        update_hold(foot, side, TICK_S, forecast, options)
+        # How far the hip is too high for a leg that stands: at most as straight as the raw one, or nearly so
+        hip, ankle, target = row3(foot.origin, HIP), row3(foot.origin, ANKLE), get3(foot.target)
+        reach, soft, _ = leg_extension(foot)
+        if foot.ankle_held or foot.toe_held:
+            if not was_down:
+                foot.stance_drop, foot.needed_drop = foot.needed_drop, 0.0
+            far = max(norm(subtract3(ankle, hip)), bent * reach)
+            dx, dz = target[0] - hip[0], target[2] - hip[2]
+            height = sqrt(max(far * far - dx * dx - dz * dz, 0.0))
+            needed = max(0.0, hip[1] - target[1] - height)
+            foot.needed_drop = max(foot.needed_drop * (1.0 - TICK_S / FORGET_S), needed)
+        # A heel over a planted ball rises as far as the leg needs.
+        if foot.toe_held and foot.on_ball:
+            raise_heel(foot, (hip[0], hip[1] - drop, hip[2]), soft * reach)
+        if (foot.ankle_held or foot.toe_held) and abs(foot.yaw) > TWIST_RAD:
+            foot.ankle_barred, foot.toe_barred = True, True
+        needed, _ = needed_toe_bend(foot, side, get3(foot.target), get4(foot.turn), options.floor_y, legs)
+        relax_toe_bend(foot, needed, TICK_S)
+        # The rings move on by one; the first tick fills them.
+        shift, turn = subtract3(get3(foot.target), row3(foot.origin, ANKLE)), log(get4(foot.turn))
+        for k in range(NUM_TICKS):
+            if k == NUM_TICKS - 1 or not was_alive:
+                set3(foot.shifts[k], shift)
+                set3(foot.turns[k], turn)
+                foot.bends[k] = foot.toe_bend
+            else:
+                set3(foot.shifts[k], row3(foot.shifts, k + 1))
+                set3(foot.turns[k], row3(foot.turns, k + 1))
+                foot.bends[k] = foot.bends[k + 1]
+
+    # The pelvis is lowered as the last steps asked for, critically damped: constant in a steady gait.
+    asked = 0.0
+    for side in range(2):
+        asked = max(asked, max(state.feet[side].needed_drop, state.feet[side].stance_drop))
+    asked = min(asked, DROP_PART * options.scale * min(legs.reach[0], legs.reach[1]))
+    omega, away, rate = 1.678 / DROP_HALF_S, state.root_drop[0] - asked, state.root_drop[1]
+    push, fade = rate + omega * away, e ** (-omega * TICK_S)
+    state.root_drop[0] = asked + (away + push * TICK_S) * fade if was_alive else asked
+    state.root_drop[1] = (rate - push * omega * TICK_S) * fade if was_alive else 0.0
+    for k in range(NUM_TICKS):
+        latest = k == NUM_TICKS - 1 or not was_alive
+        state.drops[k] = state.root_drop[0] if latest else state.drops[k + 1]
+
+
+@kernel
+def hold_frame(
+    u: float, planted: BoolArray, options: PlantOptions, legs: LegArrays, state: PlantState, root: FloatArray,
     rotations: FloatArray,
 ) -> int:  # fmt: skip
     """Hold the feet of one character in one frame, in place and without allocating.
 
     Args:
-        dt: time since the last frame [s].
-        forecast: what is down now, and what lands where and when; both rows of a foot's landing are of one moment.
+        u: ticks since the last one, of which ``TICKS_AHEAD`` more have been worked out.
+        planted: ``(4,)`` which effectors are planned to stand now.
         options: floor and size.
         legs: of the skeleton.
-        state: zeros before the first frame.
-        root: ``(3,)`` [m] raw position of the root.
+        state: with its ticks worked out.
+        root: ``(3,)`` [m] raw position of the root; lowered as far as the legs need.
         rotations: ``(J, 4)`` raw local rotations; those of the legs are changed.
 
     Returns:
         Bits 0-3: effector is planned to stand. Bits 4, 5: a plant of the right, left foot is not kept.
     """
     flags = 0
+    weights, drop = tick_weights(u), 0.0
+    for k in range(NUM_TICKS):
+        drop += weights[k] * state.drops[k]
+    root[1] -= drop
     p_root = get3(root)
     for side in range(2):
         foot = state.feet[side]
         write_leg_frames(foot, side, p_root, rotations, legs, options.scale)
-        write_foot_measures(foot, side, options.scale, legs)
-        update_hold(foot, side, dt, forecast, options)
-        # A heel over a planted ball rises as far as the leg needs.
-        reach, soft, _ = leg_extension(foot)
-        if foot.toe_held:
-            raise_heel(foot, row3(foot.origin, HIP), soft * reach)
-        ankle, miss = pose_leg(foot, side, get3(foot.target), get4(foot.turn), legs, rotations)
-        bend_toes(foot, side, ankle, options.floor_y, dt, legs, rotations)
-        held = foot.ankle_held or foot.toe_held
-        if held and abs(foot.yaw) > TWIST_RAD:
-            foot.ankle_barred, foot.toe_barred = True, True
-        heel = rotate(multiply(get4(foot.turn), quaternion_at(foot.world, ANKLE)), get3(foot.heel))
+        target, tilt, bend = add3(row3(foot.origin, ANKLE), (0.0, drop, 0.0)), (0.0, 0.0, 0.0), 0.0
+        for k in range(NUM_TICKS):
+            target = add3(target, scale3(weights[k], row3(foot.shifts, k)))
+            tilt = add3(tilt, scale3(weights[k], row3(foot.turns, k)))
+            bend += weights[k] * foot.bends[k]
+        turn = exp(tilt)
+        ankle, miss = pose_leg(foot, side, target, turn, legs, rotations)
+        needed, axis = needed_toe_bend(foot, side, ankle, turn, options.floor_y, legs)
+        bend_toes(foot, side, turn, axis, max(needed, bend), legs, rotations)
+        heel = rotate(multiply(turn, quaternion_at(foot.world, ANKLE)), get3(foot.heel))
         is_up = ankle[1] + heel[1] - options.floor_y > HEEL_UP_M * options.scale
         # Contacts are those of the plan, kept or not; a heel that has risen with the gait is not down.
-        if forecast.planted[2 * side] and not is_up:
+        if planted[2 * side] and not is_up:
             flags |= 1 << (2 * side)
-        if forecast.planted[2 * side + 1]:
+        if planted[2 * side + 1]:
             flags |= 2 << (2 * side)
-        barred = foot.ankle_barred or foot.toe_barred
-        if barred or (held and miss > BROKEN_M * options.scale):
+        held = planted[2 * side] or planted[2 * side + 1]
+        if held and (foot.ankle_barred or foot.toe_barred or miss > BROKEN_M * options.scale):
             flags |= 16 << side
     return flags

@@ -205,20 +205,31 @@ def pose_leg(
 
 
 @kernel
-def bend_toes(
-    foot: FootState, side: int, ankle: Vector, floor_y: float, dt: float, legs: LegArrays, rotations: FloatArray
-) -> None:
-    """Bend toes whose end would be under the floor about the foot's lateral axis; they stretch again in time."""
-    turn = get4(foot.turn)
+def needed_toe_bend(
+    foot: FootState, side: int, ankle: Vector, turn: Quaternion, floor_y: float, legs: LegArrays
+) -> tuple[float, Vector]:
+    """Angle [rad] by which toes must bend whose end would be under the floor, and the foot's lateral axis."""
     toe = add3(ankle, rotate(turn, subtract3(row3(foot.origin, TOE), row3(foot.origin, ANKLE))))
-    above, W_toe = multiply(turn, quaternion_at(foot.above, TOE)), multiply(turn, quaternion_at(foot.world, TOE))
+    W_toe = multiply(turn, quaternion_at(foot.world, TOE))
     axis = rotate(multiply(turn, quaternion_at(foot.world, ANKLE)), row3(legs.lateral, side))
-    needed = toe_clearance_angle(rotate(W_toe, scale3(foot.size, row3(legs.tip, side))), axis, floor_y - toe[1])
-    # What is bent more than needed stretches exponentially, but no faster than the limit.
+    tip = rotate(W_toe, scale3(foot.size, row3(legs.tip, side)))
+    return toe_clearance_angle(tip, axis, floor_y - toe[1]), axis
+
+
+@kernel
+def relax_toe_bend(foot: FootState, needed: float, dt: float) -> None:
+    """Toes bent more than needed [rad] stretch exponentially, but no faster than the limit."""
     slack = max(0.0, foot.toe_bend - needed)
-    bend = needed + max(slack * exp(-dt / TOE_RETURN_S), slack - TOE_RETURN_RADPS * dt)
-    foot.toe_bend = bend
+    foot.toe_bend = needed + max(slack * exp(-dt / TOE_RETURN_S), slack - TOE_RETURN_RADPS * dt)
+
+
+@kernel
+def bend_toes(
+    foot: FootState, side: int, turn: Quaternion, axis: Vector, bend: float, legs: LegArrays, rotations: FloatArray
+) -> None:
+    """Bend the toes of a turned foot up about its lateral axis by an angle [rad]."""
     if bend > 1e-9:
+        above, W_toe = multiply(turn, quaternion_at(foot.above, TOE)), multiply(turn, quaternion_at(foot.world, TOE))
         half = -0.5 * bend  # from ahead to up is against the lateral axis
         bent = multiply((cos(half), sin(half) * axis[0], sin(half) * axis[1], sin(half) * axis[2]), W_toe)
         write_rotation(rotations[legs.joints[side, TOE]], multiply(conjugate(above), bent))

@@ -58,6 +58,8 @@ Vector3 = Annotated[FloatArray, 3]
 Vector4 = Annotated[FloatArray, 4]
 Points = Annotated[FloatArray, (4, 3)]
 Rotations = Annotated[FloatArray, (4, 4)]
+Ticks = Annotated[FloatArray, (6, 3)]
+TickAngles = Annotated[FloatArray, 6]
 
 
 class LegArrays(NamedTuple):
@@ -130,7 +132,8 @@ class FootState:
     rise_rate: float
     target: Vector3  # [m] what the leg is posed with in this frame: the ankle ...
     turn: Vector4  # ... and the turn of the foot against the raw one
-    needed_drop: float  # [m] how far the hip is too high
+    needed_drop: float  # [m] how far the hip is too high; held by ticks: the most in this stance ...
+    stance_drop: float  # [m] ... and in the last one
     level: float  # [m] of the ground under this foot, over the floor
     level_rate: float
     ankle_lowest: float  # [m] lowest height that the raw path of a held ankle has had
@@ -139,10 +142,14 @@ class FootState:
     toe_risen: float  # [m] how far the raw toe of a held toe has risen
     least_lag: float  # [m] least distance over the ground that a held toe has had from its raw one
     toe_bend: float  # [rad] of toes that would pierce the floor
+    shifts: Ticks  # [m] what is added to the raw ankle at the last ticks, the latest last ...
+    turns: Ticks  # ... and the rotation vectors [rad] of the foot's turn ...
+    bends: TickAngles  # ... and the bends [rad] of its toes
     free_s: float  # [s] since the foot left the ground
     stood_s: float  # [s] since it landed
     steepest: float  # [rad] that the raw foot has been since its heel rose, about
-    on_ball: bool  # the foot lands, or has landed, on its ball
+    on_ball: bool  # the foot stands, or will land, on its ball, else on its heel
+    has_rolled: bool  # from its heel onto its ball
     heel_goal: Vector3  # [m] where the heel pad is held
     landing_goal: Vector3  # [m] where heel or ball shall land
     struck: Vector3  # [m] where the raw heel or ball is then
@@ -177,10 +184,11 @@ class PlantState(NamedTuple):
 
     feet: NDArray[np.void]  # (2,) records of `FootState`, right first
     root_drop: FloatArray  # (2,) [m] how far the root is lowered, and its rate
+    drops: FloatArray  # (6,) [m] at the last ticks, the latest last
 
     def copy(self) -> PlantState:
         """Return an independent copy."""
-        return PlantState(self.feet.copy(), self.root_drop.copy())
+        return PlantState(self.feet.copy(), self.root_drop.copy(), self.drops.copy())
 
     def goals(self) -> FloatArray:
         """Where the effectors ``(..., 4, 3)`` [m] are held, or are about to land, or were held last."""
@@ -233,4 +241,4 @@ def make_leg_arrays(
 
 def allocate_plant_state(*batch: int) -> PlantState:
     """State of characters that start, ``batch`` first in its arrays."""
-    return PlantState(np.zeros((*batch, 2), dtype=FOOT_RECORD), np.zeros((*batch, 2)))
+    return PlantState(np.zeros((*batch, 2), dtype=FOOT_RECORD), np.zeros((*batch, 2)), np.zeros((*batch, 6)))

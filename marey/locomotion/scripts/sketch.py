@@ -45,6 +45,7 @@ class SketchWalkSettings:
     run_speed_fraction: float = 0.9  # [-] of the fastest walk: above this speed the character runs
     sway_m: float = 0.08  # [m] the root sways from its line when walking
     max_corridor_tries: int = 3  # each keeps farther from the walls of the corridor
+    still_s: float = 0.1  # [s] on both feet in the end
     max_duration_s: float = 600.0  # [s] a walk that lasts longer has got stuck
     stop_s: float = 1.0  # [s] of a stop event that does not say
     rest_s: float = 0.5  # [s] standing at the goal
@@ -388,7 +389,10 @@ def _record_walk(
     engine.add_driver(guide)
     poses, contacts = [engine.pose], [engine.contacts]
     longest = min(settings.max_duration_s, 60.0 + 10.0 * plan.way.length_m / speed)
-    while not guide.is_done:
+    # Who stands in the end does so on both feet, and for a moment.
+    still = 0
+    while not guide.is_done or (engine.state == "standing" and still < settings.still_s * rate_hz):
+        still = still + 1 if engine.is_settled else 0
         poses.append(engine.step(len(poses) / rate_hz - engine.time_s))
         contacts.append(engine.contacts)
         if engine.time_s > longest:

@@ -161,7 +161,7 @@ class JumpStateMachine:
         self._now = replace(self._now, queued=None)
         return was_queued
 
-    def set_target(self, parameters: GaitParameters, over_s: float) -> None:
+    def set_target(self, parameters: GaitParameters, over_s: float | None) -> None:
         """Change the parameters that are restored after the jump, and the time to do so."""
         if self._now.stage == "neutral":
             self._walker.go_to(parameters, over_s)
