@@ -50,7 +50,6 @@ def test_limits_tell_possible_from_impossible_bends(
     assert LIMITS.is_feasible(bend(joint, *degrees), 0.1) == is_possible
 
 
-@pytest.mark.xfail(strict=True, reason="0.92: couplings of both sides bound the right limb given the left")
 def test_left_and_right_are_mirror_images() -> None:
     """A limb alone."""
     turns = np.zeros((300, HUMAN.num_joints, 3))
@@ -187,7 +186,6 @@ def test_poses_swapped_between_unlike_ones_are_refused(mocap: Path) -> None:
 
 
 @pytest.mark.mocap
-@pytest.mark.xfail(strict=True, reason="poses 0.7 rad apart: 0.70 of the swapped ones are accepted, asked 0.5")
 def test_poses_swapped_between_less_unlike_ones_are_refused(mocap: Path) -> None:
     assert accept_swapped(mocap, 0.7) <= 0.5
 
