@@ -78,7 +78,7 @@ SYNERGIES: Final = (
     Synergy(
         tuple((role, c) for role in SPINES for c in range(3)),
         0.2,
-        0.16,
+        0.18,
         (("spine1", 0.0), ("spine2", 0.5), ("spine3", 1.0)),
     ),
 )
