@@ -84,6 +84,13 @@ def test_the_rest_pose_of_a_file_does_not_matter() -> None:
     assert np.quantile(np.abs(once - again), 0.99) < 0.05
 
 
+def test_projected_poses_are_inside_intervals_regions_and_synergies() -> None:
+    rotations = SO3.exp(np.random.default_rng(3).normal(0.0, 0.5, (60, HUMAN.num_joints, 3)))
+    found = LIMITS.check(rotations)
+    assert len(LIMITS.tables().reaches) == 2 and np.median(found.violation.max(axis=1)) > 0.5
+    assert LIMITS.violations(found.projected).max() < 1e-9
+
+
 def test_clips_widen_limits_and_never_narrow_them() -> None:
     count = 40
     turns = np.zeros((count, HUMAN.num_joints, 3))

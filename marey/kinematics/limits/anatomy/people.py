@@ -228,7 +228,8 @@ def _learn_metric(points: FloatArray, reflection: FloatArray, people: IntArray, 
 
     names, size = np.unique(people), points.shape[1]
     metric = np.eye(size)
-    for _ in range(METRIC_STEPS):
+    # One person alone cannot be left out
+    for _ in range(METRIC_STEPS if len(names) > 1 else 0):
         spread = np.zeros((size, size))
         for fold in range(METRIC_FOLDS):
             is_left_out = np.isin(people, names[fold::METRIC_FOLDS])
