@@ -351,10 +351,13 @@ def test_engell_12_a_transpose_step_of_0_005_stays_bounded_and_one_of_0_05_does_
     assert shares[0.005] < 0.20 < shares[0.05]
 
 
-def largest_turns(method: str, angle: float, *, follow: bool = False, hand_over: str = "result") -> np.ndarray:
+def largest_turns(
+    method: str, angle: float, *, follow: bool = False, hand_over: str = "result", said: list[str] | None = None
+) -> np.ndarray:
     """A chain of 16 DOF curled up on its limits, middle pinned, tip moved in 1 cm steps: largest turn of each step.
 
-    With ``follow``, a step is handed the ``"result"`` of the one before, or its ``"pose"`` alone.
+    With ``follow``, a step is handed the ``"result"`` of the one before, or its ``"pose"`` alone. What results say is
+    put into ``said``.
     """
     count = 8
     parents, offsets = np.array([-1, *range(count)]), np.array([[0.0, 0.0, 0.0]] + [[0.0, 0.2, 0.0]] * count)
@@ -373,6 +376,8 @@ def largest_turns(method: str, angle: float, *, follow: bool = False, hand_over:
         goals = [PointTask("c4", middle), PointTask("c8", tip + 0.01 * k * way / np.linalg.norm(way))]
         options = {"limits": limits, "root": "fixed", "method": method, "follow": follow, "on_failure": "return"}
         result = solve_ik(chain, goals, start=last or start, **options)
+        if said is not None:
+            said.append(result.advice)
         turns.append(np.linalg.norm((start.rotations.inverse() @ result.pose.rotations).log(), axis=1).max())
         # A drag hands over its last result, so that the way of the goals is known while they are out of reach
         start, last = result.pose, result if follow and hand_over == "result" else None
@@ -405,6 +410,15 @@ def test_engell_13_no_way_flips_a_chain_on_thirty_evenly_spaced_ways():
 @pytest.mark.xfail(strict=True, reason="7 of 30 ways flip, by up to 1.18 rad, all where the goal is out of reach")
 def test_engell_13_no_way_flips_a_chain_that_is_handed_its_pose_alone():
     assert max(largest_turns("projected-lm", angle, follow=True, hand_over="pose").max() for angle in WAYS) < 0.2
+
+
+@pytest.mark.parametrize("angle", WAYS[[0, 28]])
+def test_engell_13_where_a_chain_that_is_handed_its_pose_alone_flips_it_says_so(angle):
+    said = []
+    turns = largest_turns("projected-lm", angle, follow=True, hand_over="pose", said=said)
+    assert turns.max() > 0.5
+    for k in np.flatnonzero(turns >= 0.2):
+        assert "from the start: in a drag, hand over the last result" in said[k] or "branch of poses" in said[k]
 
 
 def test_engell_14_clamping_afterwards_collapses_where_coherence_is_low():

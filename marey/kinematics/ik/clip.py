@@ -21,7 +21,7 @@ from marey.kinematics.ik.posing.attempts import (
     solve_with_restarts,
 )
 from marey.kinematics.ik.posing.continuation import MAX_STEP_RATIO, build_speed_limits, solve_frames
-from marey.kinematics.ik.posing.defaults import Feet, default_limits, name_pins, plant_feet
+from marey.kinematics.ik.posing.defaults import Feet, default_limits, keep_trunk, name_pins, plant_feet
 from marey.kinematics.ik.posing.recheck import measure_blocks, name_worst_joint
 from marey.kinematics.ik.problem import Root
 from marey.kinematics.ik.solve import LIMIT_TOL_RAD, MODEL_LIMITS_CONFLICT
@@ -94,6 +94,9 @@ def track(
     for in the frames that follow; ``held_back`` marks such frames. The first frame is free, and so are frames in which
     goals come or go.
 
+    What goals of a person's hands, feet and head leave open of trunk and collars is as it is in ``start``, unless a
+    :class:`PoseTask` says otherwise: frame after frame a trunk would wring more and more.
+
     Args:
         model_or_skeleton: what is posed.
         task_trajectories: tasks whose targets have one row for each frame, or one that is held.
@@ -122,11 +125,15 @@ def track(
     body = match_body(model_or_skeleton, start, None)
     limits = default_limits(limits, body)
     body = match_body(model_or_skeleton, start, limits)
+    is_advice = isinstance(limits, AnatomicalLimits) and limits.is_advice
+    tasks = list(task_trajectories)
+    if is_advice and start is not None and method == "projected-lm" and body.model is None:
+        tasks += keep_trunk(start, tasks)
     _, default = find_method(method)
-    pins = plant_feet(body, task_trajectories, start, root, feet)
-    problem = compile_tasks(body, task_trajectories, limits, root, frozen_joints, tolerance_m, tolerance_rad, pins)
+    pins = plant_feet(body, tasks, start, root, feet)
+    problem = compile_tasks(body, tasks, limits, root, frozen_joints, tolerance_m, tolerance_rad, pins)
     # Targets (F, B, 4) of all frames, and when they count
-    goals = [task.goal for task in (*task_trajectories, *pins) if not isinstance(task, PoseTask)]
+    goals = [task.goal for task in (*tasks, *pins) if not isinstance(task, PoseTask)]
     lengths = {len(goal) for goal in goals if goal.ndim == 2}
     if len(lengths) != 1 or 0 in lengths:
         found = ", ".join(str(n) for n in sorted(lengths)) or "no"
@@ -158,7 +165,6 @@ def track(
     is_place = ~np.array(problem.is_angle, dtype=np.bool_)
     places = sizes[:, is_place].max(axis=1) if is_place.any() else np.zeros(frames)
     violation = np.zeros((frames, 1)) if limits is None else limits.violations(motion.rotations)
-    is_advice = isinstance(limits, AnatomicalLimits) and limits.is_advice
     status, advice = _read_clip_status(is_met, clip, is_left, violation, is_advice, body.skeleton)
     coordinates = clip.x if body.model is not None else None
     result = IKTrackResult(

@@ -27,7 +27,7 @@ from marey.kinematics.ik.posing.attempts import (
     solve_nearest_posture,
     solve_with_restarts,
 )
-from marey.kinematics.ik.posing.continuation import BranchEnd, follow_branch
+from marey.kinematics.ik.posing.continuation import BranchEnd, follow_branch, measure_turns
 from marey.kinematics.ik.posing.defaults import Feet, default_limits, name_pins, plant_feet, shorten_far_goals
 from marey.kinematics.ik.posing.recheck import is_beyond_reach, measure_blocks, name_worst_joint
 from marey.kinematics.ik.problem import (
@@ -52,6 +52,7 @@ from marey.skeleton import Pose, Skeleton
 
 METHODS_WITHOUT_STOP: Final = ("pseudo-inverse", "dls", "jacobian-transpose")  # they do not notice that nothing is won
 RESTARTS: Final = 6  # starts to try after the first, when none was given
+FAR_TURN_RAD: Final = 0.2  # [rad] more than this for a centimetre of a goal is a flip (Engell-Nørregård, check 13)
 LIMIT_TOL_RAD: Final = 1e-6  # [rad] a pose inside the limits to this keeps them
 MODEL_LIMITS_CONFLICT: Final = (
     "The model and the limits disagree: no pose of the model near the goals is inside the limits, so this is the "
@@ -243,7 +244,7 @@ def solve_ik(
         if moved > HELD_RAD and body.model is None:
             guess.wxyz[:] = limits.project_rotations(SO3(guess.wxyz[None])).wxyz[0]
     # The answer, and whether a missed goal is out of reach
-    end, last_targets = None, None
+    end, last_targets, first = None, None, None
     if before is not None and before.targets.shape == targets.shape:
         last_targets = before.targets
     if True in active[: len(problem.goals)].tolist() or problem.spring_weight > 0.0:
@@ -287,6 +288,13 @@ def solve_ik(
         body,
         end,
     )
+    if first is not None and last_targets is None and result.status is not SolveStatus.CONVERGED and end is None:
+        # A pose says nothing about the goals before, so the way of goals that stay out of reach is not known
+        turns = measure_turns(first, guess)
+        if float(turns.max()) > FAR_TURN_RAD:
+            named = f"'{body.skeleton.names[int(turns.argmax())]}' turns by {float(turns.max()):.2f} rad from the start"
+            cure = "in a drag, hand over the last result in place of its pose, and its branch is followed"
+            result = replace(result, advice=f"{result.advice} {named}: {cure}.")
     raise_if_asked("solve_ik", result.status, result.advice, result, on_failure)
     return result
 

@@ -22,6 +22,8 @@ FEET: Final = ("auto", "free", "planted")
 SIDES: Final = ("left", "right")
 PART_MOBILITY: Final = {"spine1": 0.3, "spine2": 0.3, "spine3": 0.3, "neck": 0.5, "collar": 0.03}  # [-] of a limb's
 STUB_MOBILITY: Final = 0.01  # [-] of joints without a role above one that has it: hip stubs, twist bones
+TRUNK: Final = ("spine1", "spine2", "spine3", "left_collar", "right_collar")
+TRUNK_WEIGHT: Final = 2e-5  # [1/rad²] of springs along a clip; more lets planted soles move by a millimetre
 STANDING_M: Final = 0.08  # [m] captured floors lie up to 6 cm off the world's; a sole above this is in the air
 LEVEL_M: Final = 0.03  # [m] a sole this much above the lowest one is in the air, too
 LOW_PERCENT: Final = 5.0  # [%] of the heights of an ankle lie below that of its stance
@@ -69,6 +71,15 @@ def anatomical_mobility(skeleton: Skeleton) -> FloatArray:
             mobility[joint] = STUB_MOBILITY
     mobility.setflags(write=False)
     return mobility
+
+
+def keep_trunk(start: Pose, tasks: Sequence[Task]) -> list[PoseTask]:
+    """Springs of trunk and collars towards a start pose, below the goals; none where the tasks have springs."""
+    roles = role_map(start.skeleton)
+    joints = tuple(roles[role] for role in TRUNK if role in roles)
+    if not joints or any(isinstance(task, PoseTask) for task in tasks):
+        return []
+    return [PoseTask(start, joints=joints, weight=TRUNK_WEIGHT)]
 
 
 def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root: Root, feet: Feet) -> list[GoalTask]:

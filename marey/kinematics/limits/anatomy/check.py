@@ -3,7 +3,7 @@
 A joint has three coordinates: flexion, side swing and twist, measured in axes of the body (:class:`AnatomicalTables`).
 Each lies in an interval, and two or three coordinates, of one joint or of several, lie in regions that tables of signed
 distances describe. Coordinates have an order, and a region bounds the last of its own given the others, so one sweep
-over them gives a feasible pose.
+over them gives a pose inside. All of a synergy, both legs say, lie in balls around exemplars that people showed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,14 @@ from marey.lie.kernels import (
 
 FOLLOWS_RAD = 1e-12  # [rad] violation of a joint that is inside until the projection of another moves its bounds
 
+MAX_PULLS = 6  # sweeps over regions and pulls into synergies in turn, before a pose is moved towards standing
+HALVINGS = 24  # of the way to standing: to 1e-7 of it
+
 TIE_RAD = 1e-9  # [rad] rounding must not decide on poses at a bound, nor between distances, which are stored in steps
 
 
 class AnatomicalTables(NamedTuple):
-    """What :func:`check_anatomy` takes: K limited joints, M coupled regions, T tables of signed distances.
+    """What :func:`check_anatomy` takes: K limited joints, M coupled regions, T tables of signed distances, S synergies.
 
     Coordinate ``3 k + c`` is flexion (c = 0), side swing (1) or twist (2) of the limited joint k.
     """
@@ -49,11 +52,18 @@ class AnatomicalTables(NamedTuple):
     axes: IntArray  # (M, 3) coordinate along each axis of a region; an axis of one node has any
     signs: FloatArray  # (M, 3) -1 where a coordinate of the trunk is read in a mirror, for limbs of the right side
     bounded: IntArray  # (M,) axis of the coordinate that the region bounds: the last of the three in the order
+    owners: IntArray  # (M,) coordinate whose joint is said to violate the region, the same in a mirror
     pages: IntArray  # (M,) table of each region
     grids: IntArray  # (T, 4) place of the first value, nodes of each axis
     origins: FloatArray  # (T, 3) [rad] first node
     spacings: FloatArray  # (T, 3) [rad]
     distances: NDArray[np.float32]  # (V,) [rad] signed distances at the nodes of all tables
+    spans: IntArray  # (S + 1,) first exemplar of each synergy; that one is standing
+    members: IntArray  # (S, 9) coordinates of a synergy; beyond the last of them, any
+    metrics: FloatArray  # (S, 9, 9) A of the distance |A (x - e)| to an exemplar e, symmetric; zero beyond the members
+    inverses: FloatArray  # (S, 9, 9) of A, zero beyond the members
+    reaches: FloatArray  # (S,) [rad] radius of the balls around exemplars
+    exemplars: NDArray[np.float32]  # (E, 9) [rad] A e
 
 
 @inline_kernel
@@ -261,27 +271,123 @@ def _measure_violations(
 ) -> None:
     """Write squared violations ``(3 K,)`` of the coordinates listed, and the gradient of half their sum."""
     rows, v = regions.rows, regions.distances
+    # The way to the interval and to all regions is at least that to the farthest of them: a region, or the interval
+    away, over, farthest = np.zeros(x.shape[0]), np.zeros(x.shape[0]), np.full(x.shape[0], -1)
     for i in outside:
-        # The way to the interval and to all regions is at least that to the farthest of them
-        over = x[i] - min(max(x[i], tables.low[i]), tables.high[i])
-        farthest, away = -1, abs(over)
+        over[i] = x[i] - min(max(x[i], tables.low[i]), tables.high[i])
+        worst = abs(over[i])
         for m in range(tables.starts[i], tables.starts[i + 1]):
-            d = _read_distance(rows[m], v, x)[0]
-            if d > away:
-                farthest, away = m, d
+            worst = max(worst, _read_distance(rows[m], v, x)[0])
         # Where regions leave nothing between them, the point that they agree on best is inside
         low, _, is_empty = _bound_coordinate(tables, regions, i, x)
-        if is_empty and abs(x[i] - low) < away:
-            squares[i] = (x[i] - low) ** 2
-            slopes[i] += x[i] - low
+        if is_empty and abs(x[i] - low) < worst:
+            over[i] = x[i] - low
+        else:
+            for m in range(tables.starts[i], tables.starts[i + 1]):
+                d, own = _read_distance(rows[m], v, x)[0], tables.owners[m]
+                if d > away[own]:
+                    away[own], farthest[own] = d, m
+    for i in range(x.shape[0]):
+        if abs(over[i]) >= away[i]:
+            squares[i] = over[i] ** 2
+            slopes[i] += over[i]
             continue
-        squares[i] = away * away
-        if farthest < 0:
-            slopes[i] += over
-            continue
-        d, slope = _read_distance(rows[farthest], v, x)
+        squares[i] = away[i] ** 2
+        d, slope = _read_distance(rows[farthest[i]], v, x)
         for axis in range(3):
-            slopes[tables.axes[farthest, axis]] += d * slope[axis]
+            slopes[tables.axes[farthest[i], axis]] += d * slope[axis]
+
+
+@kernel
+def _find_exemplar(tables: AnatomicalTables, s: int, x: FloatArray, off: FloatArray) -> float:
+    """Write A (x - e) ``(9,)`` of the exemplar e nearest to a pose; return how far the pose is from its ball."""
+    best, least, size, here = tables.spans[s], np.inf, tables.members.shape[1], np.zeros(off.shape[0])
+    for c in range(size):
+        for d in range(size):
+            here[c] += tables.metrics[s, c, d] * x[tables.members[s, d]]
+    for e in range(tables.spans[s], tables.spans[s + 1]):
+        square = 0.0
+        for c in range(size):
+            square += (here[c] - tables.exemplars[e, c]) ** 2
+        if square < least:
+            best, least = e, square
+    for c in range(size):
+        off[c] = here[c] - tables.exemplars[best, c]
+    return np.sqrt(least) - tables.reaches[s]
+
+
+@kernel
+def _measure_synergies(tables: AnatomicalTables, x: FloatArray, squares: FloatArray, slopes: FloatArray) -> bool:
+    """Add squared violations and slopes of the synergies, shared by their coordinates; return if there are any."""
+    is_outside, size = False, tables.members.shape[1]
+    off = np.empty(size)
+    for s in range(tables.reaches.shape[0]):
+        d = _find_exemplar(tables, s, x, off)
+        if d <= TIE_RAD:
+            continue
+        is_outside = True
+        share = d / (d + tables.reaches[s])
+        for c in range(size):
+            squares[tables.members[s, c]] += (share * off[c]) ** 2
+            for k in range(size):
+                slopes[tables.members[s, k]] += share * off[c] * tables.metrics[s, c, k]
+    return is_outside
+
+
+@kernel
+def _pull_to_exemplars(tables: AnatomicalTables, p: FloatArray) -> bool:
+    """Move coordinates to the ball of their nearest exemplar; return if any was outside."""
+    is_outside, size = False, tables.members.shape[1]
+    off = np.empty(size)
+    for s in range(tables.reaches.shape[0]):
+        d = _find_exemplar(tables, s, p, off)
+        if d <= TIE_RAD:
+            continue
+        is_outside = True
+        share = (d + TIE_RAD) / (d + tables.reaches[s])
+        for c in range(size):
+            for k in range(size):
+                p[tables.members[s, k]] -= share * off[c] * tables.inverses[s, c, k]
+    return is_outside
+
+
+@kernel
+def _sweep_regions(tables: AnatomicalTables, regions: RegionRows, p: FloatArray) -> None:
+    """Clamp each coordinate to what those before it allow."""
+    for i in range(p.shape[0]):
+        if not _is_inside(tables, regions, i, p):
+            low, high, _ = _bound_coordinate(tables, regions, i, p)
+            p[i] = min(max(p[i], low), high)
+
+
+@kernel
+def _project_coordinates(tables: AnatomicalTables, regions: RegionRows, p: FloatArray) -> None:
+    """Bring coordinates ``(3 K,)`` into intervals, regions and synergies."""
+    for _ in range(MAX_PULLS):
+        _sweep_regions(tables, regions, p)
+        if not _pull_to_exemplars(tables, p):
+            return
+    # Standing is inside all of them, and so is some pose on the way there
+    start, end, near, far, size = p.copy(), p.copy(), 0.0, 1.0, tables.members.shape[1]
+    off = np.empty(size)
+    for s in range(tables.reaches.shape[0]):
+        for k in range(size):
+            standing = 0.0
+            for c in range(size):
+                standing += tables.inverses[s, k, c] * tables.exemplars[tables.spans[s], c]
+            if tables.inverses[s, k, k] > 0.0:
+                end[tables.members[s, k]] = standing
+    for n in range(HALVINGS + 1):
+        t = far if n == HALVINGS else 0.5 * (near + far)
+        p[:] = (1.0 - t) * start + t * end
+        _sweep_regions(tables, regions, p)
+        is_inside = True
+        for s in range(tables.reaches.shape[0]):
+            is_inside = is_inside and _find_exemplar(tables, s, p, off) <= TIE_RAD
+        if is_inside:
+            far = t
+        else:
+            near = t
 
 
 @kernel
@@ -293,20 +399,17 @@ def check_anatomy(wxyz: FloatArray, tables: AnatomicalTables) -> CheckArrays:
     regions, outside = RegionRows(_gather_regions(tables), tables.distances), np.empty(3 * limited, dtype=np.int64)
     for f in range(frames):
         _measure_coordinates(tables, wxyz[f], x)
-        count = _mark_outside(tables.low, tables.high, tables.starts, regions, x, outside)
-        if count == 0:
-            continue
         squares[:], slopes[:] = 0.0, 0.0
-        _measure_violations(tables, regions, x, outside[:count], squares, slopes)
+        count = _mark_outside(tables.low, tables.high, tables.starts, regions, x, outside)
+        if count > 0:
+            _measure_violations(tables, regions, x, outside[:count], squares, slopes)
+        if not _measure_synergies(tables, x, squares, slopes) and count == 0:
+            continue
         p[:] = x
+        _project_coordinates(tables, regions, p)
         for k in range(limited):
-            j, moved = tables.joints[k], False
-            for i in range(3 * k, 3 * k + 3):
-                if not _is_inside(tables, regions, i, p):
-                    low, high, _ = _bound_coordinate(tables, regions, i, p)
-                    p[i] = min(max(x[i], low), high)
-                    moved |= p[i] != x[i]
-            after = quaternion_at(tables.after, k)
+            j, after = tables.joints[k], quaternion_at(tables.after, k)
+            moved = p[3 * k] != x[3 * k] or p[3 * k + 1] != x[3 * k + 1] or p[3 * k + 2] != x[3 * k + 2]
             if moved:
                 q = multiply(exp((0.0, p[3 * k], p[3 * k + 1])), exp((p[3 * k + 2], 0.0, 0.0)))
                 q = multiply(conjugate(quaternion_at(tables.before, k)), multiply(q, conjugate(after)))
@@ -331,6 +434,7 @@ def measure_violation(wxyz: FloatArray, tables: AnatomicalTables) -> FloatArray:
     count = _mark_outside(tables.low, tables.high, tables.starts, regions, x, outside)
     if count > 0:
         _measure_violations(tables, regions, x, outside[:count], squares, slopes)
+    if _measure_synergies(tables, x, squares, slopes) or count > 0:
         for k in range(limited):
             violation[tables.joints[k]] = np.sqrt(squares[3 * k] + squares[3 * k + 1] + squares[3 * k + 2])
     return violation

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, ClassVar, Final, final
 
 import numpy as np
@@ -13,11 +14,14 @@ from numpy.typing import NDArray
 from marey.base import FloatArray, InputError
 from marey.kinematics.limits.anatomy.check import AnatomicalTables, check_anatomy, measure_anatomy
 from marey.kinematics.limits.anatomy.people import (
+    HEIGHT_TOL,
     LEFT,
+    MOST_MEMBERS,
     ORDER,
     OTHER,
     REGIONS,
     STEP_RAD,
+    SYNERGIES,
     PeopleRanges,
     load_people,
     swap_sides,
@@ -29,7 +33,7 @@ from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import NO_PARENT, ROLES, RoleMap, Skeleton, role_map, t_pose
 
-REGION_MARGIN_RAD: Final = 0.1  # [rad] 0.979 of the captured poses of people outside the fit are feasible to this
+REGION_MARGIN_RAD: Final = 0.05  # [rad] what a solver may leave of a coupling that captures only sample
 MIRROR: Final = SO3.exp([np.pi, 0.0, 0.0])  # conjugation with it reflects a rotation in the plane between the sides
 TRUNK: Final = ("pelvis", "spine1", "spine2", "spine3", "neck", "head")
 SWEEP: Final = TRUNK + tuple(
@@ -37,6 +41,16 @@ SWEEP: Final = TRUNK + tuple(
     for part in ("hip", "knee", "ankle", "foot", "collar", "shoulder", "elbow", "wrist")
     for side in (LEFT, OTHER)
 )  # roles in the order in which they are bounded
+
+
+NO_SYNERGIES: Final[dict[str, NDArray[Any]]] = {
+    "spans": np.zeros(1, dtype=np.int64),
+    "members": np.zeros((0, MOST_MEMBERS), dtype=np.int64),
+    "metrics": np.zeros((0, MOST_MEMBERS, MOST_MEMBERS)),
+    "inverses": np.zeros((0, MOST_MEMBERS, MOST_MEMBERS)),
+    "reaches": np.zeros(0),
+    "exemplars": np.zeros((0, MOST_MEMBERS), dtype=np.float32),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +74,8 @@ class AnatomicalLimits(JointLimits):
     coordinates are swing and twist about the bone: :math:`D = F c \exp(0, s_1, s_2) \exp(t, 0, 0) F^{-1}`.
 
     A coordinate outside its interval is off by the difference; two or three outside their region by the signed distance
-    [Engell2012]_ §14 that its table holds. The violation of a joint joins those of its coordinates.
+    [Engell2012]_ §14 that its table holds, and those of a synergy by their distance to the nearest ball around a
+    captured pose. The violation of a joint joins those of its coordinates.
     """
 
     kind: ClassVar[str] = "anatomical"
@@ -100,7 +115,22 @@ class AnatomicalLimits(JointLimits):
                 points = np.concatenate([tables.signs[m] * seen[:, tables.axes[m]] for m in rows])
                 _add_points(tables, page, points, distances)
             low, high = np.minimum(tables.low, seen.min(axis=0)), np.maximum(tables.high, seen.max(axis=0))
-            tables = _freeze_tables(tables._replace(low=low, high=high, distances=distances))
+            # Poses of a clip are exemplars too: those of one cell are within reach of each other
+            parts: list[FloatArray] = []
+            for s, (first, last) in enumerate(pairwise(tables.spans.tolist())):
+                points = seen[:, tables.members[s]] @ tables.metrics[s]
+                cell = tables.reaches[s] / np.sqrt(MOST_MEMBERS)
+                chosen = np.unique(np.floor(points / cell), axis=0, return_index=True)[1]
+                parts.append(np.concatenate([tables.exemplars[first:last], points[chosen]]))
+            tables = _freeze_tables(
+                tables._replace(
+                    low=low,
+                    high=high,
+                    distances=distances,
+                    spans=np.cumsum([0, *map(len, parts)]),
+                    exemplars=np.concatenate([np.zeros((0, MOST_MEMBERS)), *parts]).astype(np.float32),
+                )
+            )
         return replace(self, _tables=tables)
 
     def to_arrays(self) -> Arrays:
@@ -113,7 +143,9 @@ class AnatomicalLimits(JointLimits):
     def from_arrays(cls, skeleton: Skeleton, arrays: Arrays) -> AnatomicalLimits:
         """Undo :meth:`to_arrays`."""
         distances = (STEP_RAD * arrays["distances"]).astype(np.float32)
-        tables: dict[str, Any] = {**arrays, "distances": distances}
+        # Files of earlier versions have no synergies, and name the bounded coordinate where a region is violated
+        owners = np.take_along_axis(arrays["axes"], arrays["bounded"][:, None], axis=1)[:, 0]
+        tables: dict[str, Any] = {"owners": owners, **NO_SYNERGIES, **arrays, "distances": distances}
         return cls(skeleton, _freeze_tables(AnatomicalTables(**tables)))
 
     def __repr__(self) -> str:
@@ -138,8 +170,8 @@ def anatomical_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = ()) -> An
 def posing_limits(skeleton: Skeleton, *, clips: Iterable[Motion] = ()) -> AnatomicalLimits:
     """Anatomical limits as solvers take them by default: regions are wider by ``REGION_MARGIN_RAD`` and are advice.
 
-    A solver keeps the interval of each coordinate in any case, and regions of several where its goals allow it. The
-    arguments are those of :func:`anatomical_limits`.
+    A solver keeps the interval of each coordinate in any case, and regions of several where its goals allow it.
+    Synergies are left out: a person can be posed as nobody was captured. Arguments as in :func:`anatomical_limits`.
     """
     shipped, own = _build_shipped_limits(skeleton, REGION_MARGIN_RAD), list(clips)
     return shipped.widen(own) if own else shipped
@@ -166,7 +198,7 @@ def build_limits(skeleton: Skeleton, people: PeopleRanges, margin_rad: float = 0
             row = ORDER.index(chart.role.replace(OTHER, LEFT))
             low[k], high[k] = people.low[row], people.high[row]
     # Every region once for each side; its last coordinate in the order of the joints is the one that it bounds
-    rows: list[tuple[int, list[int], list[float], int, int]] = []
+    rows: list[tuple[int, list[int], list[float], int, int, int]] = []
     for page, (region, _) in enumerate(REGIONS):
         is_paired = any("_" in role for role, _ in region)
         for is_right in (False, True) if is_paired else (False,):
@@ -175,10 +207,13 @@ def build_limits(skeleton: Skeleton, people: PeopleRanges, margin_rad: float = 0
                 continue
             axes = [numbers[role] + c for role, (_, c) in zip(roles, region, strict=True)]
             signs = [-1.0 if is_right and "_" not in role and c > 0 else 1.0 for role, c in region]
+            # The side of a region is that of the joint which is said to violate it
+            parts = [SWEEP.index(role.replace(OTHER, LEFT)) for role, _ in region]
+            owner = axes[int(np.argmax(parts))]
             pad = 3 - len(region)
             axes, signs = [axes[0]] * pad + axes, [1.0] * pad + signs
             bounded = int(np.argmax(axes))
-            rows.append((axes[bounded], axes, signs, max(bounded, pad), page))
+            rows.append((axes[bounded], axes, signs, max(bounded, pad), page, owner))
     rows.sort(key=lambda row: row[0])
     return AnatomicalLimits(
         skeleton,
@@ -193,15 +228,56 @@ def build_limits(skeleton: Skeleton, people: PeopleRanges, margin_rad: float = 0
                 np.array([row[1] for row in rows], dtype=np.int64).reshape(-1, 3),
                 np.array([row[2] for row in rows]).reshape(-1, 3),
                 np.array([row[3] for row in rows], dtype=np.int64),
+                np.array([row[5] for row in rows], dtype=np.int64),
                 np.array([row[4] for row in rows], dtype=np.int64),
                 people.grids,
                 people.origins,
                 people.spacings,
                 (STEP_RAD * people.distances - margin_rad).astype(np.float32),
+                **(NO_SYNERGIES if margin_rad > 0.0 else _find_synergies(skeleton, numbers, people)),
             )
         ),
         margin_rad > 0.0,
     )
+
+
+def _find_synergies(skeleton: Skeleton, numbers: Mapping[str, int], people: PeopleRanges) -> dict[str, NDArray[Any]]:
+    """Synergies of the roles that a skeleton has, with exemplars of both sides."""
+    roles, p_world = role_map(skeleton), t_pose(skeleton).joint_positions()
+    spans, reaches, parts = [0], [], [NO_SYNERGIES["exemplars"]]
+    members, metrics, inverses = (list(NO_SYNERGIES[name]) for name in ("members", "metrics", "inverses"))
+    for n, (synergy, (first, last)) in enumerate(zip(SYNERGIES, pairwise(people.spans.tolist()), strict=True)):
+        axes, size = synergy.axes, len(synergy.axes)
+        if not all(role in numbers for role, _ in axes):
+            continue
+        if synergy.heights:
+            ends = [p_world[roles[role]] for role in ("pelvis", "neck") if role in roles]
+            length = np.linalg.norm(ends[-1] - ends[0]) if len(ends) == 2 else 0.0
+            places = [np.linalg.norm(p_world[roles[role]] - ends[0]) for role, _ in synergy.heights]
+            shares = np.array([share for _, share in synergy.heights])
+            if length == 0.0 or np.abs(np.array(places) / length - shares).max() > HEIGHT_TOL:
+                continue
+        # In a mirror sides are exchanged, and the trunk turns the other way
+        other = [axes.index((swap_sides(role), c)) for role, c in axes]
+        signs = [-1.0 if "_" not in role and c > 0 else 1.0 for role, c in axes]
+        shown = STEP_RAD * people.exemplars[first:last]
+        both = np.concatenate([shown[:, :size], (signs * shown[:, :size])[:, other]])
+        inverse = np.zeros((MOST_MEMBERS, MOST_MEMBERS))
+        inverse[:size, :size] = np.linalg.inv(people.metrics[n, :size, :size])
+        parts.append((both @ people.metrics[n, :size]).astype(np.float32))
+        spans.append(spans[-1] + len(both))
+        members.append(np.array([numbers[role] + c for role, c in axes] + [0] * (MOST_MEMBERS - size)))
+        metrics.append(people.metrics[n])
+        inverses.append(inverse)
+        reaches.append(synergy.reach_rad)
+    return {
+        "spans": np.array(spans, dtype=np.int64),
+        "members": np.array(members, dtype=np.int64).reshape(-1, MOST_MEMBERS),
+        "metrics": np.array(metrics).reshape(-1, MOST_MEMBERS, MOST_MEMBERS),
+        "inverses": np.array(inverses).reshape(-1, MOST_MEMBERS, MOST_MEMBERS),
+        "reaches": np.array(reaches),
+        "exemplars": np.concatenate(parts),
+    }
 
 
 def _freeze_tables(tables: AnatomicalTables) -> AnatomicalTables:
@@ -326,10 +402,12 @@ def measure_poses(motion: Motion) -> FloatArray:
         empty,
         none,
         none,
+        none,
         none.reshape(0, 4),
         empty,
         empty,
         np.zeros(0, dtype=np.float32),
+        **NO_SYNERGIES,
     )
     found = measure_anatomy(contiguous_wxyz(motion.rotations), _freeze_tables(tables)).reshape(len(motion), -1, 3)
     poses = np.zeros((len(motion), len(ROLES), 3))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ PEOPLE_FILE: Final = TensorFormat(
 SHIPPED: Final = Path(__file__).parent / "data" / "people.safetensors"
 
 LEFT, OTHER = "left_", "right_"
+SIDES: Final = ("left", "right")
 # Coordinates of a region, and how much wider than captured it is [rad]; by cross-validation over people
 REGIONS: Final[tuple[tuple[tuple[Axis, ...], float], ...]] = (
     # Swing and twist of one joint
@@ -53,6 +54,35 @@ REGIONS: Final[tuple[tuple[tuple[Axis, ...], float], ...]] = (
     ((("spine1", 0), ("left_hip", 0), ("left_knee", 0)), 0.2),
     ((("spine3", 0), ("left_shoulder", 0), ("right_shoulder", 0)), 0.05),
 )
+
+
+class Synergy(NamedTuple):
+    """Joints that move together: their coordinates lie near those that somebody was captured in."""
+
+    axes: tuple[Axis, ...]
+    cell_rad: float  # [rad] of captured poses this near one stands for all
+    reach_rad: float  # [rad] how far from a captured pose others may be; by cross-validation over people
+    # Where the joints lie between pelvis (0) and neck (1): trunks that are cut elsewhere share a bend differently
+    heights: tuple[tuple[str, float], ...] = ()
+
+
+SPINES: Final = ("spine1", "spine2", "spine3")
+HEIGHT_TOL: Final = 0.1  # of the way from pelvis to neck; captured trunks agree to 0.02, those of others differ by 0.2
+SYNERGIES: Final = (
+    Synergy((*((f"{side}_hip", c) for side in SIDES for c in range(3)), ("left_knee", 0), ("right_knee", 0)), 0.4, 0.5),
+    Synergy(
+        (*((f"{side}_shoulder", c) for side in SIDES for c in range(3)), ("left_elbow", 0), ("right_elbow", 0)),
+        0.4,
+        0.7,
+    ),
+    Synergy(
+        tuple((role, c) for role in SPINES for c in range(3)),
+        0.2,
+        0.18,
+        (("spine1", 0.0), ("spine2", 0.5), ("spine3", 1.0)),
+    ),
+)
+MOST_MEMBERS: Final = 9
 ORDER: Final = tuple(role for role in ROLES if not role.startswith(OTHER))
 
 
@@ -60,8 +90,8 @@ ORDER: Final = tuple(role for role in ROLES if not role.startswith(OTHER))
 class PeopleSettings:
     """How far around captured poses limits reach."""
 
-    margin_rad: float = 0.08  # [rad] around samples of three coordinates; by cross-validation over people
-    pair_margin_rad: float = 0.02  # [rad] around samples of two, which lie denser
+    margin_rad: float = 0.13  # [rad] around samples of three coordinates; by cross-validation over people
+    pair_margin_rad: float = 0.07  # [rad] around samples of two, which lie denser
     range_margin_rad: float = 0.1  # [rad] beyond the farthest captured value of a coordinate
     outlier_share: float = (
         3e-3  # [-] of a person's frames at each end of a coordinate that may be faults of the capture
@@ -73,6 +103,9 @@ class PeopleSettings:
 
 
 PEOPLE_SETTINGS: Final = PeopleSettings()
+METRIC_FOLDS: Final = 3  # parts of the people of whom each is left out once
+METRIC_STEPS: Final = 3  # after which the metric does not change any more
+METRIC_FRAME_STEP: Final = 8  # frames a quarter of a second apart tell as much as all
 STEP_RAD: Final = 0.01  # [rad] of the distances in the file, one byte each
 
 
@@ -88,6 +121,9 @@ class PeopleRanges:
     origins: FloatArray  # (T, 3) [rad]
     spacings: FloatArray  # (T, 3) [rad]
     distances: NDArray[np.int8]  # (V,) in steps of STEP_RAD
+    spans: NDArray[np.int64]  # (S + 1,) first exemplar of each synergy
+    exemplars: NDArray[np.int16]  # (E, 9) captured coordinates in steps of STEP_RAD; standing first
+    metrics: FloatArray  # (S, 9, 9) how distances to exemplars are measured
 
     def save(self, path: str | Path, made_by: str, clips: Iterable[str]) -> None:
         """Write the file, with the command and the clips that made it."""
@@ -150,7 +186,66 @@ def fit_people(poses: FloatArray, people: IntArray, settings: PeopleSettings = P
         origins.append([*[0.0] * pad, *origin])
         spacings.append([*[1.0] * pad, *spacing])
         distances.append(np.clip(np.round(values / STEP_RAD), -127, 127).astype(np.int8).ravel())
-    return PeopleRanges(low, high, np.array(grids), np.array(origins), np.array(spacings), np.concatenate(distances))
+    # Both sides are one in a mirror, so exemplars of one are enough
+    shown, owners = poses[is_sound[: len(poses)]], people[is_sound[: len(poses)]]
+    exemplars: list[FloatArray] = []
+    metrics = np.zeros((len(SYNERGIES), MOST_MEMBERS, MOST_MEMBERS))
+    for s, synergy in enumerate(SYNERGIES):
+        rows, axes = [ROLES.index(role) for role, _ in synergy.axes], [c for _, c in synergy.axes]
+        points, size = shown[:, rows, axes], len(rows)
+        units = np.zeros((size, len(ROLES), 3))
+        units[np.arange(size), rows, axes] = 1.0
+        metric = _learn_metric(points, mirror_poses(units)[:, rows, axes], owners, synergy.cell_rad)
+        chosen = _choose_exemplars(np.concatenate([published[:, rows, axes], points]), metric, synergy.cell_rad)
+        exemplars.append(np.pad(chosen, ((0, 0), (0, MOST_MEMBERS - size))))
+        metrics[s, :size, :size] = metric
+    return PeopleRanges(
+        low,
+        high,
+        np.array(grids),
+        np.array(origins),
+        np.array(spacings),
+        np.concatenate(distances),
+        np.cumsum([0, *map(len, exemplars)]),
+        np.round(np.concatenate(exemplars) / STEP_RAD).astype(np.int16),
+        metrics,
+    )
+
+
+def _choose_exemplars(points: FloatArray, metric: FloatArray, cell_rad: float) -> FloatArray:
+    """First of the points ``(N, D)`` in each cell that the metric leaves."""
+    cells: FloatArray = np.round(points @ metric / cell_rad)
+    return points[np.sort(np.unique(cells, axis=0, return_index=True)[1])]
+
+
+def _learn_metric(points: FloatArray, reflection: FloatArray, people: IntArray, cell_rad: float) -> FloatArray:
+    r"""Metric ``(D, D)`` in which people who are left out differ from their nearest exemplars alike in all directions.
+
+    With C the mean of :math:`(x - e)(x - e)^T` over people, poses x of theirs and nearest exemplars e of others,
+    :math:`A = \sqrt{\operatorname{tr} C / D}\,C^{-1/2}`. Habits of one person count little.
+    """
+    from scipy.spatial import cKDTree
+
+    names, size = np.unique(people), points.shape[1]
+    metric = np.eye(size)
+    # One person alone cannot be left out
+    for _ in range(METRIC_STEPS if len(names) > 1 else 0):
+        spread = np.zeros((size, size))
+        for fold in range(METRIC_FOLDS):
+            is_left_out = np.isin(people, names[fold::METRIC_FOLDS])
+            others = np.concatenate([points[~is_left_out], points[~is_left_out] @ reflection])
+            exemplars = _choose_exemplars(others, metric, cell_rad)
+            tree = cKDTree(exemplars @ metric)
+            for person in names[fold::METRIC_FOLDS]:
+                some = points[people == person][::METRIC_FRAME_STEP]
+                away = some - exemplars[tree.query(some @ metric)[1]]
+                spread += away.T @ away / max(len(some), 1)
+        # The same in a mirror; no direction counts for more than three others
+        spread = 0.5 * (spread + reflection.T @ spread @ reflection)
+        spread += 0.1 * np.trace(spread) / size * np.eye(size)
+        values, vectors = np.linalg.eigh(spread)
+        metric = np.sqrt(np.trace(spread) / size) * (vectors / np.sqrt(values)) @ vectors.T
+    return metric
 
 
 def _left(role: str) -> str:

@@ -104,6 +104,7 @@ MOVEMENTS: Final = (
     # Both sides together: arms out and up, sitting, squatting
     {"left_shoulder": (0.0, 0.0, 82.0), "right_shoulder": (0.0, 0.0, 82.0)},
     {"left_shoulder": (0.0, 0.0, 170.0), "right_shoulder": (0.0, 0.0, 170.0)},
+    {"left_shoulder": (0.0, 0.0, 82.0), "right_shoulder": (0.0, 0.0, 82.0), "left_elbow": (0.0, -150.0, 0.0)},
     {"left_shoulder": (-175.0, 0.0, 0.0), "right_shoulder": (-175.0, 0.0, 0.0)},
     {
         "left_hip": (-90.0, 0.0, 0.0),
