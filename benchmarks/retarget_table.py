@@ -3,6 +3,7 @@
 `python benchmarks/retarget_table.py FOLDER [--every N] [--only NAME...] [--json FILE]` puts every BVH clip of a folder
 on the canonical human. Joint steps are held against 1.5 times the source's and 3 degrees; slip, depth and float are
 those of the soles while the track detected on the *source* says contact, so that a contact which was given up counts.
+Feet that stand on a step or a box of the source are measured against that; `over_floor_mm` is against the floor alone.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def compare_clip(path: Path, settings: HoldSettings) -> dict[str, Any]:
     before, after = measure_steps_deg(clip), measure_steps_deg(moved)
     over = {part: after[part] - 1.5 * before[part] - 3.0 for part in after}
     worst = max(over, key=lambda part: over[part])
-    slip, depth, high = measure_feet_mm(replace(moved, contacts=detect_contacts(clip)))
+    by_source = replace(moved, contacts=detect_contacts(clip))
+    slip, depth, high = measure_feet_mm(by_source, clip)
     own_slip, _, own_high = measure_feet_mm(moved)
     meter = [measure_motion(motion) for motion in (clip, moved)]
     return {
@@ -55,6 +57,7 @@ def compare_clip(path: Path, settings: HoldSettings) -> dict[str, Any]:
         "slip_mm_s": slip,
         "depth_mm": depth,
         "float_mm": high,
+        "over_floor_mm": measure_feet_mm(by_source)[2],
         "own_slip_mm_s": own_slip,
         "own_float_mm": own_high,
         "scraped": [m.values.get("scraped_m_per_10m", float("nan")) for m in meter],
@@ -87,7 +90,7 @@ def main() -> None:
             f"  scraped {row['scraped'][0]:5.2f} -> {row['scraped'][1]:5.2f}  {row['frames_per_s']:6.0f} fps",
             flush=True,
         )
-    for key, bar in BARS.items():
+    for key, bar in {**BARS, "over_floor_mm": BARS["float_mm"]}.items():
         print(f"{key}: {sum(row[key] < bar for row in rows)} of {len(rows)} clips under {bar:g}")
     print(f"frames a second, median: {np.median([row['frames_per_s'] for row in rows]):.0f}")
     if options.json is not None:
