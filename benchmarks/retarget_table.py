@@ -27,14 +27,18 @@ from marey.contacts.plants import RETARGET_HOLD, HoldSettings
 from marey.io import load
 from marey.kinematics import solve_retarget
 from marey.measure import measure_motion
+from marey.motion import check_time_base
 from marey.skeleton import HUMAN
 
 BARS = {"over_deg": 0.0, "slip_mm_s": 5.0, "depth_mm": 2.0, "float_mm": 5.0}
 
 
-def compare_clip(path: Path, settings: HoldSettings) -> dict[str, Any]:
+def compare_clip(path: Path, settings: HoldSettings, *, is_rate_checked: bool = False) -> dict[str, Any]:
     """Facts about one clip: the joint that exceeds its bar most, and its feet by both tracks."""
     clip = load(path)
+    base = check_time_base(clip)
+    if is_rate_checked and base.is_suspect:
+        clip = replace(clip, rate_hz=base.suggested_rate_hz)
     begin = time.process_time()
     moved = solve_retarget(clip, HUMAN, settings=settings).motion
     seconds = time.process_time() - begin
@@ -72,6 +76,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="take every Nth clip")
     parser.add_argument("--only", nargs="*", default=[], help="names of clips")
     parser.add_argument("--json", type=Path, help="write the facts of all clips")
+    parser.add_argument("--true-rate", action="store_true", help="play clips at the rate that `marey clean` gives them")
     parser.add_argument("--set", action="append", default=[], help="FIELD=VALUE of HoldSettings")
     options = parser.parse_args()
     paths = sorted(options.folder.rglob("*.bvh"))
@@ -80,7 +85,7 @@ def main() -> None:
     settings = replace(RETARGET_HOLD, **chosen)
     rows: list[dict[str, Any]] = []
     for path in paths:
-        row = compare_clip(path, settings)
+        row = compare_clip(path, settings, is_rate_checked=options.true_rate)
         rows.append(row)
         print(
             f"{row['clip']:>8} {row['frames']:6d}  {row['joint']:>15} {row['step_deg']:6.2f} of"

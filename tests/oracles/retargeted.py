@@ -36,7 +36,7 @@ def measure_feet_mm(motion: Motion, source: Motion | None = None) -> tuple[float
             if before is None or own is None:
                 heights.append(low[down])
                 continue
-            high = before[:, [own.index(f"{side}_{part}") for part in parts]].min(axis=1)
+            high = before[:, [own.index(f"{side}_{part}") for part in ("heel", "ball", "toe_end")]].min(axis=1)
             runs += [(low[a:b], float(np.median(high[a:b]))) for a, b in find_runs(down, 0)]
     floor = min((level for _, level in runs), default=0.0)
     for low, level in runs:

@@ -1,19 +1,12 @@
-"""BVH text as studios' tools write it: their names, extra bones, nodes above the hips, units, axes, rates, orders."""
+"""Names of joints as tools write them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-import numpy as np
-
-from marey.base import FloatArray
-from marey.lie import SO3
-from marey.motion import Motion
+from dataclasses import dataclass
 
 SIDED = ("hip", "knee", "ankle", "foot", "collar", "shoulder", "elbow", "wrist")
 MIDDLE = ("pelvis", "spine1", "spine2", "spine3", "neck", "head")
-UNITS = {"m": 1.0, "cm": 100.0, "mm": 1000.0, "inch": 1.0 / 0.0254}
 
 
 @dataclass(frozen=True)
@@ -145,114 +138,90 @@ DIALECTS: Mapping[str, Dialect] = {
         ),
         ("Linker", "Rechter"),
     ),
+    "100 styles": Dialect(
+        ("Hips", "Chest", "Chest2", "Chest3", "Neck", "Head"),
+        ("{}Hip", "{}Knee", "{}Ankle", "{}Toe", "{}Collar", "{}Shoulder", "{}Elbow", "{}Wrist"),
+    ),
+    "old biped": Dialect(
+        tuple(f"Bip01 {p}" for p in ("Pelvis", "Spine", "Spine1", "Spine2", "Neck", "Head")),
+        tuple(f"Bip01 {{}} {p}" for p in ("Thigh", "Calf", "Foot", "Toe0", "Clavicle", "UpperArm", "Forearm", "Hand")),
+        ("L", "R"),
+    ),
+    "biped underscores": Dialect(
+        tuple(f"Bip01_{p}" for p in ("Pelvis", "Spine", "Spine1", "Spine2", "Neck", "Head")),
+        tuple(f"Bip01_{{}}_{p}" for p in ("Thigh", "Calf", "Foot", "Toe0", "Clavicle", "UpperArm", "Forearm", "Hand")),
+        ("L", "R"),
+    ),
+    "second life": Dialect(
+        ("mPelvis", "mTorso", "mSpine3", "mChest", "mNeck", "mHead"),
+        tuple(
+            f"m{p}{{}}" for p in ("Hip", "Knee", "Ankle", "Foot", "Collar", "Shoulder", "Elbow", "Wrist")
+        ),
+        ("Left", "Right"),
+    ),
+    "max friendly": Dialect(
+        ("Hips", "ToSpine", "Chest", "Chest2", "Neck", "Head"),
+        ("{}Hip", "{}Knee", "{}Ankle", "{}Toe", "{}Collar", "{}Shoulder", "{}Elbow", "{}Wrist"),
+    ),
+    "human 3.6m": Dialect(
+        ("Hip", "Spine", "Thorax", "Thorax1", "Neck/Nose", "Head"),
+        ("{}Hip", "{}Knee", "{}Foot", "{}ToeBase", "{}Clav", "{}Shoulder", "{}Elbow", "{}Wrist"),
+        ("L", "R"),
+    ),
+    "eyes japan": Dialect(
+        ("Hips", "Spine", "Spine1", "Spine2", "Neck", "Head"),
+        ("{}Thigh", "{}Shin", "{}Foot", "{}Toe", "{}Collar", "{}UpArm", "{}LoArm", "{}Hand"),
+        ("L", "R"),
+    ),
+    "advanced skeleton": Dialect(
+        ("Root_M", "Spine1_M", "Spine2_M", "Chest_M", "Neck_M", "Head_M"),
+        ("Hip_{}", "Knee_{}", "Ankle_{}", "Toes_{}", "Scapula_{}", "Shoulder_{}", "Elbow_{}", "Wrist_{}"),
+        ("L", "R"),
+    ),
+    "source engine": Dialect(
+        tuple(f"ValveBiped.Bip01_{p}" for p in ("Pelvis", "Spine", "Spine1", "Spine2", "Neck1", "Head1")),
+        tuple(
+            f"ValveBiped.Bip01_{{}}_{p}"
+            for p in ("Thigh", "Calf", "Foot", "Toe0", "Clavicle", "UpperArm", "Forearm", "Hand")
+        ),
+        ("L", "R"),
+    ),
+    "japanese studio": Dialect(
+        ("腰", "背骨", "背骨1", "胸", "首", "頭"),
+        ("{}脚", "{}膝", "{}足", "{}爪先", "{}肩", "{}上腕", "{}前腕", "{}手"),
+        ("左", "右"),
+    ),
+    "russian": Dialect(
+        ("Таз", "Спина", "Спина1", "Грудь", "Шея", "Голова"),
+        ("{} бедро", "{} голень", "{} стопа", "{} носок", "{} ключица", "{} плечо", "{} предплечье", "{} кисть"),
+        ("Левое", "Правое"),
+    ),
+    "numbers": Dialect(
+        tuple(f"joint{k}" for k in range(6)), tuple(f"joint{{}}{k}" for k in range(8)), ("1", "2")
+    ),
+    "letters alone": Dialect(
+        ("p", "s1", "s2", "s3", "n", "h"), ("{}h", "{}k", "{}a", "{}t", "{}c", "{}s", "{}e", "{}w"), ("l", "r")
+    ),
+    "nokov": Dialect(
+        ("Hips", "Spine", "Spine1", "Spine2", "Neck", "Head"),
+        ("{}UpLeg", "{}Leg", "{}Foot", "{}ToeBase", "{}Shoulder", "{}Arm", "{}ForeArm", "{}Hand"),
+    ),
+    "unreal five": Dialect(
+        ("pelvis", "spine_01", "spine_03", "spine_05", "neck_01", "head"),
+        ("thigh_{}", "calf_{}", "foot_{}", "ball_{}", "clavicle_{}", "upperarm_{}", "lowerarm_{}", "hand_{}"),
+        ("l", "r"),
+    ),
+    "suffix words": Dialect(
+        ("Hips", "Torso", "Torso1", "Torso2", "Neck", "Head"),
+        ("Thigh_{}", "Shin_{}", "Ankle_{}", "Ball_{}", "Clavicle_{}", "Bicep_{}", "Forearm_{}", "Palm_{}"),
+        ("left", "right"),
+    ),
+    "sims": Dialect(
+        ("b__ROOT_bind__", "b__Spine0__", "b__Spine1__", "b__Spine2__", "b__Neck__", "b__Head__"),
+        (
+            "b__{}_Thigh__", "b__{}_Calf__", "b__{}_Foot__", "b__{}_Toe__",
+            "b__{}_Clavicle__", "b__{}_UpperArm__", "b__{}_Forearm__", "b__{}_Hand__",
+        ),
+        ("L", "R"),
+    ),
 }  # fmt: skip
-
-
-@dataclass
-class StudioNode:
-    """A joint of the file: what it is called, where it hangs, how it moves."""
-
-    name: str
-    parent: int
-    offset: FloatArray  # (3,)
-    wxyz: FloatArray  # (F, 4)
-    tip: FloatArray | None = None
-    moves: FloatArray | None = None  # (F, 3) translation channels
-
-
-@dataclass
-class StudioRig:
-    """A clip as a list of nodes that tests add to, and its text."""
-
-    nodes: list[StudioNode]
-    rate_hz: float
-    roots: list[int] = field(default_factory=lambda: [0])
-
-    @classmethod
-    def from_motion(cls, motion: Motion, names: Mapping[str, str]) -> StudioRig:
-        """Take over a motion of the canonical human, whose joints are called by their roles."""
-        skeleton = motion.skeleton
-        nodes = [
-            StudioNode(
-                names[name],
-                int(skeleton.parents[j]),
-                np.array(skeleton.offsets[j]),
-                motion.rotations.wxyz[:, j].copy(),
-                np.array(skeleton.tips[j]),
-                motion.root_positions.copy() if j == 0 else None,
-            )
-            for j, name in enumerate(skeleton.names)
-        ]
-        return cls(nodes, motion.rate_hz)
-
-    def find(self, name: str) -> int:
-        """Return the index of a node."""
-        return next(i for i, node in enumerate(self.nodes) if node.name == name)
-
-    def add(self, name: str, parent: str, offset: Sequence[float], *, tip: Sequence[float] | None = None) -> None:
-        """Hang a node that does not turn under another."""
-        still = np.tile([1.0, 0.0, 0.0, 0.0], (len(self.nodes[0].wxyz), 1))
-        self.nodes.append(
-            StudioNode(name, self.find(parent), np.array(offset), still, None if tip is None else np.array(tip))
-        )
-
-    def put_above(self, name: str, offset: Sequence[float] = (0.0, 0.0, 0.0), *, takes_path: bool = False) -> None:
-        """Hang the root under a node; with ``takes_path`` that node travels and the hips keep their height only."""
-        root, frames = self.nodes[0], len(self.nodes[0].wxyz)
-        assert root.moves is not None
-        still = np.tile([1.0, 0.0, 0.0, 0.0], (frames, 1))
-        path = root.moves * [1.0, 0.0, 1.0] if takes_path else np.tile(np.array(offset, dtype=float), (frames, 1))
-        root.moves = root.moves - path
-        root.offset = np.array(root.moves[0])
-        for node in self.nodes:
-            node.parent += 1
-        self.nodes.insert(0, StudioNode(name, -1, np.array(offset, dtype=float), still, None, path))
-
-    def text(self, *, unit: str = "cm", up: str = "y", order: str = "ZXY", all_move: bool = False) -> str:
-        """Write the hierarchy depth first and all frames, angles in degrees."""
-        scale = UNITS[unit]
-        turn = np.eye(3) if up == "y" else np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
-        children: dict[int, list[int]] = {i: [] for i in range(-1, len(self.nodes))}
-        for i, node in enumerate(self.nodes):
-            children[node.parent].append(i)
-        lines, columns = ["HIERARCHY"], []
-
-        def write(i: int, depth: int) -> None:
-            node, pad = self.nodes[i], "\t" * depth
-            where = turn @ node.offset * scale
-            lines.extend([f"{pad}{'ROOT' if node.parent < 0 else 'JOINT'} {node.name}", pad + "{"])
-            lines.append(f"{pad}\tOFFSET {where[0]:.6f} {where[1]:.6f} {where[2]:.6f}")
-            angles = np.degrees(euler_angles(turn @ SO3(node.wxyz).matrix() @ turn.T, order))
-            channels = [f"{axis}rotation" for axis in order]
-            if node.moves is not None or all_move:
-                moves = np.tile(node.offset, (len(angles), 1)) if node.moves is None else node.moves
-                columns.append(moves @ turn.T * scale)
-                channels = ["Xposition", "Yposition", "Zposition", *channels]
-            columns.append(angles)
-            lines.append(f"{pad}\tCHANNELS {len(channels)} {' '.join(channels)}")
-            for child in children[i]:
-                write(child, depth + 1)
-            if not children[i]:
-                tip = turn @ (np.zeros(3) if node.tip is None else node.tip) * scale
-                lines.extend(
-                    [f"{pad}\tEnd Site", pad + "\t{", f"{pad}\t\tOFFSET {tip[0]:.6f} {tip[1]:.6f} {tip[2]:.6f}"]
-                )
-                lines.append(pad + "\t}")
-            lines.append(pad + "}")
-
-        for root in children[-1]:
-            write(root, 0)
-        values = np.concatenate(columns, axis=1)
-        lines += ["MOTION", f"Frames: {len(values)}", f"Frame Time: {1.0 / self.rate_hz:.7f}"]
-        lines += [" ".join(f"{x:.5f}" for x in row) for row in values]
-        return "\n".join(lines) + "\n"
-
-
-def euler_angles(R: FloatArray, order: str) -> FloatArray:
-    """Angles ``(F, 3)`` [rad] of intrinsic turns about the axes of ``order``, from matrices ``(F, 3, 3)``."""
-    i, j, k = ("XYZ".index(axis) for axis in order)
-    sign = 1.0 if (j - i) % 3 == 1 else -1.0
-    middle = np.arcsin(np.clip(sign * R[:, i, k], -1.0, 1.0))
-    first = np.arctan2(-sign * R[:, j, k], R[:, k, k])
-    last = np.arctan2(-sign * R[:, i, j], R[:, i, i])
-    return np.stack([first, middle, last], axis=-1)
