@@ -524,8 +524,12 @@ class _Tree:
         return nodes, way
 
     def joint_cost(self, joints: tuple[int, ...], middle: int, count: int) -> float:
-        """Cost of joints inside long bones, unless called twist bones, and of bones that are not straight at rest."""
-        count -= sum(is_twist(self.names[j]) for j in joints[1:-1])
+        """Cost of joints inside long bones, unless called twist bones, and of bones that are not straight at rest.
+
+        A joint whose name goes on where that of the joint above it ends ("forearm", "forearm2") parts its bone, too.
+        """
+        inside = [j for i, j in enumerate(joints[1:-1], start=1) if i != middle]
+        count -= sum(is_twist(self.names[j]) or self.names[j].startswith(self.names[self.parents[j]]) for j in inside)
         way = self.way(joints[1:])
         if len(joints) < 2 or not way > 0.0:
             return _INNER * (count - 2)

@@ -224,4 +224,123 @@ DIALECTS: Mapping[str, Dialect] = {
         ),
         ("L", "R"),
     ),
+    "deepmotion": Dialect(
+        ("hips_JNT", "spine_JNT", "spine1_JNT", "spine2_JNT", "neck_JNT", "head_JNT"),
+        (
+            "{}_upleg_JNT", "{}_leg_JNT", "{}_foot_JNT", "{}_toebase_JNT",
+            "{}_shoulder_JNT", "{}_arm_JNT", "{}_forearm_JNT", "{}_hand_JNT",
+        ),
+        ("l", "r"),
+    ),
+    "auto rig": Dialect(
+        ("root.x", "spine_01.x", "spine_02.x", "spine_03.x", "neck.x", "head.x"),
+        (
+            "thigh_stretch.{}", "leg_stretch.{}", "foot.{}", "toes_01.{}",
+            "shoulder.{}", "arm_stretch.{}", "forearm_stretch.{}", "hand.{}",
+        ),
+        ("l", "r"),
+    ),
+    "mgear": Dialect(
+        ("body_C0_0_jnt", "spine_C0_0_jnt", "spine_C0_1_jnt", "spine_C0_2_jnt", "neck_C0_0_jnt", "neck_C0_head_jnt"),
+        (
+            "leg_{}0_0_jnt", "leg_{}0_1_jnt", "leg_{}0_end_jnt", "foot_{}0_0_jnt",
+            "shoulder_{}0_shoulder_jnt", "arm_{}0_0_jnt", "arm_{}0_1_jnt", "arm_{}0_end_jnt",
+        ),
+        ("L", "R"),
+    ),
+    "beat": Dialect(
+        ("Hips", "Spine", "Spine1", "Spine3", "Neck", "Head"),
+        ("{}UpLeg", "{}Leg", "{}Foot", "{}ToeBase", "{}Shoulder", "{}Arm", "{}Arm1", "{}Hand"),
+        ("L", "R"),
+    ),
+    "genesis nine": Dialect(
+        ("pelvis", "spine1", "spine2", "spine4", "neck1", "head"),
+        ("{}_thigh", "{}_shin", "{}_foot", "{}_toes", "{}_shoulder", "{}_upperarm", "{}_forearm", "{}_hand"),
+        ("l", "r"),
+    ),
+    "makehuman": Dialect(
+        ("root", "spine05", "spine03", "spine01", "neck01", "head"),
+        (
+            "upperleg01.{}", "lowerleg01.{}", "foot.{}", "toe1-1.{}",
+            "clavicle.{}", "upperarm01.{}", "lowerarm01.{}", "wrist.{}",
+        ),
+        ("L", "R"),
+    ),
+    "vrm one": Dialect(
+        ("hips", "spine", "chest", "upperChest", "neck", "head"),
+        ("{}UpperLeg", "{}LowerLeg", "{}Foot", "{}Toes", "{}Shoulder", "{}UpperArm", "{}LowerArm", "{}Hand"),
+        ("left", "right"),
+    ),
+    "from software": Dialect(
+        ("Pelvis", "Spine", "Spine1", "Spine2", "Neck", "Head"),
+        ("{}_Thigh", "{}_Calf", "{}_Foot", "{}_Toe0", "{}_Clavicle", "{}_UpperArm", "{}_Forearm", "{}_Hand"),
+        ("L", "R"),
+    ),
+    "rage": Dialect(
+        tuple(f"SKEL_{p}" for p in ("Pelvis", "Spine0", "Spine1", "Spine3", "Neck_1", "Head")),
+        tuple(f"SKEL_{{}}_{p}" for p in ("Thigh", "Calf", "Foot", "Toe0", "Clavicle", "UpperArm", "Forearm", "Hand")),
+        ("L", "R"),
+    ),
+    "creation engine": Dialect(
+        (
+            "NPC Pelvis [Pelv]", "NPC Spine [Spn0]", "NPC Spine1 [Spn1]", "NPC Spine2 [Spn2]",
+            "NPC Neck [Neck]", "NPC Head [Head]",
+        ),
+        (
+            "NPC {0} Thigh [{0}Thg]", "NPC {0} Calf [{0}Clf]", "NPC {0} Foot [{0}ft ]", "NPC {0} Toe0 [{0}Toe]",
+            "NPC {0} Clavicle [{0}Clv]", "NPC {0} UpperArm [{0}UpA]", "NPC {0} Forearm [{0}LrA]",
+            "NPC {0} Hand [{0}Hnd]",
+        ),
+        ("L", "R"),
+    ),
+    "chinese studio": Dialect(
+        ("骨盆", "脊椎", "脊椎1", "胸", "脖子", "头"),
+        ("{}大腿", "{}小腿", "{}脚", "{}脚趾", "{}肩", "{}上臂", "{}前臂", "{}手"),
+        ("左", "右"),
+    ),
+    "french": Dialect(
+        ("Bassin", "Colonne1", "Colonne2", "Poitrine", "Cou", "Tete"),
+        ("Cuisse_{}", "Mollet_{}", "Pied_{}", "Orteils_{}", "Clavicule_{}", "Bras_{}", "AvantBras_{}", "Main_{}"),
+        ("G", "D"),
+    ),
+    "spanish": Dialect(
+        ("Cadera", "Columna1", "Columna2", "Pecho", "Cuello", "Cabeza"),
+        ("Muslo{}", "Pantorrilla{}", "Pie{}", "Dedos{}", "Clavicula{}", "Brazo{}", "Antebrazo{}", "Mano{}"),
+        ("Izq", "Der"),
+    ),
+    "maya joints": Dialect(
+        ("pelvis_jnt", "spine_01_jnt", "spine_02_jnt", "spine_03_jnt", "neck_01_jnt", "head_jnt"),
+        (
+            "{}_leg_jnt", "{}_knee_jnt", "{}_ankle_jnt", "{}_ball_jnt",
+            "{}_clav_jnt", "{}_arm_jnt", "{}_elbow_jnt", "{}_wrist_jnt",
+        ),
+        ("lf", "rt"),
+    ),
+    "binds": Dialect(
+        ("bn_pelvis", "bn_spineA", "bn_spineB", "bn_spineC", "bn_neckA", "bn_head"),
+        (
+            "bn_legUpper_{}", "bn_legLower_{}", "bn_foot_{}", "bn_toe_{}",
+            "bn_clav_{}", "bn_armUpper_{}", "bn_armLower_{}", "bn_hand_{}",
+        ),
+        ("lf", "rt"),
+    ),
+    "game names": Dialect(
+        ("def_c_pelvis", "def_c_spine1", "def_c_spine2", "def_c_chest", "def_c_neck", "def_c_head"),
+        (
+            "def_{}_upleg", "def_{}_loleg", "def_{}_foot", "def_{}_toe",
+            "def_{}_clavicle", "def_{}_uparm", "def_{}_loarm", "def_{}_hand",
+        ),
+        ("l", "r"),
+    ),
+    "side last": Dialect(
+        ("HIPS", "SPINE", "SPINE1", "SPINE2", "NECK", "HEAD"),
+        ("UPLEG{}", "LEG{}", "FOOT{}", "TOE{}", "CLAVICLE{}", "UPARM{}", "LOWARM{}", "HAND{}"),
+        ("L", "R"),
+    ),
+    "studio namespace": Dialect(
+        tuple(f"actor01:{p}" for p in ("Hips", "Spine", "Spine1", "Spine2", "Neck", "Head")),
+        tuple(
+            f"actor01:{{}}{p}" for p in ("UpLeg", "Leg", "Foot", "Toe", "Shoulder", "Arm", "ForeArm", "Hand")
+        ),
+    ),
 }  # fmt: skip

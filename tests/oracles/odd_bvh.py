@@ -20,7 +20,8 @@ Rng = np.random.Generator
 SIDES = ("left", "right")
 UNIT_M = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "dm": 0.1, "foot": 0.3048}
 NODES = ("Reference", "Armature", "root", "joint_Root", "Root", "World", "RootNode", "Character1_Reference", "CTRL",
-         "Bip01", "Global", "Solving:Actor", "Scene", "master", "Trajectory", "Motion", "Skeleton 1")  # fmt: skip
+         "Bip01", "RL_BoneRoot", "BoneRoot", "Reference_Node", "Hips_Root", "world_offset", "Global",
+         "Solving:Actor", "Scene", "master", "Trajectory", "Motion", "Skeleton 1")  # fmt: skip
 MUST = ("pelvis", "head", *(f"{side}_{part}" for side in SIDES for part in
         ("hip", "knee", "ankle", "shoulder", "elbow", "wrist")))  # fmt: skip
 
@@ -336,6 +337,53 @@ def _hair(rig: Draft, _: Rng) -> None:
             parent = f"coat{k}_{link}"
 
 
+def _double_limbs(rig: Draft, _: Rng) -> None:
+    """Every bone of a limb in two, also the shank, as MakeHuman draws them."""
+    for side in SIDES:
+        for upper, lower in (("shoulder", "elbow"), ("elbow", "wrist"), ("hip", "knee"), ("knee", "ankle")):
+            rig.split(f"{side}_{upper}", f"{side}_{lower}", 2, "b")
+
+
+def _long_neck(rig: Draft, _: Rng) -> None:
+    rig.split("neck", "head", 3, "n")
+
+
+def _fore_foot(rig: Draft, _: Rng) -> None:
+    """A joint between ankle and toes, and a heel beside it."""
+    for side in SIDES:
+        heel = rig.node(f"{side}_foot").offset * [0.0, 1.0, -0.4]
+        rig.add(f"{rig.names[f'{side}_ankle']}Heel", rig.names[f"{side}_ankle"], heel)
+        rig.split(f"{side}_ankle", f"{side}_foot", 2, "F")
+
+
+def _tail(rig: Draft, _: Rng) -> None:
+    """A costume with a tail, ears and wings."""
+    parent = rig.names["pelvis"]
+    for link in range(6):
+        rig.add(f"tail{link}", parent, (0.0, 0.0 if link else 0.05, -0.12))
+        parent = f"tail{link}"
+    for side, x in (("L", 1.0), ("R", -1.0)):
+        rig.add(f"ear{side}", rig.names["head"], (0.05 * x, 0.15, 0.0), tip=(0.0, 0.12, 0.0))
+        parent = rig.names["spine3"]
+        for link in range(3):
+            rig.add(f"wing{link}{side}", parent, (0.3 * x, 0.1, -0.1))
+            parent = f"wing{link}{side}"
+
+
+def _soft_parts(rig: Draft, _: Rng) -> None:
+    """Joints of muscles, of the chest and of the seat."""
+    for side, x in (("l", 1.0), ("r", -1.0)):
+        for part, parent, where in (
+            ("breast", "spine3", (0.08 * x, 0.05, 0.12)),
+            ("glute", "pelvis", (0.09 * x, -0.05, -0.1)),
+            ("pec", "spine3", (0.12 * x, 0.1, 0.08)),
+            ("lat", "spine2", (0.14 * x, 0.05, -0.06)),
+        ):
+            rig.add(f"{part}_{side}", rig.names[parent], where, tip=(0.0, 0.0, 0.04 if where[2] > 0 else -0.04))
+        rig.add(f"kneecap_{side}", rig.names["left_knee" if x > 0 else "right_knee"], (0.0, 0.0, 0.05))
+        rig.add(f"elbowtip_{side}", rig.names["left_elbow" if x > 0 else "right_elbow"], (0.0, 0.0, -0.04))
+
+
 TREES: Mapping[str, Callable[[Draft, Rng], None]] = {
     "plain": lambda rig, rng: None,
     "no toes": _drop_roles("foot"),
@@ -357,6 +405,12 @@ TREES: Mapping[str, Callable[[Draft, Rng], None]] = {
     "weapon": _weapon,
     "targets": _targets,
     "hair and coat": _hair,
+    "two joints for each limb bone": _double_limbs,
+    "neck of three": _long_neck,
+    "fore foot and heel": _fore_foot,
+    "tail, ears, wings": _tail,
+    "soft parts": _soft_parts,
+    "metacarpals and long neck": lambda rig, rng: (_long_neck(rig, rng), _fingers(rig, rng))[0],
     "all of it": lambda rig, rng: [f(rig, rng) for f in (_twist_beside, _fingers, _face, _weapon, _hair)].clear(),
 }
 
@@ -458,12 +512,29 @@ def _first_frame(rig: Draft, _: Rng) -> None:
             node.tip = new[i] @ node.tip
 
 
+def _pose_rest(**turns_deg: Sequence[float]) -> Callable[[Draft, Rng], None]:
+    """Limbs of the rest pose turned in world, right ones mirrored; joints below go with them."""
+
+    def change(rig: Draft, _: Rng) -> None:
+        turns: dict[str, SO3] = {}
+        for side, mirror in (("left", 1.0), ("right", -1.0)):
+            for part, turn in turns_deg.items():
+                turns[rig.names[f"{side}_{part}"]] = SO3.exp(np.radians(turn) * [1.0, mirror, mirror])
+        # Frames below a turned joint go with it, so each is given the turn of the nearest one above
+        _change_rest(rig, turns)
+
+    return change
+
+
 RESTS: Mapping[str, Callable[[Draft, Rng], None]] = {
     "T": lambda rig, rng: None,
     "A 45": _arms_down(-45.0),
     "A 30": _arms_down(-30.0),
     "arms down": _arms_down(-85.0),
     "first frame": _first_frame,
+    "arms forward": _pose_rest(shoulder=(0.0, 88.0, 0.0)),
+    "legs apart": _pose_rest(hip=(0.0, 0.0, -25.0), shoulder=(0.0, 0.0, 40.0)),
+    "half sitting": _pose_rest(hip=(60.0, 0.0, 0.0), knee=(-40.0, 0.0, 0.0)),
     "small turns": _small_turns,
     "bones along x": _along_axis((1.0, 0.0, 0.0)),
     "bones along y": _along_axis((0.0, 1.0, 0.0)),
@@ -473,7 +544,7 @@ RESTS: Mapping[str, Callable[[Draft, Rng], None]] = {
 
 def _put_above(rig: Draft, rng: Rng) -> str:
     """Nodes above the hips: none, at rest, far away, travelling, turned."""
-    kind = str(rng.choice(["none", "none", "at rest", "two", "far", "travels", "turned", "three"]))
+    kind = str(rng.choice(["none", "none", "at rest", "two", "far", "travels", "turned", "three", "turns"]))
     words = [str(w) for w in rng.permutation(NODES) if w not in [node.name for node in rig.nodes]]
     if kind in ("at rest", "two", "three"):
         for name in words[: {"at rest": 1, "two": 2, "three": 3}[kind]]:
@@ -493,6 +564,18 @@ def _put_above(rig: Draft, rng: Rng) -> str:
         hips.moves = quarter.inverse() @ hips.moves
         hips.offset = quarter.inverse() @ hips.offset
         hips.wxyz = (quarter.inverse() @ SO3(hips.wxyz)).wxyz
+    elif kind == "turns":
+        # A root bone that goes along and looks ahead, as engines want it
+        assert rig.nodes[0].moves is not None
+        rig.put_above(words[0], takes_path=True)
+        root, hips = rig.nodes[:2]
+        assert root.moves is not None
+        assert hips.moves is not None
+        step = np.gradient(root.moves, axis=0)
+        yaw = np.unwrap(np.arctan2(step[:, 0], step[:, 2]))
+        turn = SO3.exp(yaw[:, None] * [0.0, 1.0, 0.0])
+        root.wxyz = turn.wxyz
+        hips.moves, hips.wxyz = turn.inverse() @ hips.moves, (turn.inverse() @ SO3(hips.wxyz)).wxyz
     return kind
 
 
