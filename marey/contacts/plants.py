@@ -61,9 +61,17 @@ class HoldSettings:
 
 LEG_M: Final = 0.86  # [m] thigh and shank of the body for which the settings are stated
 DEFAULT_HOLD: Final = HoldSettings()
-# What the source calls a contact is one on the target as well, whatever a knee or toes do for it
+# What the source calls a contact is one on the target as well, whatever a knee or toes do for it; a foot is on the floor
+# up to the height at which the detector calls one lifted
 RETARGET_HOLD: Final = HoldSettings(
-    drag=True, rest_m=0.0, own_stretch=0.998, roll_drift_m=1e3, break_share=1e3, toes_rad=1e3, toes_step_rad=1e3
+    level_m=0.08,
+    drag=True,
+    rest_m=0.0,
+    own_stretch=0.998,
+    roll_drift_m=1e3,
+    break_share=1e3,
+    toes_rad=1e3,
+    toes_step_rad=1e3,
 )
 
 

@@ -26,6 +26,7 @@ READERS: Final = {
     ".vrm": ("marey.io.gltf.files", "read_gltf"),
     ".vrma": ("marey.io.gltf.files", "read_gltf"),
     ".safetensors": ("marey.io.clip", "read_clip"),
+    ".marey": ("marey.io.compressed", "read_compressed"),
     ".npz": ("marey.io.npz.reader", "read_npz"),
     ".mvnx": ("marey.io.mvnx", "read_mvnx"),
     ".json": ("marey.io.deepmimic", "read_deepmimic"),
@@ -118,7 +119,7 @@ def load(
         options["up"] = up
     motion = cast(Motion, _load_function(READERS[suffix])(path, **options))
     if up is not None and suffix not in MARKER_SUFFIXES:
-        motion = turn_motion(motion, up, taken="+y" if suffix == ".safetensors" else None)
+        motion = turn_motion(motion, up, taken="+y" if suffix in (".safetensors", ".marey") else None)
     elif up is None and suffix in STATED_UNITS:
         motion = correct_up(motion)
     motion = find_person(motion, is_unit_given=unit is not None)

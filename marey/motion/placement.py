@@ -131,7 +131,8 @@ def align_to_ground(motion: Motion) -> Motion:
 def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
     """Height from sole to crown [m] when the skeleton stands upright in the T-pose.
 
-    Where the head has no tip, the crown is put where the head joint of the canonical human suggests.
+    Where the head has no tip, or one that does not point up (a nose, say), the crown is put where the head joint of the
+    canonical human suggests.
     """
     roles = role_map(skeleton) if roles is None else roles
     pose = t_pose(skeleton, roles)
@@ -146,7 +147,9 @@ def standing_height(skeleton: Skeleton, roles: RoleMap | None = None) -> float:
     legs |= not legs.any()
     low = float(min(positions[legs, 1].min(), soles[:, 1].min(initial=np.inf), tips[legs, 1].min()))
     head = roles.get("head")
-    if head is not None and tips[head, 1] - positions[head, 1] < 1e-3:
+    if head is not None and tips[head, 1] - positions[head, 1] < 1e-3 + 0.5 * float(
+        np.linalg.norm(skeleton.tips[head])
+    ):
         return float(positions[head, 1] - low) / HEAD_SHARE
     high = float(tips[head, 1]) if head is not None else float(max(positions[:, 1].max(), tips[:, 1].max()))
     return high - low

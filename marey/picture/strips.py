@@ -21,6 +21,7 @@ from marey.picture.motions import (
     main_heading,
     make_light,
     make_traces,
+    named_view_direction,
     path_bend,
     strip_frames,
 )
@@ -117,6 +118,7 @@ def film_strip(
     height: int | None = None,
     layout: str = "auto",
     instants: str = "auto",
+    view: str = "auto",
     palette: Palette | None = None,
     caption: bool = True,
     world: World | Sketch | None = None,
@@ -136,6 +138,8 @@ def film_strip(
             of the root; ``"grid"`` sets them side by side, for motions that stay in place; ``"auto"`` chooses.
         instants: ``"time"`` spaces them evenly, ``"movement"`` shows more of them where the body moves more;
             ``"auto"`` is time for a motion that travels, movement for one that stays.
+        view: ``"side"``, ``"three-quarter"``, ``"front"`` or ``"top"``, bodies side by side, seen from there against
+            the main heading of the motion; ``"auto"`` is nearly from the side.
         palette: colours of the figure.
         caption: write the clip's name, times and speed under it.
         world: what stands around, drawn too, and of a sketch its path and goal; the ground is then at height 0.
@@ -153,12 +157,14 @@ def film_strip(
     if count < 1 or width < 64:
         raise InputError(f"a strip of {count} bodies, {width} pixels wide", "Ask for at least 1 and 64")
     frames = strip_frames(motion, count, by_movement=instants == "movement")
-    travels = layout == "travel" or (layout == "auto" and is_travelling(motion, frames))
-    if instants == "auto" and not travels:
+    is_named = view != "auto"
+    travels = layout == "travel" or (layout == "auto" and not is_named and is_travelling(motion, frames))
+    if instants == "auto" and not travels and not is_named:
         frames = strip_frames(motion, count, by_movement=True)
     turn = settings.travel_turn_rad if travels else settings.grid_turn_rad
     elevation = settings.elevation_rad + (path_bend(motion) * settings.bend_rad if travels else 0.0)
     direction = view_direction(main_heading(motion), turn_rad=turn, elevation_rad=elevation)
+    direction = named_view_direction(motion, view) if is_named else direction
     contacts, colours = contacts_or_detect(motion), palette or PALETTES[0]
     mesh = find_character(motion, character, body)
     scenery = Scenery() if world is None else build_scenery(world)

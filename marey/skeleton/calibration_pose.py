@@ -46,19 +46,22 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
     seen = recall_pose(skeleton)
     wxyz = np.zeros((skeleton.num_joints, 4))
     wxyz[:, 0] = 1.0
-    if seen is not None and seen.wxyz is not None and roles.profile != "lafan1":
+    # LAFAN1 draws the long bones along +X, legs along the trunk; others borrow its names
+    long_bones = [f"{side}_{part}" for side in SIDES for part in ("knee", "ankle", "elbow", "wrist")]
+    is_lafan1 = roles.profile == "lafan1" and all(
+        skeleton.offsets[roles[role], 0] > 0.999 * float(np.linalg.norm(skeleton.offsets[roles[role]]))
+        for role in long_bones
+    )
+    if is_lafan1:
+        half, flat = 0.5 * (0.5 * np.pi - LAFAN1_TOE_RAD), 0.5 * LAFAN1_TOE_RAD
+        r = np.sqrt(0.5)
+        for side, collar in (("left", (0.0, r, 0.0, r)), ("right", (0.0, r, 0.0, -r))):
+            wxyz[roles[f"{side}_hip"]] = (0.0, 0.0, 1.0, 0.0)  # half a turn about forward (+Y of the hips)
+            wxyz[roles[f"{side}_ankle"]] = (np.cos(half), 0.0, 0.0, np.sin(half))
+            wxyz[roles[f"{side}_foot"]] = (np.cos(flat), 0.0, 0.0, np.sin(flat))
+            wxyz[roles[f"{side}_collar"]] = collar
+    elif seen is not None and seen.wxyz is not None:
         wxyz = seen.wxyz.copy()
-    if roles.profile == "lafan1":
-        p = skeleton.rest_positions()
-        leg = p[roles["left_ankle"]] - p[roles["left_hip"]]
-        if float(leg @ (p[roles["neck"]] - p[roles["pelvis"]])) > 0.0:
-            half, flat = 0.5 * (0.5 * np.pi - LAFAN1_TOE_RAD), 0.5 * LAFAN1_TOE_RAD
-            r = np.sqrt(0.5)
-            for side, collar in (("left", (0.0, r, 0.0, r)), ("right", (0.0, r, 0.0, -r))):
-                wxyz[roles[f"{side}_hip"]] = (0.0, 0.0, 1.0, 0.0)  # half a turn about forward (+Y of the hips)
-                wxyz[roles[f"{side}_ankle"]] = (np.cos(half), 0.0, 0.0, np.sin(half))
-                wxyz[roles[f"{side}_foot"]] = (np.cos(flat), 0.0, 0.0, np.sin(flat))
-                wxyz[roles[f"{side}_collar"]] = collar
     start = SO3(wxyz)
     positions, frames = np.zeros((skeleton.num_joints, 3)), [start[0]]
     for j in range(1, skeleton.num_joints):
@@ -84,7 +87,7 @@ def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
             cosine = float(upper @ lower) / float(np.linalg.norm(upper) * np.linalg.norm(lower))
             if cosine < BENT_COS:
                 elbows[a] = world[a].inverse() @ lower
-    is_odd = roles.profile != "lafan1" and not stands_at_rest(skeleton)
+    is_odd = not is_lafan1 and not stands_at_rest(skeleton)
     if is_odd:
         aims |= _trunk_aims(skeleton, positions, world, roles)
     # Forward over the tree: turn the trunk upright, limbs to their aims, ankles so that the soles are level

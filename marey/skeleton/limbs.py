@@ -117,6 +117,7 @@ NAMED: Final = 1.0  # taken from the cost of a reading for each joint of a limb 
 STANDING: Final = 1.0  # [-] cost of a posture that stands
 STRAIGHT: Final = 0.85  # [-] chord over path of a limb or a trunk that is drawn straight
 MIRRORED: Final = 0.15  # [leg] distance of a joint from the mirror image of its twin, of a rest pose
+STRAIGHT_BONE: Final = 0.9  # [-] distance of the ends of a bone over the way along the joints inside it
 STRAIGHT_LEG: Final = 0.8  # [-] distance from hip to ankle over thigh and shank, of legs that stand
 ODD_POSTURE: Final = 4.0  # [-] cost of a posture that nobody takes for a rest pose
 
@@ -180,7 +181,7 @@ def is_rest_pose(plan: BodyPlan, points: FloatArray) -> bool:
     Some files draw all bones along one axis, or each along an axis of its own, and their frames hold the whole pose.
     """
     posture = posture_cost(plan, points[None])
-    if posture is None:
+    if posture is None or not _has_straight_bones(plan, points):
         return False
     a, b = plan.legs
     ways = [
@@ -205,6 +206,18 @@ def is_rest_pose(plan: BodyPlan, points: FloatArray) -> bool:
     return bool(np.linalg.norm(image - right, axis=1).max() < MIRRORED * plan.leg_length)
 
 
+def _has_straight_bones(plan: BodyPlan, points: FloatArray) -> bool:
+    """Tell whether joints inside long bones lie on their lines in a pose ``(J, 3)``, as every rig draws them."""
+    return all(
+        math.dist(points[a], points[b]) > STRAIGHT_BONE * length
+        for limb in (*plan.legs, *plan.arms)
+        for a, b, length in (
+            (limb.upper, limb.middle, limb.upper_length),
+            (limb.middle, limb.end, limb.lower_length if limb.end != limb.chain[-1] else 0.0),
+        )
+    )
+
+
 def stands_at_rest(skeleton: Skeleton) -> bool:
     """Tell whether the rest pose is one: some files draw all bones along one axis, or each along an axis of its own."""
     plan = find_body_plan(skeleton)
@@ -219,7 +232,7 @@ def stands_at_rest(skeleton: Skeleton) -> bool:
     trunk = p[plan.shoulder_fork] - p[plan.hip_fork]
     neck = p[plan.head[0]] - p[plan.shoulder_fork] if plan.head else trunk
     is_up = float(np.linalg.norm(neck)) < _SHORT * plan.leg_length or _cosine(neck, trunk) > 0.0
-    return all(legs) and is_up
+    return all(legs) and is_up and _has_straight_bones(plan, p)
 
 
 @lru_cache(maxsize=256)
@@ -524,8 +537,12 @@ class _Tree:
         return nodes, way
 
     def joint_cost(self, joints: tuple[int, ...], middle: int, count: int) -> float:
-        """Cost of joints inside long bones, unless called twist bones, and of bones that are not straight at rest."""
-        count -= sum(is_twist(self.names[j]) for j in joints[1:-1])
+        """Cost of joints inside long bones, unless called twist bones, and of bones that are not straight at rest.
+
+        A joint whose name goes on where that of the joint above it ends ("forearm", "forearm2") parts its bone, too.
+        """
+        inside = [j for i, j in enumerate(joints[1:-1], start=1) if i != middle]
+        count -= sum(is_twist(self.names[j]) or self.names[j].startswith(self.names[self.parents[j]]) for j in inside)
         way = self.way(joints[1:])
         if len(joints) < 2 or not way > 0.0:
             return _INNER * (count - 2)

@@ -40,6 +40,11 @@ def guess_roles(skeleton: Skeleton) -> tuple[dict[str, int], list[str]]:
     report: list[str] = []
     if plan is not None:
         _drop_unfit_names(skeleton, plan, by_shape, joints)
+        # A joint that carries legs and arms is the pelvis, also where it is called a spine or a body
+        spine = [joints[role] for role in ("spine1", "spine2", "spine3") if role in joints]
+        if "pelvis" not in joints and plan.root in spine:
+            joints = {role: joint for role, joint in joints.items() if joint not in spine}
+            joints |= name_spine_joints([joint for joint in spine if joint != plan.root]) | {"pelvis": plan.root}
     for role, joint in by_shape.items():
         if role not in joints and joint not in joints.values():
             joints[role] = joint

@@ -9,7 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from marey.base import FormatError, MissingFileError
+import marey
+from marey.base import FormatError, InputError, MissingFileError
 from marey.cli.clips import compress as _compress
 from marey.compression import decompress
 from marey.io import load, save
@@ -75,3 +76,16 @@ def test_two_inputs_cannot_share_a_target(clip, tmp_path):
         app, ["compress", str(clip), str(folder / "chain.safetensors"), "-o", str(tmp_path / "out") + "/"]
     )
     assert done.exit_code == 2
+
+
+def test_a_compressed_file_is_loaded_like_any_other(tmp_path):
+    walk = marey.samples.walk()[:60]
+    (tmp_path / "walk.marey").write_bytes(marey.compress(walk, max_error_m=1e-3))
+    motion = marey.load(tmp_path / "walk.marey")
+    assert motion.num_frames == 60
+    assert np.abs(motion.joint_positions() - walk.joint_positions()).max() < 1.1e-3
+    (tmp_path / "cut.marey").write_bytes((tmp_path / "walk.marey").read_bytes()[:100])
+    with pytest.raises(FormatError, match=r"cut\.marey"):
+        marey.load(tmp_path / "cut.marey")
+    with pytest.raises(InputError, match="always in metres"):
+        marey.load(tmp_path / "walk.marey", unit="cm")

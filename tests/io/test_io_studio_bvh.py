@@ -7,7 +7,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from oracles.studio_bvh import DIALECTS, StudioRig
+from oracles.bvh_dialects import DIALECTS
+from oracles.odd_bvh import StudioRig
 
 from marey import samples
 from marey.io import clips, load

@@ -306,3 +306,20 @@ def test_points_that_the_target_lacks_leave_the_track(stiff_walk):
 def test_same_input_gives_the_same_bytes(stiff_walk):
     first, second = retarget(stiff_walk), retarget(stiff_walk)
     assert first.rotations.wxyz.tobytes() == second.rotations.wxyz.tobytes()
+
+
+def test_a_plant_that_could_not_be_held_is_named(stiff_walk):
+    """A skating foot is let slide where it lands and leaves: the report and a warning say where."""
+    faster = replace(stiff_walk, root_positions=stiff_walk.root_positions * [1.0, 1.0, 1.6])
+    result = solve_retarget(faster, human(1.6))
+    assert result.report.broken
+    assert any("could not be held" in warning for warning in result.motion.load_report.warnings)
+    points = foot_points(result.motion.skeleton)
+    at = points.positions(*result.motion.joint_frames())
+    for plant in result.report.broken:
+        names = [f"{plant.foot}_{part}" for part in ("heel", "ball", "toe_end")]
+        steps = np.linalg.norm(np.diff(at[plant.start : plant.stop, [points.index(n) for n in names]], axis=0), axis=-1)
+        assert steps.sum(axis=0).max() > 0.004
+    assert result.report.to_json()["broken"]
+    still = solve_retarget(stiff_walk, human(1.6), contacts=False)
+    assert not still.report.broken

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from oracles.studio_bvh import DIALECTS, Dialect, StudioNode, StudioRig
+from oracles.bvh_dialects import DIALECTS
 
 from marey.base import FloatArray
 from marey.lie import SO3
@@ -18,98 +18,10 @@ from marey.motion import Motion
 
 Rng = np.random.Generator
 SIDES = ("left", "right")
-MORE_DIALECTS: Mapping[str, Dialect] = {
-    "100 styles": Dialect(
-        ("Hips", "Chest", "Chest2", "Chest3", "Neck", "Head"),
-        ("{}Hip", "{}Knee", "{}Ankle", "{}Toe", "{}Collar", "{}Shoulder", "{}Elbow", "{}Wrist"),
-    ),
-    "old biped": Dialect(
-        tuple(f"Bip01 {p}" for p in ("Pelvis", "Spine", "Spine1", "Spine2", "Neck", "Head")),
-        tuple(f"Bip01 {{}} {p}" for p in ("Thigh", "Calf", "Foot", "Toe0", "Clavicle", "UpperArm", "Forearm", "Hand")),
-        ("L", "R"),
-    ),
-    "biped underscores": Dialect(
-        tuple(f"Bip01_{p}" for p in ("Pelvis", "Spine", "Spine1", "Spine2", "Neck", "Head")),
-        tuple(f"Bip01_{{}}_{p}" for p in ("Thigh", "Calf", "Foot", "Toe0", "Clavicle", "UpperArm", "Forearm", "Hand")),
-        ("L", "R"),
-    ),
-    "second life": Dialect(
-        ("mPelvis", "mTorso", "mSpine3", "mChest", "mNeck", "mHead"),
-        tuple(
-            f"m{p}{{}}" for p in ("Hip", "Knee", "Ankle", "Foot", "Collar", "Shoulder", "Elbow", "Wrist")
-        ),
-        ("Left", "Right"),
-    ),
-    "max friendly": Dialect(
-        ("Hips", "ToSpine", "Chest", "Chest2", "Neck", "Head"),
-        ("{}Hip", "{}Knee", "{}Ankle", "{}Toe", "{}Collar", "{}Shoulder", "{}Elbow", "{}Wrist"),
-    ),
-    "human 3.6m": Dialect(
-        ("Hip", "Spine", "Thorax", "Thorax1", "Neck/Nose", "Head"),
-        ("{}Hip", "{}Knee", "{}Foot", "{}ToeBase", "{}Clav", "{}Shoulder", "{}Elbow", "{}Wrist"),
-        ("L", "R"),
-    ),
-    "eyes japan": Dialect(
-        ("Hips", "Spine", "Spine1", "Spine2", "Neck", "Head"),
-        ("{}Thigh", "{}Shin", "{}Foot", "{}Toe", "{}Collar", "{}UpArm", "{}LoArm", "{}Hand"),
-        ("L", "R"),
-    ),
-    "advanced skeleton": Dialect(
-        ("Root_M", "Spine1_M", "Spine2_M", "Chest_M", "Neck_M", "Head_M"),
-        ("Hip_{}", "Knee_{}", "Ankle_{}", "Toes_{}", "Scapula_{}", "Shoulder_{}", "Elbow_{}", "Wrist_{}"),
-        ("L", "R"),
-    ),
-    "source engine": Dialect(
-        tuple(f"ValveBiped.Bip01_{p}" for p in ("Pelvis", "Spine", "Spine1", "Spine2", "Neck1", "Head1")),
-        tuple(
-            f"ValveBiped.Bip01_{{}}_{p}"
-            for p in ("Thigh", "Calf", "Foot", "Toe0", "Clavicle", "UpperArm", "Forearm", "Hand")
-        ),
-        ("L", "R"),
-    ),
-    "japanese studio": Dialect(
-        ("腰", "背骨", "背骨1", "胸", "首", "頭"),
-        ("{}脚", "{}膝", "{}足", "{}爪先", "{}肩", "{}上腕", "{}前腕", "{}手"),
-        ("左", "右"),
-    ),
-    "russian": Dialect(
-        ("Таз", "Спина", "Спина1", "Грудь", "Шея", "Голова"),
-        ("{} бедро", "{} голень", "{} стопа", "{} носок", "{} ключица", "{} плечо", "{} предплечье", "{} кисть"),
-        ("Левое", "Правое"),
-    ),
-    "numbers": Dialect(
-        tuple(f"joint{k}" for k in range(6)), tuple(f"joint{{}}{k}" for k in range(8)), ("1", "2")
-    ),
-    "letters alone": Dialect(
-        ("p", "s1", "s2", "s3", "n", "h"), ("{}h", "{}k", "{}a", "{}t", "{}c", "{}s", "{}e", "{}w"), ("l", "r")
-    ),
-    "nokov": Dialect(
-        ("Hips", "Spine", "Spine1", "Spine2", "Neck", "Head"),
-        ("{}UpLeg", "{}Leg", "{}Foot", "{}ToeBase", "{}Shoulder", "{}Arm", "{}ForeArm", "{}Hand"),
-    ),
-    "unreal five": Dialect(
-        ("pelvis", "spine_01", "spine_03", "spine_05", "neck_01", "head"),
-        ("thigh_{}", "calf_{}", "foot_{}", "ball_{}", "clavicle_{}", "upperarm_{}", "lowerarm_{}", "hand_{}"),
-        ("l", "r"),
-    ),
-    "suffix words": Dialect(
-        ("Hips", "Torso", "Torso1", "Torso2", "Neck", "Head"),
-        ("Thigh_{}", "Shin_{}", "Ankle_{}", "Ball_{}", "Clavicle_{}", "Bicep_{}", "Forearm_{}", "Palm_{}"),
-        ("left", "right"),
-    ),
-    "sims": Dialect(
-        ("b__ROOT_bind__", "b__Spine0__", "b__Spine1__", "b__Spine2__", "b__Neck__", "b__Head__"),
-        (
-            "b__{}_Thigh__", "b__{}_Calf__", "b__{}_Foot__", "b__{}_Toe__",
-            "b__{}_Clavicle__", "b__{}_UpperArm__", "b__{}_Forearm__", "b__{}_Hand__",
-        ),
-        ("L", "R"),
-    ),
-}  # fmt: skip
-ALL_DIALECTS: Mapping[str, Dialect] = {**DIALECTS, **MORE_DIALECTS}
 UNIT_M = {"m": 1.0, "cm": 0.01, "mm": 0.001, "inch": 0.0254, "dm": 0.1, "foot": 0.3048}
 NODES = ("Reference", "Armature", "root", "joint_Root", "Root", "World", "RootNode", "Character1_Reference", "CTRL",
-         "Bip01", "Global", "Solving:Actor", "Scene", "master", "Trajectory", "Motion", "Skeleton 1")  # fmt: skip
+         "Bip01", "RL_BoneRoot", "BoneRoot", "Reference_Node", "Hips_Root", "world_offset", "Global",
+         "Solving:Actor", "Scene", "master", "Trajectory", "Motion", "Skeleton 1")  # fmt: skip
 MUST = ("pelvis", "head", *(f"{side}_{part}" for side in SIDES for part in
         ("hip", "knee", "ankle", "shoulder", "elbow", "wrist")))  # fmt: skip
 
@@ -124,6 +36,116 @@ class OddFile:
     roles: dict[str, str]  # joint by role
     rate_hz: float
     choices: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass
+class StudioNode:
+    """A joint of the file: what it is called, where it hangs, how it moves."""
+
+    name: str
+    parent: int
+    offset: FloatArray  # (3,)
+    wxyz: FloatArray  # (F, 4)
+    tip: FloatArray | None = None
+    moves: FloatArray | None = None  # (F, 3) translation channels
+
+
+@dataclass
+class StudioRig:
+    """A clip as a list of nodes that tests add to, and its text."""
+
+    nodes: list[StudioNode]
+    rate_hz: float
+    roots: list[int] = field(default_factory=lambda: [0])
+
+    @classmethod
+    def from_motion(cls, motion: Motion, names: Mapping[str, str]) -> StudioRig:
+        """Take over a motion of the canonical human, whose joints are called by their roles."""
+        skeleton = motion.skeleton
+        nodes = [
+            StudioNode(
+                names[name],
+                int(skeleton.parents[j]),
+                np.array(skeleton.offsets[j]),
+                motion.rotations.wxyz[:, j].copy(),
+                np.array(skeleton.tips[j]),
+                motion.root_positions.copy() if j == 0 else None,
+            )
+            for j, name in enumerate(skeleton.names)
+        ]
+        return cls(nodes, motion.rate_hz)
+
+    def find(self, name: str) -> int:
+        """Return the index of a node."""
+        return next(i for i, node in enumerate(self.nodes) if node.name == name)
+
+    def add(self, name: str, parent: str, offset: Sequence[float], *, tip: Sequence[float] | None = None) -> None:
+        """Hang a node that does not turn under another."""
+        still = np.tile([1.0, 0.0, 0.0, 0.0], (len(self.nodes[0].wxyz), 1))
+        self.nodes.append(
+            StudioNode(name, self.find(parent), np.array(offset), still, None if tip is None else np.array(tip))
+        )
+
+    def put_above(self, name: str, offset: Sequence[float] = (0.0, 0.0, 0.0), *, takes_path: bool = False) -> None:
+        """Hang the root under a node; with ``takes_path`` that node travels and the hips keep their height only."""
+        root, frames = self.nodes[0], len(self.nodes[0].wxyz)
+        assert root.moves is not None
+        still = np.tile([1.0, 0.0, 0.0, 0.0], (frames, 1))
+        path = root.moves * [1.0, 0.0, 1.0] if takes_path else np.tile(np.array(offset, dtype=float), (frames, 1))
+        root.moves = root.moves - path
+        root.offset = np.array(root.moves[0])
+        for node in self.nodes:
+            node.parent += 1
+        self.nodes.insert(0, StudioNode(name, -1, np.array(offset, dtype=float), still, None, path))
+
+    def text(self, *, unit: str = "cm", up: str = "y", order: str = "ZXY", all_move: bool = False) -> str:
+        """Write the hierarchy depth first and all frames, angles in degrees."""
+        scale = 1.0 / UNIT_M[unit]
+        turn = np.eye(3) if up == "y" else np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+        children: dict[int, list[int]] = {i: [] for i in range(-1, len(self.nodes))}
+        for i, node in enumerate(self.nodes):
+            children[node.parent].append(i)
+        lines, columns = ["HIERARCHY"], []
+
+        def write(i: int, depth: int) -> None:
+            node, pad = self.nodes[i], "\t" * depth
+            where = turn @ node.offset * scale
+            lines.extend([f"{pad}{'ROOT' if node.parent < 0 else 'JOINT'} {node.name}", pad + "{"])
+            lines.append(f"{pad}\tOFFSET {where[0]:.6f} {where[1]:.6f} {where[2]:.6f}")
+            angles = np.degrees(euler_angles(turn @ SO3(node.wxyz).matrix() @ turn.T, order))
+            channels = [f"{axis}rotation" for axis in order]
+            if node.moves is not None or all_move:
+                moves = np.tile(node.offset, (len(angles), 1)) if node.moves is None else node.moves
+                columns.append(moves @ turn.T * scale)
+                channels = ["Xposition", "Yposition", "Zposition", *channels]
+            columns.append(angles)
+            lines.append(f"{pad}\tCHANNELS {len(channels)} {' '.join(channels)}")
+            for child in children[i]:
+                write(child, depth + 1)
+            if not children[i]:
+                tip = turn @ (np.zeros(3) if node.tip is None else node.tip) * scale
+                lines.extend(
+                    [f"{pad}\tEnd Site", pad + "\t{", f"{pad}\t\tOFFSET {tip[0]:.6f} {tip[1]:.6f} {tip[2]:.6f}"]
+                )
+                lines.append(pad + "\t}")
+            lines.append(pad + "}")
+
+        for root in children[-1]:
+            write(root, 0)
+        values = np.concatenate(columns, axis=1)
+        lines += ["MOTION", f"Frames: {len(values)}", f"Frame Time: {1.0 / self.rate_hz:.7f}"]
+        lines += [" ".join(f"{x:.5f}" for x in row) for row in values]
+        return "\n".join(lines) + "\n"
+
+
+def euler_angles(R: FloatArray, order: str) -> FloatArray:
+    """Angles ``(F, 3)`` [rad] of intrinsic turns about the axes of ``order``, from matrices ``(F, 3, 3)``."""
+    i, j, k = ("XYZ".index(axis) for axis in order)
+    sign = 1.0 if (j - i) % 3 == 1 else -1.0
+    middle = np.arcsin(np.clip(sign * R[:, i, k], -1.0, 1.0))
+    first = np.arctan2(-sign * R[:, j, k], R[:, k, k])
+    last = np.arctan2(-sign * R[:, i, j], R[:, i, i])
+    return np.stack([first, middle, last], axis=-1)
 
 
 class Draft(StudioRig):
@@ -315,6 +337,53 @@ def _hair(rig: Draft, _: Rng) -> None:
             parent = f"coat{k}_{link}"
 
 
+def _double_limbs(rig: Draft, _: Rng) -> None:
+    """Every bone of a limb in two, also the shank, as MakeHuman draws them."""
+    for side in SIDES:
+        for upper, lower in (("shoulder", "elbow"), ("elbow", "wrist"), ("hip", "knee"), ("knee", "ankle")):
+            rig.split(f"{side}_{upper}", f"{side}_{lower}", 2, "b")
+
+
+def _long_neck(rig: Draft, _: Rng) -> None:
+    rig.split("neck", "head", 3, "n")
+
+
+def _fore_foot(rig: Draft, _: Rng) -> None:
+    """A joint between ankle and toes, and a heel beside it."""
+    for side in SIDES:
+        heel = rig.node(f"{side}_foot").offset * [0.0, 1.0, -0.4]
+        rig.add(f"{rig.names[f'{side}_ankle']}Heel", rig.names[f"{side}_ankle"], heel)
+        rig.split(f"{side}_ankle", f"{side}_foot", 2, "F")
+
+
+def _tail(rig: Draft, _: Rng) -> None:
+    """A costume with a tail, ears and wings."""
+    parent = rig.names["pelvis"]
+    for link in range(6):
+        rig.add(f"tail{link}", parent, (0.0, 0.0 if link else 0.05, -0.12))
+        parent = f"tail{link}"
+    for side, x in (("L", 1.0), ("R", -1.0)):
+        rig.add(f"ear{side}", rig.names["head"], (0.05 * x, 0.15, 0.0), tip=(0.0, 0.12, 0.0))
+        parent = rig.names["spine3"]
+        for link in range(3):
+            rig.add(f"wing{link}{side}", parent, (0.3 * x, 0.1, -0.1))
+            parent = f"wing{link}{side}"
+
+
+def _soft_parts(rig: Draft, _: Rng) -> None:
+    """Joints of muscles, of the chest and of the seat."""
+    for side, x in (("l", 1.0), ("r", -1.0)):
+        for part, parent, where in (
+            ("breast", "spine3", (0.08 * x, 0.05, 0.12)),
+            ("glute", "pelvis", (0.09 * x, -0.05, -0.1)),
+            ("pec", "spine3", (0.12 * x, 0.1, 0.08)),
+            ("lat", "spine2", (0.14 * x, 0.05, -0.06)),
+        ):
+            rig.add(f"{part}_{side}", rig.names[parent], where, tip=(0.0, 0.0, 0.04 if where[2] > 0 else -0.04))
+        rig.add(f"kneecap_{side}", rig.names["left_knee" if x > 0 else "right_knee"], (0.0, 0.0, 0.05))
+        rig.add(f"elbowtip_{side}", rig.names["left_elbow" if x > 0 else "right_elbow"], (0.0, 0.0, -0.04))
+
+
 TREES: Mapping[str, Callable[[Draft, Rng], None]] = {
     "plain": lambda rig, rng: None,
     "no toes": _drop_roles("foot"),
@@ -336,6 +405,12 @@ TREES: Mapping[str, Callable[[Draft, Rng], None]] = {
     "weapon": _weapon,
     "targets": _targets,
     "hair and coat": _hair,
+    "two joints for each limb bone": _double_limbs,
+    "neck of three": _long_neck,
+    "fore foot and heel": _fore_foot,
+    "tail, ears, wings": _tail,
+    "soft parts": _soft_parts,
+    "metacarpals and long neck": lambda rig, rng: (_long_neck(rig, rng), _fingers(rig, rng))[0],
     "all of it": lambda rig, rng: [f(rig, rng) for f in (_twist_beside, _fingers, _face, _weapon, _hair)].clear(),
 }
 
@@ -437,12 +512,29 @@ def _first_frame(rig: Draft, _: Rng) -> None:
             node.tip = new[i] @ node.tip
 
 
+def _pose_rest(**turns_deg: Sequence[float]) -> Callable[[Draft, Rng], None]:
+    """Limbs of the rest pose turned in world, right ones mirrored; joints below go with them."""
+
+    def change(rig: Draft, _: Rng) -> None:
+        turns: dict[str, SO3] = {}
+        for side, mirror in (("left", 1.0), ("right", -1.0)):
+            for part, turn in turns_deg.items():
+                turns[rig.names[f"{side}_{part}"]] = SO3.exp(np.radians(turn) * [1.0, mirror, mirror])
+        # Frames below a turned joint go with it, so each is given the turn of the nearest one above
+        _change_rest(rig, turns)
+
+    return change
+
+
 RESTS: Mapping[str, Callable[[Draft, Rng], None]] = {
     "T": lambda rig, rng: None,
     "A 45": _arms_down(-45.0),
     "A 30": _arms_down(-30.0),
     "arms down": _arms_down(-85.0),
     "first frame": _first_frame,
+    "arms forward": _pose_rest(shoulder=(0.0, 88.0, 0.0)),
+    "legs apart": _pose_rest(hip=(0.0, 0.0, -25.0), shoulder=(0.0, 0.0, 40.0)),
+    "half sitting": _pose_rest(hip=(60.0, 0.0, 0.0), knee=(-40.0, 0.0, 0.0)),
     "small turns": _small_turns,
     "bones along x": _along_axis((1.0, 0.0, 0.0)),
     "bones along y": _along_axis((0.0, 1.0, 0.0)),
@@ -452,7 +544,7 @@ RESTS: Mapping[str, Callable[[Draft, Rng], None]] = {
 
 def _put_above(rig: Draft, rng: Rng) -> str:
     """Nodes above the hips: none, at rest, far away, travelling, turned."""
-    kind = str(rng.choice(["none", "none", "at rest", "two", "far", "travels", "turned", "three"]))
+    kind = str(rng.choice(["none", "none", "at rest", "two", "far", "travels", "turned", "three", "turns"]))
     words = [str(w) for w in rng.permutation(NODES) if w not in [node.name for node in rig.nodes]]
     if kind in ("at rest", "two", "three"):
         for name in words[: {"at rest": 1, "two": 2, "three": 3}[kind]]:
@@ -472,6 +564,18 @@ def _put_above(rig: Draft, rng: Rng) -> str:
         hips.moves = quarter.inverse() @ hips.moves
         hips.offset = quarter.inverse() @ hips.offset
         hips.wxyz = (quarter.inverse() @ SO3(hips.wxyz)).wxyz
+    elif kind == "turns":
+        # A root bone that goes along and looks ahead, as engines want it
+        assert rig.nodes[0].moves is not None
+        rig.put_above(words[0], takes_path=True)
+        root, hips = rig.nodes[:2]
+        assert root.moves is not None
+        assert hips.moves is not None
+        step = np.gradient(root.moves, axis=0)
+        yaw = np.unwrap(np.arctan2(step[:, 0], step[:, 2]))
+        turn = SO3.exp(yaw[:, None] * [0.0, 1.0, 0.0])
+        root.wxyz = turn.wxyz
+        hips.moves, hips.wxyz = turn.inverse() @ hips.moves, (turn.inverse() @ SO3(hips.wxyz)).wxyz
     return kind
 
 
@@ -584,14 +688,14 @@ def draw_file(clip: Motion, rng: Rng, **fixed: str) -> OddFile:
         return fixed.get(key) or str(rng.choice(options))
 
     choices = {
-        "dialect": pick("dialect", list(ALL_DIALECTS)),
+        "dialect": pick("dialect", list(DIALECTS)),
         "tree": pick("tree", list(TREES)),
         "rest": pick("rest", list(RESTS)),
         "unit": pick("unit", ["cm", "cm", "cm", "m", "mm", "inch", "dm"]),
         "up": pick("up", ["y", "y", "z"]),
     }
     person = scale_body(clip, rng)
-    names = ALL_DIALECTS[choices["dialect"]].names()
+    names = DIALECTS[choices["dialect"]].names()
     rig = Draft.from_motion(person, names)
     assert isinstance(rig, Draft)
     rig.names = names

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.motion import Motion
+from marey.motion import Motion, find_runs
 from marey.skeleton import foot_points, restored_roles
 
 SIDES = ("left", "right")
 
 
-def measure_feet_mm(motion: Motion) -> tuple[float, float, float]:
+STEP_M = 0.06  # [m] a contact whose source stands this far over its clip's floor is on a step, a box or a bar
+
+
+def measure_feet_mm(motion: Motion, source: Motion | None = None) -> tuple[float, float, float]:
     """Slip in contact, 95th percentile [mm/s]; depth below the floor and height of contacts above it [mm].
 
-    A toe is in contact with its ball or its end, so the slower and the lower of both counts.
+    A toe is in contact with its ball or its end, so the slower and the lower of both counts. With ``source``, a contact
+    that stands on a step there stands on one here: at its own lowest height if that is within ``STEP_M`` of the
+    source's, else it is as high above the floor as it is.
     """
     assert motion.contacts is not None
     points = foot_points(motion.skeleton)
     at = points.positions(*motion.joint_frames())
     speeds = np.linalg.norm(np.diff(at[..., [0, 2]], axis=0), axis=-1) * motion.rate_hz
-    slips, heights = [np.zeros(1)], [np.zeros(1)]
+    own = None if source is None else foot_points(source.skeleton)
+    before = None if source is None or own is None else own.positions(*source.joint_frames())[..., 1]
+    slips, heights, runs = [np.zeros(1)], [np.zeros(1)], []
     for side in SIDES:
         for name, parts in (("heel", ("heel",)), ("toe", ("ball", "toe_end"))):
             down = motion.contacts.track(f"{side}_{name}")
             columns = [points.index(f"{side}_{part}") for part in parts]
             slips.append(speeds[:, columns].min(axis=1)[down[1:] & down[:-1]])
-            heights.append(at[down][:, columns, 1].min(axis=1))
+            low = at[..., columns, 1].min(axis=1)
+            if before is None or own is None:
+                heights.append(low[down])
+                continue
+            high = before[:, [own.index(f"{side}_{part}") for part in ("heel", "ball", "toe_end")]].min(axis=1)
+            runs += [(low[a:b], float(np.median(high[a:b]))) for a, b in find_runs(down, 0)]
+    floor = min((level for _, level in runs), default=0.0)
+    for low, level in runs:
+        ground = float(low.min()) if level - floor > STEP_M and abs(low.min() - level + floor) < STEP_M else 0.0
+        heights.append(low - ground)
     return (
         1000.0 * float(np.quantile(np.concatenate(slips), 0.95)),
         -1000.0 * float(at[..., 1].min()),

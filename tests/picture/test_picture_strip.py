@@ -210,3 +210,13 @@ def test_wrong_words_and_numbers_are_refused(travelling):
         render_motion(travelling, [])
     with pytest.raises(InputError, match="no motion"):
         render_motion([], 0)
+
+
+def test_named_views_look_from_there(travelling):
+    """From the front shoulders are apart, from the side they are one behind the other: the bodies are narrower."""
+    paint = {view: film_strip(travelling, count=1, width=400, height=300, view=view, caption=False) for view in
+             ("side", "front", "top")}  # fmt: skip
+    assert all(image.shape == (300, 400, 3) for image in paint.values())
+    assert not np.array_equal(paint["side"], paint["front"])
+    with pytest.raises(UnknownNameError, match="view"):
+        film_strip(travelling, view="back")

@@ -90,14 +90,7 @@ def decompress(
 
 def read_compressed(file: str) -> Motion:
     """Motion in a compressed file, or on stdin when the path is ``-``; errors name the file."""
-    from marey.base import FormatError, MissingFileError
     from marey.compression import decompress
+    from marey.io import compressed
 
-    if file == "-":
-        return decompress(sys.stdin.buffer.read())
-    if not Path(file).is_file():
-        raise MissingFileError(file)
-    try:
-        return decompress(Path(file).read_bytes())
-    except FormatError as error:
-        raise FormatError(error.what, file, 0, error.fix) from None
+    return decompress(sys.stdin.buffer.read()) if file == "-" else compressed.read_compressed(file)

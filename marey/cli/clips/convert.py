@@ -102,7 +102,7 @@ def retarget(
         facts = {"out": targets[clip], "num_joints": moved.skeleton.num_joints, "num_frames": moved.num_frames}
         facts |= {"retarget": report.to_json()}
         text = f"wrote {targets[clip]} ({moved.skeleton.num_joints} joints, {moved.num_frames} frames)"
-        return Outcome(facts | validity, "\n  ".join((text, *report.sentences())), fault=fault)
+        return Outcome(facts | validity, "\n  ".join((text, *report.warnings(), *report.sentences())), fault=fault)
 
     run_each("retarget", files, move, is_json=json, csv=csv)
 

@@ -30,7 +30,6 @@ def info(
 
     Joints, frames, rate, height, mean speed, unit, the pelvis and nodes above it, whether it is a human, and warnings.
     """
-
     from marey.base import read_format
 
     def describe(path: str) -> Outcome:

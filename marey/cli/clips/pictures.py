@@ -57,6 +57,13 @@ def strip(
     ],
     count: Annotated[int, typer.Option(min=1, max=200, help="Bodies on the strip.")] = 8,
     width: Annotated[int, typer.Option(min=64, max=8192, help="Width of the picture [pixel].")] = 1600,
+    view: Annotated[
+        str,
+        typer.Option(
+            help="side, three-quarter, front or top, bodies side by side; auto: nearly from the side, where they were.",
+            callback=one_of("auto", "side", "three-quarter", "front", "top"),
+        ),
+    ] = "auto",
     world: Surroundings = None,
     character: CharacterFile = None,
     body: BodyKind = "auto",
@@ -69,7 +76,7 @@ def strip(
     A solid body at several moments, or the mesh of the clip's own character, with ground, shadow and foot plants.
     """
     motion = load_clip(clip, read)
-    write_strip(motion, out, count, width=width, world=load_world(world), character=character, body=body)
+    write_strip(motion, out, count, width=width, view=view, world=load_world(world), character=character, body=body)
     if json:
         print_json({"file": clip, "out": out, "count": count, "num_frames": motion.num_frames})
 

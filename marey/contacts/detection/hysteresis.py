@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, kernel
-from marey.contacts.detection.points import DEFAULT_SETTINGS, ContactSettings, PointTracks, differentiate, track_points
+from marey.contacts.ankles import mend_ankles
+from marey.contacts.detection.points import (
+    DEFAULT_SETTINGS,
+    SIDES,
+    ContactSettings,
+    PointTracks,
+    differentiate,
+    track_points,
+)
 from marey.contacts.detection.rules import build_contact_track, clean_feet, filter_hand_contacts, support_body
 from marey.motion.clip import Contacts, Motion
 from marey.motion.time_series import find_runs
+from marey.skeleton import find_lost_bones, known_thorax, restore_bones, restored_roles
 
 
 @kernel
@@ -49,11 +60,19 @@ def keep_entered_runs(stay: BoolArray, enter: BoolArray) -> BoolArray:
 def detect_by_hysteresis(motion: Motion, settings: ContactSettings = DEFAULT_SETTINGS) -> Contacts:
     """Points that are low and nearly still ([Safonova2006]_ F3, after [Lee2002]_), cleaned by what a body can do.
 
-    Four things differ from the source. Speed thresholds are relative to the pelvis, else brisk walks lose their double
+    Five things differ from the source. Speed thresholds are relative to the pelvis, else brisk walks lose their double
     support. Each plant has its own floor, so stairs and uneven capture floors work. The first and last frame of a plant
     are where the point meets the lowest height nearby, so a foot that hovers slowly before it lands is not yet down.
-    And a foot has three points, as it leaves the ground with the end of its toes.
+    A foot has three points, as it leaves the ground with the end of its toes. And what is known to be wrong with a
+    capture, bones that a conversion lost and ankles that flipped, is mended before it is looked at.
     """
+    # The person, not the file: bones that a conversion lost move the centre of mass, flipped ankles the soles
+    if motion.translations is None and find_lost_bones(motion.skeleton):
+        skeleton = restore_bones(motion.skeleton, thorax=known_thorax(motion.skeleton))
+        motion = replace(motion, skeleton=skeleton, source=None)
+    roles = restored_roles(motion.skeleton)
+    if all(f"{side}_{part}" in roles for side in SIDES for part in ("hip", "knee", "ankle")):
+        motion, _ = mend_ankles(motion, roles)
     tracks = track_points(motion)
     planted = detect_still_and_low(tracks, settings)
     feet = clean_feet(tracks, planted, settings)

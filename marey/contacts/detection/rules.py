@@ -13,6 +13,7 @@ from marey.motion.clip import Contacts
 from marey.motion.time_series import find_runs
 
 AIR_M = 0.06  # [m] a point of a foot that is so much higher than another does not carry it
+MOMENT_S = 0.05  # [s] a heel does not land and leave in less
 FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81)
 
 
@@ -168,9 +169,18 @@ def build_contact_track(tracks: PointTracks, planted: BoolArray, feet: BoolArray
                     for part in down:
                         slow[part][start:stop] = np.where(part == alone[0], 0.0, np.inf)
         for part in down:
-            slowest = np.all([slow[part] <= other for other in slow.values()], axis=0)
-            names.append(f"{side}_{part}")
-            flags.append(down[part] | (bare & slowest))
+            down[part] = down[part] | (bare & np.all([slow[part] <= other for other in slow.values()], axis=0))
+        # A foot that lands or leaves on its toes has no heel down for a moment, nor the other way round
+        for one, other in (("heel", "toe"), ("toe", "heel")) if len(down) == 2 else ():
+            for start, stop in find_runs(down[one] & ~down[other], 0):
+                is_end = not (feet[start - 1, s] if start else False) or not (
+                    feet[stop, s] if stop < len(feet) else False
+                )
+                beside = [down[other][t] and not down[one][t] for t in (start - 1, stop) if 0 <= t < len(feet)]
+                if is_end and any(beside) and stop - start < tracks.frames(MOMENT_S):
+                    down[one][start:stop], down[other][start:stop] = False, True
+        names += [f"{side}_{part}" for part in down]
+        flags += down.values()
     for side in SIDES:
         for k in tracks.columns(side, "hand"):
             names.append(f"{side}_hand")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Final
@@ -10,13 +9,18 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
+from marey.contacts import BrokenPlant
 from marey.contacts.body import SIDES
 from marey.contacts.floor import FloorPlane
 from marey.kinematics.retargeting.target import RetargetTarget
-from marey.motion import Motion
+from marey.motion import Contacts, Motion, find_runs
 from marey.skeleton import Capsules, Skeleton, capsules, role_map
 
 OVERLAP_M: Final = 0.01  # [m] capsules are rounder than bodies: less is skin on skin
+STEP_M: Final = 0.06  # [m] a sole in contact this far over the floor stands on a step
+STILL_MPS: Final = 0.005  # [m/s] a point in contact that moves slower is held
+BROKEN_M: Final = 0.005  # [m] a plant whose foot moves farther is broken
+MAX_TOLD: Final = 3  # broken plants in a sentence
 _INNER: Final = ("pelvis", "spine1", "spine2", "spine3", "neck", "head")
 
 
@@ -37,10 +41,19 @@ class RetargetReport:
     float_m: float  # highest that a point in contact is above it
     colliding_frames: int  # frames in which limbs are inside one another
     num_frames: int
+    broken: tuple[BrokenPlant, ...]  # stretches of the source's contacts in which the foot moves: slides or is lifted
 
     def to_json(self) -> dict[str, object]:
         """Return the fields by name."""
-        return {**asdict(self), "repairs": list(self.repairs)}
+        return {**asdict(self), "repairs": list(self.repairs), "broken": [asdict(plant) for plant in self.broken]}
+
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence on the plants that could not be held, the worst of them first."""
+        if not self.broken:
+            return ()
+        worst = sorted(self.broken, key=lambda plant: -plant.distance_m)[:MAX_TOLD]
+        others = f" and {len(self.broken) - MAX_TOLD} more" if len(self.broken) > MAX_TOLD else ""
+        return (f"foot plants that could not be held: {'; '.join(map(str, worst))}{others}",)
 
     def sentences(self) -> tuple[str, ...]:
         """Notes for people."""
@@ -60,7 +73,7 @@ class RetargetReport:
 def measure_result(
     motion: Motion,
     body: RetargetTarget,
-    modes: Mapping[str, IntArray],
+    track: Contacts | None,
     *,
     source: str,
     scale: float,
@@ -68,22 +81,42 @@ def measure_result(
     repairs: tuple[str, ...],
     floor: FloorPlane,
 ) -> RetargetReport:
-    """Measure the feet from the positions of the soles and the contact track, and count collisions."""
+    """Measure the feet from the positions of the soles, and count collisions.
+
+    Slip and height are those of contacts that the result has. Broken plants are found by the source's own track, so
+    that a contact which was given up counts.
+    """
     positions, world = motion.joint_frames()
     at = body.sole.positions(positions, world)
-    speeds = np.hypot(*np.moveaxis(np.diff(at[..., [0, 2]], axis=0), -1, 0)) * motion.rate_hz
-    slips, floats = [np.zeros(0)], [0.0]
-    if modes and motion.contacts is not None:
-        for side in SIDES:
-            for name, parts in (("heel", ("heel",)), ("toe", ("ball", "toe_end"))):
-                if f"{side}_{name}" not in motion.contacts.names:
-                    continue
-                down = motion.contacts.track(f"{side}_{name}")
-                columns = [body.sole.index(f"{side}_{part}") for part in parts]
+    steps = np.diff(at, axis=0)
+    speeds = np.linalg.norm(steps[..., [0, 2]], axis=-1) * motion.rate_hz
+    slips, floats, broken = [np.zeros(0)], [0.0], list[BrokenPlant]()
+    held = None if track is None else motion.contacts
+    for side in SIDES if track is not None and held is not None else ():
+        assert track is not None
+        assert held is not None
+        moves, is_down = np.full(len(steps), np.inf), np.zeros(len(steps), dtype=np.bool_)
+        points = {"heel": ("heel",), "toe": ("ball", "toe_end")}
+        tracks = {part: track.track(f"{side}_{part}") for part in points if f"{side}_{part}" in track.names}
+        for part, flags in tracks.items():
+            columns = [body.sole.index(f"{side}_{point}") for point in points[part]]
+            # Of the points that the source has down, the one that moves least
+            both = flags[1:] & flags[:-1]
+            is_down |= both
+            slowest = np.linalg.norm(steps[:, columns], axis=-1).min(axis=1)
+            moves = np.where(both, np.minimum(moves, slowest), moves)
+            if f"{side}_{part}" in held.names:
+                down = held.track(f"{side}_{part}")
                 slips.append(speeds[:, columns].min(axis=1)[down[1:] & down[:-1]])
                 low = at[down][:, columns, 1].min(axis=1)
-                on_floor = low[low < 0.06 * scale]  # what is higher stands on a step or a box
-                floats.append(float(on_floor.max(initial=0.0)))
+                floats.append(float(low[low < STEP_M * scale].max(initial=0.0)))
+        for start, stop in find_runs(is_down & (moves * motion.rate_hz > STILL_MPS), 0):
+            way = float(moves[start:stop].sum())
+            if way > BROKEN_M * scale:
+                which = [part for part, flags in tracks.items() if flags[start : stop + 1].any()]
+                times = (start / motion.rate_hz, stop / motion.rate_hz)
+                point = which[0] if len(which) == 1 else "sole"
+                broken.append(BrokenPlant(side, point, start, stop + 1, way, *times))
     slip = np.concatenate(slips)
     return RetargetReport(
         source,
@@ -95,10 +128,11 @@ def measure_result(
         repairs,
         float(np.quantile(slip, 0.95)) if len(slip) else 0.0,
         float(slip.max(initial=0.0)),
-        float(max(0.0, -at[..., 1].min())) if modes else 0.0,
+        float(max(0.0, -at[..., 1].min())) if track is not None else 0.0,
         max(floats),
         int((count_collisions(motion.skeleton, positions, world.matrix()) > 0).sum()),
         motion.num_frames,
+        tuple(sorted(broken, key=lambda plant: plant.start)),
     )
 
 

@@ -112,7 +112,8 @@ def solve_retarget(
         settings: how feet are planted.
 
     Returns:
-        The motion, and a report of what was scaled, restored and how the feet stand.
+        The motion, and a report of what was scaled, restored, how the feet stand and which plants could not be held;
+        the last are a warning of ``motion.load_report`` too.
 
     Raises:
         InputError: one of the skeletons is no human, or has no known legs; an option has no such value.
@@ -186,9 +187,17 @@ def solve_retarget(
         name=motion.name,
     )
     report = measure_result(
-        moved, body, modes, source=motion.skeleton.name, scale=scale, lift_m=lift_m, repairs=repairs, floor=floor
+        moved,
+        body,
+        motion.contacts if contacts else None,
+        source=motion.skeleton.name,
+        scale=scale,
+        lift_m=lift_m,
+        repairs=repairs,
+        floor=floor,
     )
-    return RetargetResult(replace(moved, load_report=motion.load_report.adding(notes=report.sentences())), report)
+    told = motion.load_report.adding(*report.warnings(), notes=report.sentences())
+    return RetargetResult(replace(moved, load_report=told), report)
 
 
 def _pose_body(
