@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.blending import hold_plants
-from marey.contacts import ContactPhase, contact_phases, ensure_contacts
+from marey.contacts import ContactPhase, contact_phases, ensure_contacts, hold_feet
 from marey.dynamics import Body, solve_inverse_dynamics
 from marey.graph.algorithms import project_principal
 from marey.graph.database.events import PICKED_PREFIX, calibration_range, lift_pivots, split_events
@@ -72,7 +71,7 @@ class ClipTask:
             clip = replace(retarget(clip, self.body.skeleton), contacts=captured)
             notes.append(f"'{own}' was retargeted to the body of the first clip")
         clip = self.body.motion(clip)
-        # Without arms-out poses at the ends, low-passed, planted feet held still
+        # Without arms-out poses at the ends, low-passed, planted feet held still on a level floor at height zero
         start, stop = calibration_range(clip)
         if (start, stop) != (0, clip.num_frames):
             seconds = (clip.num_frames - stop + start) / clip.rate_hz
@@ -82,7 +81,9 @@ class ClipTask:
             return PreparedClip((), (*notes, f"'{name}' is too short and is left out"))
         if settings.cutoff_hz < 0.5 * clip.rate_hz:
             clip = lowpass(clip, settings.cutoff_hz)
-        clip = hold_plants(lift_pivots(clip, settings.max_residual_m))
+        held = hold_feet(lift_pivots(clip, settings.max_residual_m))
+        lowered = held.motion.root_positions - held.floor.under(held.motion.root_positions)[:, None] * [0.0, 1.0, 0.0]
+        clip = replace(held.motion, root_positions=lowered)
         # Torques at the full rate, where picks carry no load; then everything at the rate of the graph
         loaded = _select_contacts(clip.contacts, lambda point: not point.startswith(PICKED_PREFIX))
         torques = solve_inverse_dynamics(self.body, clip, contacts=loaded).torques
