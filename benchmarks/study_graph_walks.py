@@ -147,7 +147,9 @@ def study(people: str, folder: FilePath, args: argparse.Namespace) -> None:
             continue
         measured = measure_motion(done.motion, world=sketch.world)
         raw, used = shown_knees(graph, sources, done.search.steps)
-        knees, _ = limb_angles(done.motion)
+        # Without the rest at the end, which no step of the way shows
+        shown_s = len(raw) / graph.database.rate_hz + sum(step.hold_s for step in done.search.steps)
+        knees = limb_angles(done.motion)[0][: round(shown_s * done.motion.rate_hz)]
         shares = np.array(list(used.values())) / sum(used.values())
         own = [sources[name].measured for name in used]
         acc99 = sum(s * m["joint_acceleration_p99_deg_per_s2"] for s, m in zip(shares, own, strict=True))

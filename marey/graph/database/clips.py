@@ -24,6 +24,8 @@ from marey.skeleton import contact_points, role_map
 
 GROUNDED: Final = ("left", "right", "double", "flight")
 MIRRORED: Final = "~"  # ends the name of a mirrored clip
+MAX_CLIMB_M: Final = 0.12  # [m] a clip whose feet stand on heights that differ by more is no walk on level ground
+LOW_QUANTILE: Final = 0.1  # [-] of the plants of a clip lie below the height that becomes zero
 MIN_FRAMES: Final = 9  # of a clip that can be low-passed
 
 
@@ -82,8 +84,13 @@ class ClipTask:
         if settings.cutoff_hz < 0.5 * clip.rate_hz:
             clip = lowpass(clip, settings.cutoff_hz)
         held = hold_feet(lift_pivots(clip, settings.max_residual_m))
-        lowered = held.motion.root_positions - held.floor.under(held.motion.root_positions)[:, None] * [0.0, 1.0, 0.0]
-        clip = replace(held.motion, root_positions=lowered)
+        heights = [plant.floor_m - float(held.floor.under(plant.place)) for plant in held.schedule]
+        low, high = np.quantile(heights, (LOW_QUANTILE, 1.0 - LOW_QUANTILE)) if heights else (0.0, 0.0)
+        if high - low > MAX_CLIMB_M:
+            return PreparedClip((), (*notes, f"'{name}' climbs by {high - low:.2f} m and is left out"))
+        # Soles of both feet may differ by centimetres: the lower one stands on the ground
+        floor = held.floor.under(held.motion.root_positions) + low
+        clip = replace(held.motion, root_positions=held.motion.root_positions - floor[:, None] * [0.0, 1.0, 0.0])
         # Torques at the full rate, where picks carry no load; then everything at the rate of the graph
         loaded = _select_contacts(clip.contacts, lambda point: not point.startswith(PICKED_PREFIX))
         torques = solve_inverse_dynamics(self.body, clip, contacts=loaded).torques

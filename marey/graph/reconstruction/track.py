@@ -10,7 +10,7 @@ import numpy as np
 
 from marey.base import FloatArray, IntArray
 from marey.blending import BlendSettings, BlendSource, blend_duration, blend_sources
-from marey.contacts import hold_feet
+from marey.contacts import HoldSettings, hold_feet
 from marey.graph.arrays import PICKS, compose_planar, to_frame, wrap_angles
 from marey.graph.paths import TWO_PI, UP, PathStep, SearchResult, planted_feet
 from marey.graph.reconstruction.joins import PoseTrack, Velocity, hold_last_pose, join_tracks, spread_discontinuities
@@ -172,6 +172,8 @@ def blend_positions(first: FloatArray, second: FloatArray, weight: float) -> Flo
 SHUFFLE_M: Final = 0.08  # [m] a foot that two stretches have farther apart than this takes a step
 HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
 SETTLED_S: Final = 0.05  # [s] after the landing of the other foot it may begin
+# Every plant keeps its own height: how thick the soles of a skeleton are is known to a centimetre or two
+PATH_HOLD: Final = HoldSettings(level_m=0.0, pit_m=0.0)
 LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
 
 
@@ -246,4 +248,4 @@ def hold_path_feet(motion: Motion, places: FloatArray) -> Motion:
         _, ball, shift, turn = min(moves[foot], key=lambda move: float(np.linalg.norm(move[0] - ankle)))
         return SO3.exp(turn * UP) @ (ankle - ball) + ball + shift, heading_rad + turn
 
-    return hold_feet(motion, Contacts(names, active), floor_m=0.0, edit=move_to_place).motion
+    return hold_feet(motion, Contacts(names, active), PATH_HOLD, floor_m=0.0, edit=move_to_place).motion
