@@ -83,14 +83,18 @@ class ClipTask:
             return PreparedClip((), (*notes, f"'{name}' is too short and is left out"))
         if settings.cutoff_hz < 0.5 * clip.rate_hz:
             clip = lowpass(clip, settings.cutoff_hz)
-        held = hold_feet(lift_pivots(clip, settings.max_residual_m))
-        heights = [plant.floor_m - float(held.floor.under(plant.place)) for plant in held.schedule]
+        clip = lift_pivots(clip, settings.max_residual_m)
+        held = hold_feet(clip)
+        flat = [plant for plant in held.schedule if plant.point == "ball"]
+        heights = [plant.floor_m - float(held.floor.under(plant.place)) for plant in flat]
         low, high = np.quantile(heights, (LOW_QUANTILE, 1.0 - LOW_QUANTILE)) if heights else (0.0, 0.0)
         if high - low > MAX_CLIMB_M:
             return PreparedClip((), (*notes, f"'{name}' climbs by {high - low:.2f} m and is left out"))
         # Soles of both feet may differ by centimetres: the lower one stands on the ground
         floor = held.floor.under(held.motion.root_positions) + low
-        clip = replace(held.motion, root_positions=held.motion.root_positions - floor[:, None] * [0.0, 1.0, 0.0])
+        # Phases are cut where the captured feet land and leave
+        lowered = held.motion.root_positions - floor[:, None] * [0.0, 1.0, 0.0]
+        clip = replace(held.motion, root_positions=lowered, contacts=clip.contacts)
         # Torques at the full rate, where picks carry no load; then everything at the rate of the graph
         loaded = _select_contacts(clip.contacts, lambda point: not point.startswith(PICKED_PREFIX))
         torques = solve_inverse_dynamics(self.body, clip, contacts=loaded).torques

@@ -174,6 +174,7 @@ HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
 SETTLED_S: Final = 0.05  # [s] after the landing of the other foot it may begin
 # Every plant keeps its own height: how thick the soles of a skeleton are is known to a centimetre or two
 PATH_HOLD: Final = HoldSettings(level_m=0.0, pit_m=0.0)
+LOW_M: Final = 0.0015  # [m] a heel or ball that has risen by more has left the ground
 LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
 
 
@@ -248,4 +249,13 @@ def hold_path_feet(motion: Motion, places: FloatArray) -> Motion:
         _, ball, shift, turn = min(moves[foot], key=lambda move: float(np.linalg.norm(move[0] - ankle)))
         return SO3.exp(turn * UP) @ (ankle - ball) + ball + shift, heading_rad + turn
 
-    return hold_feet(motion, Contacts(names, active), PATH_HOLD, floor_m=0.0, edit=move_to_place).motion
+    held = hold_feet(motion, Contacts(names, active), PATH_HOLD, floor_m=0.0, edit=move_to_place)
+    assert held.motion.contacts is not None
+    # Contacts are those of the plants while heel or ball is as low as it gets: a foot that rolls off is on its toes
+    shown, heights = held.motion.contacts, contact_positions(held.motion)[:, :, 1]
+    low = shown.active.copy()
+    for column, name in enumerate(shown.names):
+        for start, stop in find_runs(shown.active[:, column]):
+            own = heights[start:stop, names.index(name)]
+            low[start:stop, column] = own < own.min() + LOW_M
+    return replace(held.motion, contacts=Contacts(shown.names, low))
