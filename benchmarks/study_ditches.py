@@ -58,7 +58,9 @@ def main() -> None:
             f"valid {made.validity.valid_fraction:.2f}, {told}; {'; '.join(made.remarks)[:160]}", flush=True,
         )  # fmt: skip
         if args.strips is not None:
-            save_image(film_strip(made.motion, count=14, layout="travel", world=sketch), args.strips / f"{sketch.name}.png")
+            save_image(
+                film_strip(made.motion, count=14, layout="travel", world=sketch), args.strips / f"{sketch.name}.png"
+            )
     print(f"{solved} of {args.count} have a motion, {kept} of them keep all constraints")
 
 

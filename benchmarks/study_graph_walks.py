@@ -18,8 +18,8 @@ import numpy as np
 from marey.graph import MotionGraph, build_graph, load_graph, save_graph
 from marey.io import load
 from marey.measure import Measurement, measure_motion
-from marey.measure.settings import MeterSettings
 from marey.measure.limbs import measure_limbs
+from marey.measure.settings import MeterSettings
 from marey.measure.tracks import MeasuredBody
 from marey.motion import Motion
 from marey.picture import film_strip, save_image
@@ -28,6 +28,14 @@ from marey.world import GroundPose, Path, River, Sketch, Table, World
 
 PEOPLE = ("69", "16", "07+08+35", "91", "118", "83")
 MIRRORED = "~"
+FIGURES = (
+    "bound", "way", "ratio", "turned", "invert", "knee", "acc99", "accmax", "scraped", "share", "out_cm", "wet_mm",
+    "inside", "valid",
+)  # fmt: skip
+BARS = {
+    "invert": 0.0, "knee": 3.0, "acc99": 1.3, "accmax": 1.3, "share": 1.2, "out_cm": 1.0, "wet_mm": 1.0, "inside": 0.0,
+    "ratio": 1.15,
+}  # fmt: skip
 
 
 def random_sketch(rng: np.random.Generator, number: int) -> Sketch:
@@ -48,9 +56,15 @@ def random_sketch(rng: np.random.Generator, number: int) -> Sketch:
         world = World(rivers=(River(tuple(ends[0]), tuple(ends[1]), float(rng.uniform(0.25, 0.4))),))
     elif number % 3 == 2:
         side = rng.choice([-1.0, 1.0])
-        world = World(tables=(Table(tuple(middle + side * 0.75 * across), (0.8, 0.5), 0.75, float(np.degrees(along)) + 90.0),))
+        world = World(
+            tables=(Table(tuple(middle + side * 0.75 * across), (0.8, 0.5), 0.75, float(np.degrees(along)) + 90.0),)
+        )
     return Sketch(
-        GroundPose((0.0, 0.0), 0.0), GroundPose((float(last[0]), float(last[1]))), path, world=world, name=f"walk-{number}"
+        GroundPose((0.0, 0.0), 0.0),
+        GroundPose((float(last[0]), float(last[1]))),
+        path,
+        world=world,
+        name=f"walk-{number}",
     )
 
 
@@ -130,15 +144,12 @@ def study(people: str, folder: FilePath, args: argparse.Namespace) -> None:
             save_graph(graph, kept)
     rng, rows = np.random.default_rng(args.seed), []
     print(f"{people}: {len(clips)} clips, {graph.num_states} states, {graph.num_edges} edges")
-    print(
-        f"  {'sketch':8s} {'status':9s} {'bound':>5s} {'way':>5s} {'ratio':>5s} {'turn':>5s} {'invert':>6s} {'knee':>5s} {'least':>5s} {'src':>5s} "
-        f"{'acc99':>5s} {'accmax':>6s} {'scrape':>6s} {'src':>5s} {'out cm':>6s} {'wet':>4s} {'in':>4s} {'valid':>5s} faults"
-    )
+    print(f"  {'sketch':8s} {'status':9s} {' '.join(f'{name:>{max(len(name), 6)}s}' for name in FIGURES)} faults")
     for number in range(args.walks):
         sketch = random_sketch(rng, number)
         try:
             done = synthesize_sketch(sketch, "graph", graph=graph, budget_s=args.budget, k=args.k)
-        except Exception as error:  # noqa: BLE001: a study goes on
+        except Exception as error:
             print(f"  {sketch.name:8s} refused: {error}")
             continue
         if done.motion is None or done.search is None or done.errors is None:
@@ -157,39 +168,35 @@ def study(people: str, folder: FilePath, args: argparse.Namespace) -> None:
         way = sum(s * m["way_m"] / sources[n].motion.duration_s for s, m, n in zip(shares, own, used, strict=True))
         scraped = sum(s * m["scraped_m_per_s"] for s, m in zip(shares, own, strict=True)) / max(way, 1e-9) * 10.0
         asked = sketch.path.length_m if sketch.path is not None else 1.0
-        row = dict(
-            invert=measured["inverted_knee_frames"],
-            knee=float(np.abs(np.median(knees, axis=0) - np.median(raw, axis=0)).max()),
-            acc99=measured["joint_acceleration_p99_deg_per_s2"] / acc99,
-            accmax=measured["joint_acceleration_max_deg_per_s2"] / accmax,
-            scrape=measured["scraped_m_per_10m"] / max(scraped, 1e-9),
-            out=100.0 * done.errors.off_corridor_m,
-            wet=done.errors.wet_mm,
-            inside=measured["obstacle_frames"] if "obstacle_frames" in measured else 0.0,
-            ratio=done.way_m / asked,
-            valid=done.validity.valid_fraction if done.validity is not None else np.nan,
-        )
+        row = {
+            "bound": done.search.epsilon,
+            "way": done.way_m,
+            "ratio": done.way_m / asked,
+            "turned": measured["heading_change_deg"],
+            "invert": measured["inverted_knee_frames"],
+            "knee": float(np.abs(np.median(knees, axis=0) - np.median(raw, axis=0)).max()),
+            "acc99": measured["joint_acceleration_p99_deg_per_s2"] / acc99,
+            "accmax": measured["joint_acceleration_max_deg_per_s2"] / accmax,
+            "scraped": measured["scraped_m_per_10m"],
+            "share": measured["scraped_m_per_10m"] / max(scraped, 1e-9),
+            "out_cm": 100.0 * done.errors.off_corridor_m,
+            "wet_mm": done.errors.wet_mm,
+            "inside": measured.values.get("obstacle_frames", 0.0),
+            "valid": np.nan if done.validity is None else done.validity.valid_fraction,
+        }
         rows.append(row)
         kinds = ",".join(sorted({fault.kind for fault in measured.faults}))
-        print(
-            f"  {sketch.name:8s} {done.status:9s} {done.search.epsilon:5.2f} {done.way_m:5.1f} {row['ratio']:5.2f} {measured['heading_change_deg']:5.0f} {row['invert']:6.0f} {row['knee']:5.1f} "
-            f"{np.percentile(knees, 2):5.1f} {np.percentile(raw, 2):5.1f} "
-            f"{row['acc99']:5.2f} {row['accmax']:6.2f} {measured['scraped_m_per_10m']:6.2f} {scraped:5.2f} "
-            f"{row['out']:6.1f} {row['wet']:4.0f} {row['inside']:4.0f} {row['valid']:5.2f} {kinds}", flush=True
-        )
+        figures = " ".join(f"{value:{max(len(name), 6)}.2f}" for name, value in row.items())
+        print(f"  {sketch.name:8s} {done.status:9s} {figures} {kinds}", flush=True)
         if args.strips:
-            save_image(film_strip(done.motion, count=14, layout="travel", world=sketch), FilePath(args.strips) / f"{people}-{number}.png")
+            picture = film_strip(done.motion, count=14, layout="travel", world=sketch)
+            save_image(picture, FilePath(args.strips) / f"{people}-{number}.png")
     made = [row for row in rows if row is not None]
     if made:
-        value = {name: np.array([row[name] for row in made]) for name in made[0]}
-        print(
-            f"  {people}: {len(made)} of {len(rows)} solved; bars kept: inverted {int((value['invert'] == 0).sum())}, "
-            f"knee {int((value['knee'] <= 3.0).sum())}, acc99 {int((value['acc99'] <= 1.3).sum())}, "
-            f"accmax {int((value['accmax'] <= 1.3).sum())}, scraped {int((value['scrape'] <= 1.2).sum())}, "
-            f"corridor {int((value['out'] <= 1.0).sum())}, dry {int((value['wet'] < 1.0).sum())}, "
-            f"clear of things {int((value['inside'] == 0).sum())}, way {int((value['ratio'] <= 1.15).sum())}; medians "
-            + ", ".join(f"{name} {np.median(v):.2f}" for name, v in value.items())
-        )
+        value = {name: np.array([row[name] for row in made]) for name in FIGURES}
+        kept = ", ".join(f"{name} {int((value[name] <= bar).sum())}" for name, bar in BARS.items())
+        medians = ", ".join(f"{name} {np.median(v):.2f}" for name, v in value.items())
+        print(f"  {people}: {len(made)} of {len(rows)} solved; kept: {kept}; medians: {medians}")
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import FloatArray
-from marey.contacts import contact_phases, ensure_contacts
+from marey.contacts import contact_phases, ensure_contacts, slide_mm
 from marey.measure import Measurement, measure_motion
 from marey.motion import Motion, contact_positions, find_runs, headings
 from marey.skeleton import contact_points
@@ -35,7 +35,7 @@ class SketchCheck:
     goal_m: float  # [m] root from the goal in the last frame
     off_path_m: float  # [m] farthest that the root is from the path; 0 without one
     off_corridor_m: float  # [m] farthest that the root is outside the corridor; 0 inside, or without a path
-    slide_mm: float  # [mm] farthest that a point in contact moves in one frame
+    slide_mm: float  # [mm] farthest that a point in contact moves in one frame; of toes ball or end, as the foot rolls
     penetration_mm: float  # [mm] deepest that a sole is under the ground
     wet_plants: int  # contacts of heels and toes that are in a river, on no stone, at any frame
     wet_mm: float = 0.0  # [mm] deepest of them, from the nearest bank or stone
@@ -84,7 +84,6 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
     active = motion.contacts.active
     ground = motion.root_positions[:, [0, 2]]
     places = points[:, :, [0, 2]]
-    steps = np.linalg.norm(np.diff(places, axis=0), axis=-1)
     # Farthest that the root is from the path drawn: from the start to the path, along it, to the goal
     off_path = 0.0
     if sketch.path is not None:
@@ -106,7 +105,7 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
         goal_m=float(np.linalg.norm(ground[-1] - np.array(sketch.goal.position))),
         off_path_m=off_path,
         off_corridor_m=max(0.0, off_path - 0.5 * sketch.corridor_m),
-        slide_mm=1000.0 * float(steps[active[1:] & active[:-1]].max(initial=0.0)),
+        slide_mm=float(slide_mm(motion).max(initial=0.0)),
         penetration_mm=1000.0 * max(0.0, -float(soles.min(initial=0.0))),
         wet_plants=len(wet),
         wet_mm=1000.0 * max(wet, default=0.0),

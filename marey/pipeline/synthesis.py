@@ -31,7 +31,10 @@ RATE_HZ: Final = 60.0
 MIN_FRAMES: Final = 3  # of a motion whose physics can be checked
 BUDGET_S: Final = 10.0  # [s] of search
 LOCOMOTION_OPTIONS: Final = ("speed_mps", "run", "style", "leg_length_m")  # that "auto" leaves out for other engines
-GRAPH_OPTIONS: Final = ("on_solution", "cancel", "heuristic", "pick_tolerance_m", "few", "until", "fallback", "calm", "method", "settings", "max_states")  # fmt: skip
+GRAPH_OPTIONS: Final = (
+    "on_solution", "cancel", "heuristic", "pick_tolerance_m", "few", "until", "fallback", "calm", "method", "settings",
+    "max_states",
+)  # fmt: skip
 MAX_WARP: Final = 1.2  # [-] by which a motion of a graph is played faster or slower for the speed of a sketch
 LEAST_VALID: Final = 0.9  # [-] of the frames: fewer are told
 LEVEL_TOLERANCE_M: Final = 0.02  # [m] a stone no higher than this is level ground
@@ -63,7 +66,10 @@ class SynthesisResult(Result):
         """What was not asked for, and what physics says where it is not fine; one sentence each."""
         found = () if self.errors is None else self.errors.remarks
         if self.validity is not None and self.validity.valid_fraction < LEAST_VALID:
-            share, worst = f"{100.0 * self.validity.valid_fraction:.0f} % of the frames are valid", self.validity.worst_span
+            share, worst = (
+                f"{100.0 * self.validity.valid_fraction:.0f} % of the frames are valid",
+                self.validity.worst_span,
+            )
             found = (*found, share if worst is None else f"{share}; {worst.words}")
         return (*self.refusals, *found)
 
@@ -246,7 +252,9 @@ class _SketchRun:
         elif chosen == "spacetime":
             from marey.locomotion import trim_sliding_contacts
 
-            unknown = [name for name, v in options.items() if v is not None and name not in ("budget_s", "k", "epsilon")]
+            unknown = [
+                name for name, v in options.items() if v is not None and name not in ("budget_s", "k", "epsilon")
+            ]
             if unknown:
                 raise InputError(f"the space-time engine has no option '{unknown[0]}'", "It takes budget_s")
             motion, found = solve_sketch(sketch, rate_hz=self.rate_hz, limit_s=options.get("budget_s"))

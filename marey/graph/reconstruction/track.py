@@ -174,7 +174,6 @@ HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
 SETTLED_S: Final = 0.05  # [s] after the landing of the other foot it may begin
 # Every plant keeps its own height: how thick the soles of a skeleton are is known to a centimetre or two
 PATH_HOLD: Final = HoldSettings(level_m=0.0, pit_m=0.0)
-LOW_M: Final = 0.0015  # [m] a heel or ball that has risen by more has left the ground
 LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
 
 
@@ -218,8 +217,8 @@ def _split_stances(track: PoseTrack, foot: int, own: IntArray) -> list[IntArray]
 def hold_path_feet(motion: Motion, places: FloatArray) -> Motion:
     """Hold planted feet at ``places`` (F, 2, 3) on the ground, by :func:`marey.contacts.hold_feet`.
 
-    Heel and toe are called down for the whole stance of a foot; from when to when each of them rests is found there. The
-    contact track is that of the plants. A foot whose stance the path puts elsewhere than its poses do is moved and
+    Heel and toe are called down for the whole stance of a foot; from when to when each of them rests is found there.
+    The contact track is that of the plants. A foot whose stance the path puts elsewhere than its poses do is moved and
     turned there.
     """
     names, points = contact_points(motion.skeleton).names, contact_positions(motion)
@@ -251,11 +250,9 @@ def hold_path_feet(motion: Motion, places: FloatArray) -> Motion:
 
     held = hold_feet(motion, Contacts(names, active), PATH_HOLD, floor_m=0.0, edit=move_to_place)
     assert held.motion.contacts is not None
-    # Contacts are those of the plants while heel or ball is as low as it gets: a foot that rolls off is on its toes
-    shown, heights = held.motion.contacts, contact_positions(held.motion)[:, :, 1]
-    low = shown.active.copy()
-    for column, name in enumerate(shown.names):
-        for start, stop in find_runs(shown.active[:, column]):
-            own = heights[start:stop, names.index(name)]
-            low[start:stop, column] = own < own.min() + LOW_M
-    return replace(held.motion, contacts=Contacts(shown.names, low))
+    # A plant that could not be kept is no contact
+    shown = held.motion.contacts
+    kept = shown.active.copy()
+    for broken in held.broken:
+        kept[broken.start : broken.stop, [name.startswith(f"{broken.foot}_") for name in shown.names]] = False
+    return replace(held.motion, contacts=Contacts(shown.names, kept))
