@@ -43,7 +43,7 @@ class BalanceSettings:
     min_support_fraction: float = 0.1  # [-] of a support that is left by the margin
     min_carried_weight: float = 0.2  # [body weights] less is about to fly
     own_quantile: float = 0.98  # [-] of the frames in which a leg is bent further: it may become as straight as that
-    final_leg_extension: float = 0.9995  # [-] straightest leg after the root was moved
+    final_leg_extension: float = 0.99999  # [-] straightest leg after the root was moved
     lowering_time_s: float = 0.2  # [s] over which the root goes down so that a leg reaches
     max_lowering_m: float = 0.05  # [m] the most that it goes down
 

@@ -17,10 +17,14 @@ from marey.world import Sketch, World, segment_distance
 
 SLACK_M: Final = 0.02  # [m] by which goal, corridor and events are missed without being broken
 MAX_HEADING_OFF_DEG: Final = 15.0  # at the goal
+MAX_START_OFF_DEG: Final = 30.0  # at the start, where a walker may be turning already
+JUMP_SHARE: Final = 0.8  # [-] of the length or rise of a jump, which are those of feet and centre of mass, by the root
 MAX_SPEED_OFF: Final = 0.15  # [-] of the speed asked for
 MAX_WAY_RATIO: Final = 1.15  # [-] of the way asked for: a longer one is told
 EVENT_NEAR_M: Final = 0.5  # [m] from the place of a jump, pass or stop, where the sketch does not say
 HAND_NEAR_M: Final = 0.05  # [m] from what is picked up, where the sketch does not say
+SPEED_S: Final = 0.5  # [s] over which speeds are averaged: a step
+CRUISE_PERCENT: Final = 75.0  # percentile of the speeds of a moving root that counts as its speed
 STILL_MPS: Final = 0.15  # [m/s] a slower root stands
 LEAST_STOP_S: Final = 0.5  # [s] a shorter stand is no stop
 END_S: Final = 1.5  # [s] at either end, in which a walk sets out and comes to rest
@@ -42,7 +46,8 @@ class SketchCheck:
     reaches_m: tuple[float, ...] = ()  # [m] hand from what it picks up or where it puts it down
     start_m: float = 0.0  # [m] root from the start in the first frame
     heading_off_deg: float = 0.0  # at the goal, from the heading asked for; 0 if any will do
-    speed_mps: float = 0.0  # mean, while the root moves
+    start_off_deg: float = 0.0  # and at the start
+    speed_mps: float = 0.0  # of the root on its way, without setting out, turning and coming to rest
     way_m: float = 0.0  # [m] of the root over the ground
     asked_m: float = 0.0  # [m] of the path drawn, or straight from place to place
     turned_deg: float = 0.0  # sum of all turning of the smoothed heading
@@ -120,7 +125,8 @@ def _measure_course(motion: Motion, sketch: Sketch) -> dict[str, Any]:
     """Way, speed, heading, flights and stops, beside what was asked for."""
     ground, rate = motion.root_positions[:, [0, 2]], motion.rate_hz
     moves = np.linalg.norm(np.diff(ground, axis=0), axis=1)
-    speeds = np.convolve(moves, np.ones(max(1, round(0.2 * rate))), "same") * rate / max(1, round(0.2 * rate))
+    window = np.ones(max(1, round(SPEED_S * rate)))
+    speeds = np.convolve(moves, window, "same") * rate / len(window)
     is_moving = speeds > STILL_MPS
     # Asked: the path from end to end, or straight from place to place
     if sketch.path is not None:
@@ -141,13 +147,16 @@ def _measure_course(motion: Motion, sketch: Sketch) -> dict[str, Any]:
     jumps = sum(event.kind == "jump" for event in sketch.events) + len(sketch.world.rivers) + len(sketch.world.boxes)
     is_run = len(flights) > 0.5 * max(float(moves.sum()), 1.0)  # a run flies at every step
     yaw = headings(motion)
-    wanted = sketch.goal.heading_deg
-    off = 0.0 if wanted is None else float(np.degrees(yaw[-1])) - wanted
+    off, start_off = (
+        0.0 if pose.heading_deg is None else float(np.degrees(angle)) - pose.heading_deg
+        for pose, angle in ((sketch.goal, yaw[-1]), (sketch.start, yaw[0]))
+    )
     smooth = np.convolve(np.pad(yaw, round(0.5 * rate), mode="edge"), np.ones(2 * round(0.5 * rate) + 1), "valid")
     return {
         "start_m": float(np.linalg.norm(ground[0] - np.array(sketch.start.position))),
         "heading_off_deg": abs((off + 180.0) % 360.0 - 180.0),
-        "speed_mps": float(moves[is_moving].mean() * rate) if is_moving.any() else 0.0,
+        "start_off_deg": abs((start_off + 180.0) % 360.0 - 180.0),
+        "speed_mps": float(np.percentile(speeds[is_moving], CRUISE_PERCENT)) if is_moving.any() else 0.0,
         "way_m": float(moves.sum()),
         "asked_m": asked,
         "turned_deg": float(np.degrees(np.abs(np.diff(smooth)).sum() / (2 * round(0.5 * rate) + 1))),
@@ -174,6 +183,8 @@ def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str
         found.append(f"ends {check.goal_m:.2f} m from the goal, {sketch.goal.tolerance_m:.2f} m were allowed")
     if check.heading_off_deg > MAX_HEADING_OFF_DEG:
         found.append(f"ends {check.heading_off_deg:.0f}° off the heading of the goal")
+    if check.start_off_deg > MAX_START_OFF_DEG:
+        found.append(f"begins {check.start_off_deg:.0f}° off the heading of the start")
     if check.off_corridor_m > SLACK_M:
         found.append(f"leaves the corridor by {100.0 * check.off_corridor_m:.0f} cm")
     if check.wet_mm > 1000.0 * SLACK_M:
@@ -189,11 +200,10 @@ def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str
         near = HAND_NEAR_M if event.tolerance_m is None else event.tolerance_m
         if away > near:
             found.append(f"the hand is {100.0 * away:.1f} cm from '{event.object}' ({event.kind})")
-    # Places to pass and jumps: the root comes by; a jump is in the air near its place
+    # Places to pass and to stop at, and jumps: in the air near their place, as far and as high as asked
     ground = motion.root_positions[:, [0, 2]]
-    in_air = np.zeros(motion.num_frames, dtype=bool)
-    for phase in contact_phases(motion):
-        in_air[phase.start : phase.stop] = phase.kind == "flight"
+    flights = [phase for phase in contact_phases(motion) if phase.kind == "flight"]
+    speeds = np.linalg.norm(np.gradient(ground, axis=0), axis=1) * motion.rate_hz
     for event in sketch.events:
         if event.at is None or event.kind not in ("pass", "stop", "jump"):
             continue
@@ -201,12 +211,23 @@ def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str
         near = max(EVENT_NEAR_M, sketch.goal.tolerance_m) if event.tolerance_m is None else event.tolerance_m
         where = f"({event.at[0]:.2f}, {event.at[1]:.2f})"
         if event.kind == "jump":
-            away = away[in_air]
             near += 0.5 * (event.length_m or 0.0)
-            if not len(away) or float(away.min()) > near + SLACK_M:
+            here = [p for p in flights if away[p.start : p.stop].min() <= near + SLACK_M]
+            spans = [float(np.linalg.norm(ground[p.stop - 1] - ground[p.start])) for p in here]
+            rises = [float(np.ptp(motion.root_positions[max(p.start - 1, 0) : p.stop, 1])) for p in here]
+            for made, asked, what in ((spans, event.length_m, "long"), (rises, event.height_m, "high")):
+                if here and asked is not None and max(made) < JUMP_SHARE * asked:
+                    found.append(
+                        f"jumps at {where}, {max(made):.2f} m {what} by the root: {asked:.2f} m were asked for"
+                    )
+            if not here:
                 found.append(f"makes no jump at {where}")
         elif float(away.min()) > near + SLACK_M:
             found.append(f"passes {float(away.min()):.2f} m from the {event.kind} at {where}")
+        elif event.kind == "stop":
+            stood = float(((speeds < STILL_MPS) & (away <= near + SLACK_M)).sum()) / motion.rate_hz
+            if stood < JUMP_SHARE * (event.seconds or 0.0) or stood < 0.1:
+                found.append(f"stands for {stood:.1f} s at {where}, {event.seconds or 0.0:.1f} s were asked for")
     return (*found, *check.things)
 
 
