@@ -42,9 +42,8 @@ class BalanceSettings:
     window_s: float = 0.04  # [s] and averages them, by a window of this standard deviation
     min_support_fraction: float = 0.1  # [-] of a support that is left by the margin
     min_carried_weight: float = 0.2  # [body weights] less is about to fly
-    max_leg_extension: float = 0.992  # [-] straightest that the root's height leaves a leg
-    allowed_leg_extension: float = 0.975  # [-] a leg that was not as straight as this before may become so
-    final_leg_extension: float = 0.9995  # [-] straightest leg after the root was moved
+    own_quantile: float = 0.98  # [-] of the frames in which a leg is bent further: it may become as straight as that
+    final_leg_extension: float = 0.99999  # [-] straightest leg after the root was moved
     lowering_time_s: float = 0.2  # [s] over which the root goes down so that a leg reaches
     max_lowering_m: float = 0.05  # [m] the most that it goes down
 
@@ -179,11 +178,12 @@ def lower_root_to_reach(
     for side, goals in zip(("left", "right"), ankles, strict=True):
         limb = Limb.from_name(motion.skeleton, f"{side}_leg")
         hip, ankle = positions[:, limb.upper], positions[:, limb.end]
-        # The leg keeps its extension, within what is allowed
+        # A leg becomes as straight as this person's legs are, or as it was: nobody crouches for a lean
         chain = positions[0, [limb.upper, limb.middle, limb.end]]
         length = float(np.linalg.norm(np.diff(chain, axis=0), axis=1).sum())
-        low, high = settings.allowed_leg_extension * length, settings.max_leg_extension * length
-        reach = np.clip(np.linalg.norm(hip - ankle, axis=1), low, high)
+        far = np.linalg.norm(hip - ankle, axis=1)
+        usual = float(np.quantile(far, settings.own_quantile))
+        reach = np.clip(far, min(usual, settings.final_leg_extension * length), settings.final_leg_extension * length)
         # Pythagoras: how high the hip may be over an ankle that is that far away over the ground
         apart = hip - goals
         room = np.maximum(reach**2 - apart[:, 0] ** 2 - apart[:, 2] ** 2, 0.0)

@@ -1,18 +1,35 @@
-"""Measures of a motion against its sketch."""
+"""Measures of a motion against its sketch: what it asked for and did not get, and what nobody asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
 from marey.base import FloatArray
-from marey.contacts import ensure_contacts
-from marey.motion import Motion, contact_positions, find_runs
+from marey.contacts import contact_phases, ensure_contacts, slide_mm
+from marey.measure import Measurement, measure_motion
+from marey.motion import Motion, contact_positions, find_runs, headings
 from marey.skeleton import contact_points
 from marey.world import Sketch, World, segment_distance
+
+SLACK_M: Final = 0.02  # [m] by which goal, corridor and events are missed without being broken
+MAX_HEADING_OFF_DEG: Final = 15.0  # at the goal
+MAX_START_OFF_DEG: Final = 30.0  # at the start, where a walker may be turning already
+JUMP_SHARE: Final = 0.8  # [-] of the length or rise of a jump, which are those of feet and centre of mass, by the root
+MAX_SPEED_OFF: Final = 0.15  # [-] of the speed asked for
+MAX_WAY_RATIO: Final = 1.15  # [-] of the way asked for: a longer one is told
+EVENT_NEAR_M: Final = 0.5  # [m] from the place of a jump, pass or stop, where the sketch does not say
+HAND_NEAR_M: Final = 0.05  # [m] from what is picked up, where the sketch does not say
+SPEED_S: Final = 0.5  # [s] over which speeds are averaged: a step
+CRUISE_PERCENT: Final = 75.0  # percentile of the speeds of a moving root that counts as its speed
+STILL_MPS: Final = 0.15  # [m/s] a slower root stands
+LEAST_STOP_S: Final = 0.5  # [s] a shorter stand is no stop
+END_S: Final = 1.5  # [s] at either end, in which a walk sets out and comes to rest
+LEAST_FLIGHT_S: Final = 0.1  # [s]
+LEAST_METER_FRAMES: Final = 12  # shorter clips have no steps to measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,24 +39,48 @@ class SketchCheck:
     goal_m: float  # [m] root from the goal in the last frame
     off_path_m: float  # [m] farthest that the root is from the path; 0 without one
     off_corridor_m: float  # [m] farthest that the root is outside the corridor; 0 inside, or without a path
-    slide_mm: float  # [mm] farthest that a point in contact moves in one frame
+    slide_mm: float  # [mm] farthest that a point in contact moves in one frame; of toes ball or end, as the foot rolls
     penetration_mm: float  # [mm] deepest that a sole is under the ground
     wet_plants: int  # contacts of heels and toes that are in a river, on no stone, at any frame
     wet_mm: float = 0.0  # [mm] deepest of them, from the nearest bank or stone
     reaches_m: tuple[float, ...] = ()  # [m] hand from what it picks up or where it puts it down
+    start_m: float = 0.0  # [m] root from the start in the first frame
+    heading_off_deg: float = 0.0  # at the goal, from the heading asked for; 0 if any will do
+    start_off_deg: float = 0.0  # and at the start
+    speed_mps: float = 0.0  # of the root on its way, without setting out, turning and coming to rest
+    way_m: float = 0.0  # [m] of the root over the ground
+    asked_m: float = 0.0  # [m] of the path drawn, or straight from place to place
+    turned_deg: float = 0.0  # sum of all turning of the smoothed heading
+    flights: int = 0  # that nobody asked for
+    stops_s: float = 0.0  # [s] of standing that nobody asked for
+    things: tuple[str, ...] = ()  # what of the body is inside what, by the meter
+    faults: tuple[str, ...] = ()  # what else the meter finds wrong
+    broken: tuple[str, ...] = ()  # constraints of the sketch that the motion does not keep
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What keeps to the sketch and was not asked for."""
+        found: list[str] = []
+        if self.asked_m > 0.0 and self.way_m > MAX_WAY_RATIO * self.asked_m:
+            found.append(f"walks {self.way_m:.1f} m where {self.asked_m:.1f} m were asked for")
+        if self.flights:
+            found.append(f"leaves the ground {self.flights} time{'s' if self.flights > 1 else ''} unasked")
+        if self.stops_s > 0.0:
+            found.append(f"stands for {self.stops_s:.1f} s unasked")
+        return (*found, *self.faults)
 
     def to_json(self) -> dict[str, Any]:
         """Numbers for a report; lengths to a hundredth of a millimetre."""
-        facts = {name: round(value, 5) for name, value in asdict(self).items() if name != "reaches_m"}
+        facts = {n: round(v, 5) if isinstance(v, float) else v for n, v in asdict(self).items()}
         return facts | {"reaches_m": [round(float(reach), 5) for reach in self.reaches_m]}
 
 
 def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] = ()) -> SketchCheck:
-    """Measure a motion against its sketch, at every frame.
+    """Measure a motion against its sketch, at every frame; what is in walls, tables and water is the meter's word.
 
     Args:
         motion: with contacts; they are detected where it has none.
-        sketch: goal, corridor and rivers.
+        sketch: goal, corridor, events and world.
         reaches_m: how far hands are from their things, known from elsewhere.
     """
     motion = ensure_contacts(motion)
@@ -48,7 +89,6 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
     active = motion.contacts.active
     ground = motion.root_positions[:, [0, 2]]
     places = points[:, :, [0, 2]]
-    steps = np.linalg.norm(np.diff(places, axis=0), axis=-1)
     # Farthest that the root is from the path drawn: from the start to the path, along it, to the goal
     off_path = 0.0
     if sketch.path is not None:
@@ -66,16 +106,129 @@ def check_motion(motion: Motion, sketch: Sketch, *, reaches_m: Sequence[float] =
         wet = [away for away in deepest if away > 1e-9]
     # Soles, not hands, stand on the ground
     soles = points[:, [not name.endswith("hand") for name in motion.contacts.names], 1]
-    return SketchCheck(
+    check = SketchCheck(
         goal_m=float(np.linalg.norm(ground[-1] - np.array(sketch.goal.position))),
         off_path_m=off_path,
         off_corridor_m=max(0.0, off_path - 0.5 * sketch.corridor_m),
-        slide_mm=1000.0 * float(steps[active[1:] & active[:-1]].max(initial=0.0)),
+        slide_mm=float(slide_mm(motion).max(initial=0.0)),
         penetration_mm=1000.0 * max(0.0, -float(soles.min(initial=0.0))),
         wet_plants=len(wet),
         wet_mm=1000.0 * max(wet, default=0.0),
         reaches_m=tuple(reaches_m),
+        **_measure_course(motion, sketch),
+        **_read_meter(motion, sketch),
     )
+    return replace(check, broken=find_broken(check, motion, sketch))
+
+
+def _measure_course(motion: Motion, sketch: Sketch) -> dict[str, Any]:
+    """Way, speed, heading, flights and stops, beside what was asked for."""
+    ground, rate = motion.root_positions[:, [0, 2]], motion.rate_hz
+    moves = np.linalg.norm(np.diff(ground, axis=0), axis=1)
+    window = np.ones(max(1, round(SPEED_S * rate)))
+    speeds = np.convolve(moves, window, "same") * rate / len(window)
+    is_moving = speeds > STILL_MPS
+    # Asked: the path from end to end, or straight from place to place
+    if sketch.path is not None:
+        ends = (sketch.path.points[0], sketch.path.points[-1])
+        way = np.linalg.norm(np.array(sketch.start.position) - ends[0]) + sketch.path.length_m
+        asked = float(way + np.linalg.norm(np.array(sketch.goal.position) - ends[1]))
+    else:
+        objects = [sketch.world.object(e.object).position for e in sketch.events if e.kind == "pick" and e.object]
+        stops = [e.at for e in sketch.events if e.at is not None] if not objects else []
+        route = np.array([sketch.start.position, *stops, *((x, z) for x, _, z in objects), sketch.goal.position])
+        asked = float(np.linalg.norm(np.diff(route, axis=0), axis=1).sum())
+    # Standing in between, without the times that stops and hands need
+    edge = round(END_S * rate)
+    stands = [b - a for a, b in find_runs(~is_moving) if a > edge and b < len(moves) - edge]
+    waits = sum(e.kind in ("stop", "pick", "place") for e in sketch.events)
+    stands = sorted(stand for stand in stands if stand > LEAST_STOP_S * rate)
+    flights = [p for p in contact_phases(motion) if p.kind == "flight" and len(p) > LEAST_FLIGHT_S * rate]
+    jumps = sum(event.kind == "jump" for event in sketch.events) + len(sketch.world.rivers) + len(sketch.world.boxes)
+    is_run = len(flights) > 0.5 * max(float(moves.sum()), 1.0)  # a run flies at every step
+    yaw = headings(motion)
+    off, start_off = (
+        0.0 if pose.heading_deg is None else float(np.degrees(angle)) - pose.heading_deg
+        for pose, angle in ((sketch.goal, yaw[-1]), (sketch.start, yaw[0]))
+    )
+    smooth = np.convolve(np.pad(yaw, round(0.5 * rate), mode="edge"), np.ones(2 * round(0.5 * rate) + 1), "valid")
+    return {
+        "start_m": float(np.linalg.norm(ground[0] - np.array(sketch.start.position))),
+        "heading_off_deg": abs((off + 180.0) % 360.0 - 180.0),
+        "start_off_deg": abs((start_off + 180.0) % 360.0 - 180.0),
+        "speed_mps": float(np.percentile(speeds[is_moving], CRUISE_PERCENT)) if is_moving.any() else 0.0,
+        "way_m": float(moves.sum()),
+        "asked_m": asked,
+        "turned_deg": float(np.degrees(np.abs(np.diff(smooth)).sum() / (2 * round(0.5 * rate) + 1))),
+        "flights": 0 if is_run else max(0, len(flights) - jumps),
+        "stops_s": sum(stands[: max(0, len(stands) - waits)]) / rate,
+    }
+
+
+def _read_meter(motion: Motion, sketch: Sketch) -> dict[str, Any]:
+    """Faults that the meter finds, those of the world apart."""
+    if motion.num_frames < LEAST_METER_FRAMES:
+        return {}
+    measured: Measurement = measure_motion(motion, world=sketch.world)
+    inside = tuple(str(fault) for fault in measured.faults if fault.kind == "obstacle")
+    return {"things": inside, "faults": tuple(str(fault) for fault in measured.faults if fault.kind != "obstacle")}
+
+
+def find_broken(check: SketchCheck, motion: Motion, sketch: Sketch) -> tuple[str, ...]:
+    """Constraints of a sketch that a motion does not keep, one sentence each."""
+    found: list[str] = []
+    if check.start_m > sketch.start.tolerance_m + SLACK_M:
+        found.append(f"begins {check.start_m:.2f} m from the start")
+    if check.goal_m > sketch.goal.tolerance_m + SLACK_M:
+        found.append(f"ends {check.goal_m:.2f} m from the goal, {sketch.goal.tolerance_m:.2f} m were allowed")
+    if check.heading_off_deg > MAX_HEADING_OFF_DEG:
+        found.append(f"ends {check.heading_off_deg:.0f}° off the heading of the goal")
+    if check.start_off_deg > MAX_START_OFF_DEG:
+        found.append(f"begins {check.start_off_deg:.0f}° off the heading of the start")
+    if check.off_corridor_m > SLACK_M:
+        found.append(f"leaves the corridor by {100.0 * check.off_corridor_m:.0f} cm")
+    if check.wet_mm > 1000.0 * SLACK_M:
+        found.append(f"steps into water {check.wet_plants} times, {0.1 * check.wet_mm:.0f} cm from the bank at most")
+    wanted = sketch.speed_mps
+    if wanted is not None and abs(check.speed_mps - wanted) > MAX_SPEED_OFF * wanted:
+        found.append(f"goes at {check.speed_mps:.2f} m/s, {wanted:.2f} m/s were asked for")
+    # Hands and what they reach for, in the order of the sketch
+    hands = [event for event in sketch.events if event.kind in ("pick", "place")]
+    if hands and len(check.reaches_m) < len(hands):
+        found.append(f"{len(hands) - len(check.reaches_m)} of {len(hands)} things are not reached")
+    for event, away in zip(hands, check.reaches_m, strict=False):
+        near = HAND_NEAR_M if event.tolerance_m is None else event.tolerance_m
+        if away > near:
+            found.append(f"the hand is {100.0 * away:.1f} cm from '{event.object}' ({event.kind})")
+    # Places to pass and to stop at, and jumps: in the air near their place, as far and as high as asked
+    ground = motion.root_positions[:, [0, 2]]
+    flights = [phase for phase in contact_phases(motion) if phase.kind == "flight"]
+    speeds = np.linalg.norm(np.gradient(ground, axis=0), axis=1) * motion.rate_hz
+    for event in sketch.events:
+        if event.at is None or event.kind not in ("pass", "stop", "jump"):
+            continue
+        away = np.linalg.norm(ground - np.array(event.at), axis=1)
+        near = max(EVENT_NEAR_M, sketch.goal.tolerance_m) if event.tolerance_m is None else event.tolerance_m
+        where = f"({event.at[0]:.2f}, {event.at[1]:.2f})"
+        if event.kind == "jump":
+            near += 0.5 * (event.length_m or 0.0)
+            here = [p for p in flights if away[p.start : p.stop].min() <= near + SLACK_M]
+            spans = [float(np.linalg.norm(ground[p.stop - 1] - ground[p.start])) for p in here]
+            rises = [float(np.ptp(motion.root_positions[max(p.start - 1, 0) : p.stop, 1])) for p in here]
+            for made, asked, what in ((spans, event.length_m, "long"), (rises, event.height_m, "high")):
+                if here and asked is not None and max(made) < JUMP_SHARE * asked:
+                    found.append(
+                        f"jumps at {where}, {max(made):.2f} m {what} by the root: {asked:.2f} m were asked for"
+                    )
+            if not here:
+                found.append(f"makes no jump at {where}")
+        elif float(away.min()) > near + SLACK_M:
+            found.append(f"passes {float(away.min()):.2f} m from the {event.kind} at {where}")
+        elif event.kind == "stop":
+            stood = float(((speeds < STILL_MPS) & (away <= near + SLACK_M)).sum()) / motion.rate_hz
+            if stood < JUMP_SHARE * (event.seconds or 0.0) or stood < 0.1:
+                found.append(f"stands for {stood:.1f} s at {where}, {event.seconds or 0.0:.1f} s were asked for")
+    return (*found, *check.things)
 
 
 def distance_into_water(world: World, places: FloatArray) -> FloatArray:

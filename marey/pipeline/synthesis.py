@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from marey.base import InputError, Result, UnknownNameError, check_frame_count
+from marey.contacts import contact_phases
+from marey.motion import resample
 from marey.pipeline.measures import SketchCheck, check_motion
 from marey.pipeline.repair import SketchRepair, measure_reaches, repair_motion
 from marey.pipeline.spacetime_engine import solve_sketch
@@ -31,6 +33,12 @@ BUDGET_S: Final = 10.0  # [s] of search
 USUAL_MPS: Final = 1.2  # [m/s] of a walk whose speed nobody asked for
 MAX_MADE_FRAMES: Final = 500_000  # over two hours at 60 Hz
 LOCOMOTION_OPTIONS: Final = ("speed_mps", "run", "style", "leg_length_m")  # that "auto" leaves out for other engines
+GRAPH_OPTIONS: Final = (
+    "on_solution", "cancel", "heuristic", "pick_tolerance_m", "few", "until", "fallback", "calm", "method", "settings",
+    "max_states",
+)  # fmt: skip
+MAX_WARP: Final = 1.2  # [-] by which a motion of a graph is played faster or slower for the speed of a sketch
+LEAST_VALID: Final = 0.9  # [-] of the frames: fewer are told
 LEVEL_TOLERANCE_M: Final = 0.02  # [m] a stone no higher than this is level ground
 COLD_EXPANSIONS: Final = 1000  # a search that ran out of time with fewer had no time to search
 
@@ -48,6 +56,24 @@ class SynthesisResult(Result):
     advice: str = ""
     search: SearchResult | None = None
     touched: SketchRepair | None = None  # what the physics touch-up did, if it was asked for
+    refusals: tuple[str, ...] = ()  # engines that were tried before, and why they have no motion
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """Constraints of the sketch that the motion does not keep."""
+        return () if self.errors is None else self.errors.broken
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was not asked for, and what physics says where it is not fine; one sentence each."""
+        found = () if self.errors is None else self.errors.remarks
+        if self.validity is not None and self.validity.valid_fraction < LEAST_VALID:
+            share, worst = (
+                f"{100.0 * self.validity.valid_fraction:.0f} % of the frames are valid",
+                self.validity.worst_span,
+            )
+            found = (*found, share if worst is None else f"{share}; {worst.words}")
+        return (*self.refusals, *found)
 
     @property
     def is_solved(self) -> bool:
@@ -69,6 +95,7 @@ class SynthesisResult(Result):
             facts |= {"seconds": round(self.motion.duration_s, 3), "frames": self.motion.num_frames}
             facts |= {"rate_hz": self.motion.rate_hz, "way_m": round(self.way_m, 3)}
             facts |= {"off_path_m": round(self.errors.off_path_m, 4), "errors": self.errors.to_json()}
+            facts |= {"broken": list(self.broken), "remarks": list(self.remarks)}
         if self.validity is not None:
             facts["validity"] = {
                 "colour": self.validity.colour, "valid_fraction": round(self.validity.valid_fraction, 4),
@@ -96,6 +123,7 @@ class SynthesisResult(Result):
         if self.motion is None or self.errors is None:
             return f"no motion: {self.status}. {self.advice}"
         text = f"{self.motion.duration_s:.1f} s of motion over {self.way_m:.1f} m ({self.engine}, {self.status})"
+        text += f", {self.errors.asked_m:.1f} m asked for" if self.errors.asked_m > 0.0 else ""
         if self.errors.reaches_m:
             text += f"; hands within {1000.0 * max(self.errors.reaches_m):.1f} mm of their things"
         if self.errors.off_path_m > 0.0:
@@ -169,46 +197,114 @@ def synthesize_sketch(
             f"the stone at ({x:.2f}, {z:.2f}) is {high.height_m:.2f} m over the ground, and engines know level ground",
             "Set its height_m to 0; `marey optimize` has runs over high stones",
         )
-    # The engine, and the options that it knows
-    chosen = choose_engine(sketch, graph) if engine == "auto" else engine
-    if engine == "auto" and chosen != "locomotion":
-        options = {name: value for name, value in options.items() if name not in LOCOMOTION_OPTIONS}
-    wanted = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
-    if chosen == "locomotion":
-        from marey.locomotion import walk_sketch
+    given = {"k": k, "epsilon": epsilon, "budget_s": budget_s} | options
+    run = _SketchRun(sketch, graph, model, rate_hz, refine, check, touch_up, begin)
+    if engine != "auto":
+        return run.make(engine, given)
+    # Whoever can: the first motion that keeps all constraints, else the one that breaks fewest
+    first = choose_engine(sketch, graph)
+    refusals: list[str] = []
+    best: SynthesisResult | None = None
+    failed: SynthesisResult | None = None
+    errors: list[InputError] = []
+    for chosen in (first, *(name for name in ("locomotion", "graph", "spacetime") if name != first)):
+        if best is not None and chosen == "spacetime":
+            break  # it takes minutes, and rarely does what others cannot
+        foreign = LOCOMOTION_OPTIONS if chosen != "locomotion" else GRAPH_OPTIONS
+        own = {name: value for name, value in given.items() if name not in foreign}
+        own = {name: value for name, value in own.items() if chosen != "spacetime" or name == "budget_s"}
+        try:
+            made = run.make(chosen, own)
+        except InputError as error:
+            errors.append(error)
+            refusals.append(f"{chosen}: {error.what}")
+            continue
+        if made.motion is None:
+            failed = failed or made
+            refusals.append(f"{chosen}: {made.status}")
+            continue
+        made = replace(made, refusals=tuple(refusals))
+        if best is None or len(made.broken) < len(best.broken):
+            best = made
+        if not made.broken:
+            break
+        refusals.append(f"{chosen}: {made.broken[0]}")
+    if best is not None:
+        return best
+    if failed is not None:
+        return replace(failed, refusals=tuple(refusals), advice=f"{failed.advice} Tried: {'; '.join(refusals)}.")
+    raise InputError(errors[0].what, f"{errors[0].fix.rstrip('.')}. Tried: {'; '.join(refusals)}") from errors[0]
 
-        made = _EngineOutput(SOLVED, chosen, walk_sketch(sketch, model, rate_hz=rate_hz, **options).motion)
-    elif chosen == "spacetime":
-        from marey.locomotion import trim_sliding_contacts
 
-        if options:
-            raise InputError(f"the space-time engine has no option '{next(iter(options))}'", "It takes budget_s")
-        motion, found = solve_sketch(sketch, rate_hz=rate_hz, limit_s=budget_s)
-        if not found.is_solved:
-            made = _EngineOutput(found.status.name, "spacetime", None, advice=found.advice)
+@dataclass(frozen=True, slots=True, eq=False)
+class _SketchRun:
+    """One sketch, for any engine."""
+
+    sketch: Sketch
+    graph: MotionGraph | str | os.PathLike[str] | None
+    model: LocomotionModel | None
+    rate_hz: float
+    refine: bool
+    check: bool
+    touch_up: bool
+    begin: float
+
+    def make(self, chosen: str, options: dict[str, Any]) -> SynthesisResult:
+        """The motion of one engine, measured, or the reason why there is none."""
+        sketch = self.sketch
+        refuse_requests(sketch, chosen)
+        if chosen == "locomotion":
+            from marey.locomotion import walk_sketch
+
+            own = {name: value for name, value in options.items() if name not in ("k", "epsilon", "budget_s")}
+            made = _EngineOutput(SOLVED, chosen, walk_sketch(sketch, self.model, rate_hz=self.rate_hz, **own).motion)
+        elif chosen == "spacetime":
+            from marey.locomotion import trim_sliding_contacts
+
+            unknown = [
+                name for name, v in options.items() if v is not None and name not in ("budget_s", "k", "epsilon")
+            ]
+            if unknown:
+                raise InputError(f"the space-time engine has no option '{unknown[0]}'", "It takes budget_s")
+            motion, found = solve_sketch(sketch, rate_hz=self.rate_hz, limit_s=options.get("budget_s"))
+            if not found.is_solved:
+                made = _EngineOutput(found.status.name, "spacetime", None, advice=found.advice)
+            else:
+                made = _EngineOutput(SOLVED, "spacetime", replace(motion, contacts=trim_sliding_contacts(motion)))
         else:
-            made = _EngineOutput(SOLVED, "spacetime", replace(motion, contacts=trim_sliding_contacts(motion)))
-    else:
-        given = {name: value for name, value in wanted.items() if value is not None}
-        made = _search_graph(sketch, graph, {"budget_s": BUDGET_S} | given, rate_hz, refine=refine)
-    # No motion: the reason and what would help
-    motion, reaches, report, touched = made.motion, made.reaches_m, None, None
-    if motion is None:
-        took = time.perf_counter() - begin
-        return SynthesisResult(made.status, made.engine, None, None, None, took, made.advice, made.search)
-    # Red stretches moved; hands are measured again where they are then
-    if touch_up and motion.num_frames >= MIN_FRAMES:
-        touched = repair_motion(motion, sketch)
-        motion, reaches = touched.motion, tuple(measure_reaches(touched.motion, sketch))
-    # Measured on the motion itself, whatever the engine says of it
-    motion = replace(motion, name=sketch.name)
-    errors = check_motion(motion, sketch, reaches_m=reaches)
-    if check and motion.num_frames >= MIN_FRAMES:
-        from marey.dynamics import check_validity
+            given = {name: value for name, value in options.items() if value is not None}
+            made = _search_graph(sketch, self.graph, {"budget_s": BUDGET_S} | given, self.rate_hz, refine=self.refine)
+        # No motion: the reason and what would help
+        motion, reaches, report, touched = made.motion, made.reaches_m, None, None
+        if motion is None:
+            took = time.perf_counter() - self.begin
+            return SynthesisResult(made.status, made.engine, None, None, None, took, made.advice, made.search)
+        # Red stretches moved; hands are measured again where they are then
+        if self.touch_up and motion.num_frames >= MIN_FRAMES:
+            touched = repair_motion(motion, sketch)
+            motion, reaches = touched.motion, tuple(measure_reaches(touched.motion, sketch))
+        # Measured on the motion itself, whatever the engine says of it
+        motion = replace(motion, name=sketch.name)
+        errors = check_motion(motion, sketch, reaches_m=reaches)
+        if self.check and motion.num_frames >= MIN_FRAMES:
+            from marey.dynamics import check_validity
 
-        report = check_validity(motion)
-    took = time.perf_counter() - begin
-    return SynthesisResult(made.status, made.engine, motion, errors, report, took, "", made.search, touched)
+            report = check_validity(motion)
+        took = time.perf_counter() - self.begin
+        return SynthesisResult(made.status, made.engine, motion, errors, report, took, "", made.search, touched)
+
+
+def refuse_requests(sketch: Sketch, engine: str) -> None:
+    """Refuse what an engine would leave out without a word.
+
+    Raises:
+        InputError: the sketch has bars, or key poses.
+    """
+    if sketch.world.bars:
+        raise InputError(f"a bar, and the {engine} engine holds on to nothing", "Remove it, or use `marey optimize`")
+    if sketch.key_poses:
+        fix = "Remove them; `marey between` and `marey optimize` go through poses of clips"
+        raise InputError(f"key poses, and the {engine} engine goes through none", fix)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,6 +339,11 @@ def _search_graph(
     if not search.is_solved:
         return _EngineOutput(search.status, "graph", None, advice=search.advice, search=search)
     motion, reaches = rebuild_for_sketch(graph, search, sketch, rate_hz=rate_hz, refine=refine)
+    # Played a little faster or slower where the sketch has a speed and nothing falls freely
+    if sketch.speed_mps is not None and not any(phase.kind == "flight" for phase in contact_phases(motion)):
+        own = check_motion(motion, sketch, reaches_m=reaches).speed_mps
+        factor = float(np.clip(sketch.speed_mps / max(own, 1e-6), 1.0 / MAX_WARP, MAX_WARP))
+        motion = replace(resample(motion, rate_hz / factor), rate_hz=rate_hz)
     return _EngineOutput(search.status, "graph", motion, reaches, search=search)
 
 

@@ -57,6 +57,7 @@ class Event:
     height_m: float | None = None  # jump: rise of the centre of mass
     seconds: float | None = None  # stop: how long
     hand: str | None = None  # pick, place: "left" or "right"; None: either, but what is put down stays in its hand
+    tolerance_m: float | None = None  # how near hand (pick, place) or root (pass, stop, jump) comes; None: the engine's
 
     def __post_init__(self) -> None:
         if self.kind not in EVENT_KINDS:

@@ -16,6 +16,12 @@ JUMPING = ("16_01", "16_05", "16_07", "16_15")
 
 
 @pytest.fixture(scope="module")
+def picking(picking_clips):
+    """Walks and picks, mirrored: more of them are alike."""
+    return build_graph(picking_clips, mirror=True)
+
+
+@pytest.fixture(scope="module")
 def laid(picking):
     """Roads with blends, arc lengths, and what is blended."""
     return lay_out_pairs(picking, prepare_graph(picking).roads)

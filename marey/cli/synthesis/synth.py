@@ -40,6 +40,7 @@ def synth(
     ] = None,
     style: Annotated[str | None, typer.Option(help="Style of the walker's model.")] = None,
     require_valid: RequireValid = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Tell every way that the search finds, at once.")] = False,
     strip: Strip = None,
     count: Count = 12,
     suffix: Annotated[str, typer.Option(help="Motion files of a folder.")] = ".bvh",
@@ -51,10 +52,11 @@ def synth(
 
     The path is walked or run inside its corridor, with the stops and jumps of the sketch; things are picked up and put
     down by motions of a graph; a straight walk or a jump can be optimised under the laws of motion. Several sketches
-    make a folder of motions; finished ones are not made again.
+    make a folder of motions; finished ones are not made again. Where the motion breaks a constraint of the sketch, it
+    is written, the constraint is named, and the exit code is 1.
     """
     from marey.base import InputError, find_shipped_file
-    from marey.pipeline import choose_engine, run_batch, synthesize_sketch
+    from marey.pipeline import run_batch, synthesize_sketch
     from marey.world import load_sketch
 
     files = [str(find_shipped_file(sketch, "sketch")) for sketch in sketches]
@@ -84,19 +86,22 @@ def synth(
         return
     check_motion_file(out)
     sketch = load_sketch(files[0])
-    # One sketch: the engine and those of the options that it knows
-    chosen = choose_engine(sketch, graph) if engine == "auto" else engine
-    own = {name: value for name, value in given.items() if name in (*ENGINE_OPTIONS[chosen], *SHARED_OPTIONS)}
-    if chosen == "locomotion":
+    # One sketch: the engine and those of the options that it knows; "auto" goes on to the next where one cannot
+    known = [n for name, own in ENGINE_OPTIONS.items() if engine in ("auto", name) for n in own]
+    own = {name: value for name, value in given.items() if name in (*known, *SHARED_OPTIONS)}
+    if model is not None or engine == "locomotion":
         from marey.locomotion import load_model
 
         own["model"] = load_model(model)
-    # What one engine cannot do, another may
-    others = f"Or try --engine {' or '.join(name for name in ENGINES[1:] if name != chosen)}"
+    if watch and not json and engine in ("auto", "graph"):
+        own["on_solution"] = lambda one: remark(
+            f"{one.seconds:.1f} s: a way of cost {one.cost:.1f}, at most {one.proved:.2f} times the best"
+        )
+    others = "" if engine == "auto" else "Or try --engine auto"
     try:
-        done = synthesize_sketch(sketch, chosen, graph=graph, **own)
+        done = synthesize_sketch(sketch, engine, graph=graph, **own)
     except InputError as error:
-        raise InputError(error.what, f"{error.fix.rstrip('.')}. {others}" if error.fix else others) from error
+        raise InputError(error.what, ". ".join(part.rstrip(".") for part in (error.fix, others) if part)) from error
     if done.motion is None:
         raise InputError(f"{files[0]}: no motion, {done.status}", f"{done.advice} {others}".strip())
     write_motion(done.motion, out)
@@ -111,6 +116,9 @@ def synth(
         print_json(facts)
     else:
         typer.echo(done.sentence)
-    if fault is not None:
-        warn(fault)
+        for sentence in done.remarks:
+            warn(sentence)
+    for sentence in (*done.broken, *(() if fault is None else (fault,))):
+        warn(sentence)
+    if fault is not None or done.broken:
         raise typer.Exit(1)

@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, frozen, frozen_ints
-from marey.blending import hold_plants
-from marey.contacts import ContactPhase, contact_phases, ensure_contacts
+from marey.contacts import ContactPhase, contact_phases, ensure_contacts, hold_feet
 from marey.dynamics import Body, solve_inverse_dynamics
 from marey.graph.algorithms import project_principal
 from marey.graph.database.events import PICKED_PREFIX, calibration_range, lift_pivots, split_events
@@ -25,6 +24,8 @@ from marey.skeleton import contact_points, role_map
 
 GROUNDED: Final = ("left", "right", "double", "flight")
 MIRRORED: Final = "~"  # ends the name of a mirrored clip
+MAX_CLIMB_M: Final = 0.12  # [m] a clip whose feet stand on heights that differ by more is no walk on level ground
+LOW_QUANTILE: Final = 0.1  # [-] of the plants of a clip lie below the height that becomes zero
 MIN_FRAMES: Final = 9  # of a clip that can be low-passed
 
 
@@ -72,7 +73,7 @@ class ClipTask:
             clip = replace(retarget(clip, self.body.skeleton), contacts=captured)
             notes.append(f"'{own}' was retargeted to the body of the first clip")
         clip = self.body.motion(clip)
-        # Without arms-out poses at the ends, low-passed, planted feet held still
+        # Without arms-out poses at the ends, low-passed, planted feet held still on a level floor at height zero
         start, stop = calibration_range(clip)
         if (start, stop) != (0, clip.num_frames):
             seconds = (clip.num_frames - stop + start) / clip.rate_hz
@@ -82,7 +83,18 @@ class ClipTask:
             return PreparedClip((), (*notes, f"'{name}' is too short and is left out"))
         if settings.cutoff_hz < 0.5 * clip.rate_hz:
             clip = lowpass(clip, settings.cutoff_hz)
-        clip = hold_plants(lift_pivots(clip, settings.max_residual_m))
+        clip = lift_pivots(clip, settings.max_residual_m)
+        held = hold_feet(clip)
+        flat = [plant for plant in held.schedule if plant.point == "ball"]
+        heights = [plant.floor_m - float(held.floor.under(plant.place)) for plant in flat]
+        low, high = np.quantile(heights, (LOW_QUANTILE, 1.0 - LOW_QUANTILE)) if heights else (0.0, 0.0)
+        if high - low > MAX_CLIMB_M:
+            return PreparedClip((), (*notes, f"'{name}' climbs by {high - low:.2f} m and is left out"))
+        # Soles of both feet may differ by centimetres: the lower one stands on the ground
+        floor = held.floor.under(held.motion.root_positions) + low
+        # Phases are cut where the captured feet land and leave
+        lowered = held.motion.root_positions - floor[:, None] * [0.0, 1.0, 0.0]
+        clip = replace(held.motion, root_positions=lowered, contacts=clip.contacts)
         # Torques at the full rate, where picks carry no load; then everything at the rate of the graph
         loaded = _select_contacts(clip.contacts, lambda point: not point.startswith(PICKED_PREFIX))
         torques = solve_inverse_dynamics(self.body, clip, contacts=loaded).torques

@@ -16,7 +16,7 @@ from marey.blending import balance_motion
 from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame, wrap_angles
 from marey.graph.paths import PathStep, SearchResult, blended_deltas, blended_hands
 from marey.graph.reconstruction.joins import output_times, sample_track
-from marey.graph.reconstruction.track import build_path_track, hold_feet, plant_positions
+from marey.graph.reconstruction.track import build_path_track, hold_path_feet, plant_positions
 from marey.kinematics import PointTask, solve_ik
 from marey.lie import SO3
 from marey.motion import Motion, contact_positions
@@ -300,7 +300,7 @@ def rebuild_events(
         for event, frame in zip(events, frames, strict=True)
         if event in HANDS
     ]
-    return refine_reaches(hold_feet(motion, shown.plants), reaches)[0], frames
+    return refine_reaches(hold_path_feet(motion, shown.plants), reaches)[0], frames
 
 
 def rebuild_for_sketch(

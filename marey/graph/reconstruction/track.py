@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.blending import BlendSettings, BlendSource, blend_duration, blend_sources, lower_root_to_reach
+from marey.blending import BlendSettings, BlendSource, blend_duration, blend_sources
+from marey.contacts import HoldSettings, hold_feet
 from marey.graph.arrays import PICKS, compose_planar, to_frame, wrap_angles
 from marey.graph.paths import TWO_PI, UP, PathStep, SearchResult, planted_feet
 from marey.graph.reconstruction.joins import PoseTrack, Velocity, hold_last_pose, join_tracks, spread_discontinuities
-from marey.kinematics import Limb, solve_two_bone
+from marey.kinematics import Limb
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, find_runs
-from marey.numerics import fill_gaps
 from marey.skeleton import contact_points
 
 if TYPE_CHECKING:
@@ -169,18 +169,12 @@ def blend_positions(first: FloatArray, second: FloatArray, weight: float) -> Flo
     return first + (1.0 - weight) * change
 
 
-MAX_LEG_EXTENSION: Final = 0.998  # [-] of a leg that holds its plant
-FLAT_QUANTILE: Final = 0.2  # [-] part of a stance in which its foot is as low as it gets
-HOVER_M: Final = 0.02  # [m] a planted foot no higher than this above that is put on the ground
 SHUFFLE_M: Final = 0.08  # [m] a foot that two stretches have farther apart than this takes a step
 HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
 SETTLED_S: Final = 0.05  # [s] after the landing of the other foot it may begin
-LIFT_M: Final = 0.05  # [m] how high such a foot is lifted
-LOW_SWING_M: Final = 0.02  # [m] one that never is as high as this in a swing takes a step that no clip has
+# Every plant keeps its own height: how thick the soles of a skeleton are is known to a centimetre or two
+PATH_HOLD: Final = HoldSettings(level_m=0.0, pit_m=0.0)
 LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
-STILL_MPS: Final = 0.11  # [m/s] a point of a planted foot that is faster does not touch
-STILL_M: Final = 0.0019  # [m] nor does one that moves farther from one frame to the next
-LOW_M: Final = 0.01  # [m] and one that is higher
 
 
 def plant_positions(track: PoseTrack) -> FloatArray:
@@ -220,64 +214,45 @@ def _split_stances(track: PoseTrack, foot: int, own: IntArray) -> list[IntArray]
     return [own]
 
 
-def hold_feet(motion: Motion, places: FloatArray) -> Motion:
-    """Hold planted feet at ``places`` (F, 2, 3) and on the ground; all other feet above it.
+def hold_path_feet(motion: Motion, places: FloatArray) -> Motion:
+    """Hold planted feet at ``places`` (F, 2, 3) on the ground, by :func:`marey.contacts.hold_feet`.
 
-    What a foot is carried by goes from that of one stance to that of the next during the swing, by a cubic step. Legs
-    follow; the root comes down by some centimetres where a leg would not reach. The result has the contact track of
-    what is shown in place.
+    Heel and toe are called down for the whole stance of a foot; from when to when each of them rests is found there.
+    The contact track is that of the plants. A foot whose stance the path puts elsewhere than its poses do is moved and
+    turned there.
     """
-    # Targets of the ankles; the root comes down where a leg would not reach; legs by two-bone kinematics
-    targets = [_foot_targets(motion, side, places[:, n]) for n, side in enumerate(SIDES)]
-    held = lower_root_to_reach(motion, [ankles for ankles, _ in targets])
-    for side, (ankles, turns) in zip(SIDES, targets, strict=True):
-        limb = Limb.from_name(motion.skeleton, f"{side}_leg")
-        _, frames = held.joint_frames()
-        held = solve_two_bone(
-            held, limb, ankles, end_rotations=turns @ frames[:, limb.end], stretch=MAX_LEG_EXTENSION
-        ).motion
-    # Contact track: heels and toes of planted feet that are low and still in the result
-    names, points = contact_points(held.skeleton).names, contact_positions(held)
-    steps = np.linalg.norm(np.diff(points, axis=0), axis=-1)
-    steps = np.maximum(np.pad(steps, ((1, 0), (0, 0))), np.pad(steps, ((0, 1), (0, 0))))
-    touching = (steps < min(STILL_M, STILL_MPS / held.rate_hz)) & (points[:, :, 1] < LOW_M)
-    active = np.zeros((held.num_frames, len(names)), dtype=bool)
-    for n, side in enumerate(SIDES):
-        for part in ("heel", "toe"):
-            number = names.index(f"{side}_{part}")
-            active[:, number] = touching[:, number] & ~np.isnan(places[:, n, 0])
-    return replace(held, contacts=Contacts(names, active))
-
-
-def _foot_targets(motion: Motion, side: str, places: FloatArray) -> tuple[FloatArray, SO3]:
-    """Path of the ankle ``(F, 3)`` and yaw of the foot."""
     names, points = contact_points(motion.skeleton).names, contact_positions(motion)
-    heel = points[:, names.index(f"{side}_heel")]
-    ball = points[:, names.index(f"{side}_toe")]
-    ankle = motion.joint_positions()[:, Limb.from_name(motion.skeleton, f"{side}_leg").end]
-    planted = ~np.isnan(places[:, 0])
-    # Yaw that brings a level foot to its heading, interpolated during the swing
-    along = (ball - heel) * [1.0, 0.0, 1.0]
-    length = np.linalg.norm(along, axis=1)
-    level = planted & (length > LEVEL * np.linalg.norm(ball - heel, axis=1).max())
-    off = wrap_angles(places[:, 2] - np.arctan2(along[:, 0], along[:, 2]))
-    yaw = fill_gaps(np.where(level, off, 0.0)[:, None], level)
-    turn = SO3.exp(yaw * UP)
-    # Shift that brings the ball to its place
-    low = ball[:, 1] + np.minimum(0.0, (heel - ball)[:, 1])
-    shift = np.stack([places[:, 0] - ball[:, 0], 0.0 * low, places[:, 1] - ball[:, 2]], axis=1)
-    shift = fill_gaps(np.where(planted[:, None], shift, 0.0), planted)
-    # Frames of each stance in which the foot is about as low as it gets; in the others it lands or leaves
-    flat = np.zeros_like(planted)
-    for start, stop in find_runs(planted):
-        flat[start:stop] = low[start:stop] < np.quantile(low[start:stop], FLAT_QUANTILE) + HOVER_M
-    # Height: planted feet on the ground, swinging ones above it
-    down = fill_gaps(-low[:, None], flat)[:, 0]
-    shift[:, 1] = np.maximum(down, -low)
-    # Swings without clearance, as in small steps between clips, are lifted
-    for start, stop in find_runs(~planted):
-        is_short = stop - start <= HALF_STEP_S * motion.rate_hz
-        if start > 0 and stop < len(low) and not is_short and low[start:stop].max() < LOW_SWING_M:
-            u = np.arange(1, stop - start + 1) / (stop - start + 1)
-            shift[start:stop, 1] += LIFT_M * 16.0 * (u * (1.0 - u)) ** 2
-    return turn @ (ankle - ball) + ball + shift, turn
+    ankles = motion.joint_positions()
+    active = np.zeros((motion.num_frames, len(names)), dtype=bool)
+    # Of each stance: its ankle in the middle, and what carries its ball to its place and turns the foot about it
+    moves: dict[str, list[tuple[FloatArray, FloatArray, FloatArray, float]]] = {side: [] for side in SIDES}
+    for n, side in enumerate(SIDES):
+        heel, toe = (names.index(f"{side}_{part}") for part in ("heel", "toe"))
+        is_planted = ~np.isnan(places[:, n, 0])
+        active[:, [heel, toe]] = is_planted[:, None]
+        along = points[:, toe] - points[:, heel]
+        # A foot that stands on its toes has no heading of its own
+        is_level = np.hypot(along[:, 0], along[:, 2]) > LEVEL * np.linalg.norm(along, axis=1).max()
+        ankle = ankles[:, Limb.from_name(motion.skeleton, f"{side}_leg").end]
+        stances = [own for own in find_runs(is_planted) if is_level[slice(*own)].any()]
+        for start, stop in stances:
+            own = start + np.flatnonzero(is_level[start:stop])
+            ball, place = np.median(points[own, toe], axis=0), places[own[len(own) // 2], n]
+            turn = wrap_angles(place[2] - np.arctan2(along[own, 0], along[own, 2]))
+            shift = np.array([place[0] - ball[0], 0.0, place[1] - ball[2]])
+            moves[side].append((np.median(ankle[start:stop], axis=0), ball, shift, float(np.median(turn))))
+
+    def move_to_place(foot: str, ankle: FloatArray, heading_rad: float) -> tuple[FloatArray, float]:
+        if not moves[foot]:
+            return ankle, heading_rad
+        _, ball, shift, turn = min(moves[foot], key=lambda move: float(np.linalg.norm(move[0] - ankle)))
+        return SO3.exp(turn * UP) @ (ankle - ball) + ball + shift, heading_rad + turn
+
+    held = hold_feet(motion, Contacts(names, active), PATH_HOLD, floor_m=0.0, edit=move_to_place)
+    assert held.motion.contacts is not None
+    # A plant that could not be kept is no contact
+    shown = held.motion.contacts
+    kept = shown.active.copy()
+    for broken in held.broken:
+        kept[broken.start : broken.stop, [name.startswith(f"{broken.foot}_") for name in shown.names]] = False
+    return replace(held.motion, contacts=Contacts(shown.names, kept))

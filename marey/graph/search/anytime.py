@@ -36,7 +36,6 @@ from marey.graph.search.problem import Detour, Detours, SearchClock, SearchPath,
 SPARSE_EDGES_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
 FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
 CLOCK_INTERVAL_S: Final = 0.03  # [s] between two looks
-CLOSE_EPSILON: Final = 1.21  # once a path is known, only smaller epsilons are searched over all constraints
 STAGE_SHARE: Final = 0.5  # of the budget that may go into ways found constraint by constraint
 OnSolution = Callable[[SearchSolution], bool | None]
 
@@ -117,9 +116,8 @@ class AnytimeSearch:
             self.stopped = self.clock.stopped
             self.problem = self.problem.with_assigned_hands(best_hands)
         if not self.done and not self.stopped:
-            # Larger epsilons are proved already
-            most = self.proved if self.best is None else min(self.proved, CLOSE_EPSILON)
-            self._search_all_constraints([epsilon for epsilon in schedule if epsilon < most] or schedule[-1:])
+            # All constraints at every epsilon that is not proved yet; the way found so far is the upper bound
+            self._search_all_constraints([epsilon for epsilon in schedule if epsilon < self.proved] or schedule[-1:])
         # Add up what the last search did, and how far it got
         self._accumulate_counts()
         states = self.memory.states[: self.memory.num_states]

@@ -92,6 +92,7 @@ def _make_constraint(
         assert at is not None
         pin = (np.nan, np.nan) if event.at is None else event.at
         name, hands = f"{event.kind} '{event.object}'", HAND_MASKS[event.hand]
+        pick_tolerance_m = pick_tolerance_m if event.tolerance_m is None else event.tolerance_m
         near = max(pick_tolerance_m, settings.arm_m)
         is_tight = event.at is not None or pick_tolerance_m < PICK_TOL_M  # else captured steps arrive near enough
         slack = settings.slack_m if is_tight else 0.0
@@ -102,10 +103,12 @@ def _make_constraint(
     place = (event.at[0], 0.0, event.at[1])
     if event.kind == "jump":
         length, rise = event.length_m or 0.0, event.height_m or 0.0
-        return SketchConstraint(JUMP, place, settings.jump_tolerance_m, length_m=length, rise_m=rise, name="jump")
+        near = settings.jump_tolerance_m if event.tolerance_m is None else event.tolerance_m
+        return SketchConstraint(JUMP, place, near, length_m=length, rise_m=rise, name="jump")
     stop = event.kind == "stop"
     hold = event.seconds or 0.0
-    return SketchConstraint(REACH, place, sketch.goal.tolerance_m, is_stop=stop, hold_s=hold, name=event.kind)
+    near = sketch.goal.tolerance_m if event.tolerance_m is None else event.tolerance_m
+    return SketchConstraint(REACH, place, near, is_stop=stop, hold_s=hold, name=event.kind)
 
 
 def _crossing_direction(river: River, leg: FloatArray) -> float:
