@@ -116,7 +116,7 @@ class AnatomicalLimits(JointLimits):
                 _add_points(tables, page, points, distances)
             low, high = np.minimum(tables.low, seen.min(axis=0)), np.maximum(tables.high, seen.max(axis=0))
             # Poses of a clip are exemplars too: those of one cell are within reach of each other
-            parts: list[FloatArray] = []
+            parts: list[NDArray[Any]] = []
             for s, (first, last) in enumerate(pairwise(tables.spans.tolist())):
                 points = seen[:, tables.members[s]] @ tables.metrics[s]
                 cell = tables.reaches[s] / np.sqrt(MOST_MEMBERS)
@@ -244,7 +244,8 @@ def build_limits(skeleton: Skeleton, people: PeopleRanges, margin_rad: float = 0
 def _find_synergies(skeleton: Skeleton, numbers: Mapping[str, int], people: PeopleRanges) -> dict[str, NDArray[Any]]:
     """Synergies of the roles that a skeleton has, with exemplars of both sides."""
     roles, p_world = role_map(skeleton), t_pose(skeleton).joint_positions()
-    spans, reaches, parts = [0], [], [NO_SYNERGIES["exemplars"]]
+    spans, parts = [0], [NO_SYNERGIES["exemplars"]]
+    reaches: list[float] = []
     members, metrics, inverses = (list(NO_SYNERGIES[name]) for name in ("members", "metrics", "inverses"))
     for n, (synergy, (first, last)) in enumerate(zip(SYNERGIES, pairwise(people.spans.tolist()), strict=True)):
         axes, size = synergy.axes, len(synergy.axes)
