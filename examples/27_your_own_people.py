@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import marey
-from marey.locomotion import Engine, fit_locomotion, fit_person, load_model, sort_clips
+from marey.locomotion import Engine, capture_episodes, fit_locomotion, fit_person, load_model, sort_clips
 from marey.picture import compare_strips, save_image
 
 shipped = load_model()
@@ -20,6 +20,7 @@ print(sorting.text())
 groups = [replace(group, subject="otto" if "c" in group.train else "anna") for group in sorting.manifest.groups]
 model = fit_locomotion(folder, replace(sorting.manifest, groups=tuple(groups)))
 print(model.text())
+print(f"{len(capture_episodes(folder, sorting.manifest, 'stand'))} captured stands, to be used as they are")
 
 # One more person, from one clip
 model = fit_person(marey.load("walk"), model, name="newcomer")

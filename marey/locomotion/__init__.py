@@ -13,7 +13,7 @@ from marey.locomotion.fitting.person import (
 )
 from marey.locomotion.fitting.plots import plot_speed_laws
 from marey.locomotion.fitting.quality import report_held_out
-from marey.locomotion.fitting.sorting import Sorting, sort_clips
+from marey.locomotion.fitting.sorting import Sorting, capture_episodes, sort_clips
 from marey.locomotion.fitting.trials import Manifest, load_manifest
 from marey.locomotion.model.jump_model import JumpModel
 from marey.locomotion.model.locomotion_model import EFFECTORS, LocomotionModel, load_model
@@ -52,6 +52,7 @@ __all__ = [
     "Transition",
     "add_obstacle",
     "add_style",
+    "capture_episodes",
     "fit_locomotion",
     "fit_person",
     "fit_style_weights",

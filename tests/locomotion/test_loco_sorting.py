@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from marey.base import InputError
+from marey.base import InputError, UnknownNameError
 from marey.cli import main
 from marey.io import save
 from marey.lie import SO3
@@ -17,6 +17,7 @@ from marey.locomotion import (
     Engine,
     LocomotionModel,
     Sorting,
+    capture_episodes,
     fit_locomotion,
     fit_person,
     load_manifest,
@@ -28,6 +29,7 @@ from marey.locomotion.fitting.trials import name_unknown_units
 from marey.locomotion.units.episodes import find_episodes
 from marey.locomotion.units.gait_unit import detect_gait, segment_clip
 from marey.motion import Motion
+from marey.skeleton import HUMAN
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +192,16 @@ def test_episodes_of_a_walk_that_starts_turns_and_stops(model):
     assert kinds.index("start") < kinds.index("turn") < kinds.index("stop")
     turn = next(one for one in find_episodes(whole) if one.kind == "turn")
     assert 0.8 < turn.turn_rad < 2.2
+
+
+def test_episodes_are_cut_on_the_canonical_human(folder, sorting):
+    (episode, motion), *_ = capture_episodes(folder, sorting.manifest, "stand")
+    assert episode.clip == "stand" and motion.num_frames == episode.stop - episode.start
+    assert motion.skeleton.names == HUMAN.names
+    np.testing.assert_allclose(motion.root_positions[0, [0, 2]], 0.0, atol=1e-9)
+    assert abs(motion.joint_positions()[..., 1].min()) < 0.06
+    with pytest.raises(UnknownNameError):
+        capture_episodes(folder, sorting.manifest, "hop")
 
 
 @pytest.mark.mocap

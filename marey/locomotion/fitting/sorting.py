@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, MareyError
+from marey.base import FloatArray, InputError, MareyError, UnknownNameError
+from marey.kinematics import retarget
 from marey.library import Library
 from marey.locomotion.fitting.jumps import MIN_LEAP_FLIGHT_S, find_jump_fault
 from marey.locomotion.fitting.trials import (
@@ -23,6 +24,7 @@ from marey.locomotion.fitting.trials import (
     ClipSource,
     Manifest,
     TrialGroup,
+    make_loader,
     score_units,
     set_rate,
 )
@@ -31,10 +33,10 @@ from marey.locomotion.units.captured_jumps import find_leaps, find_standing_jump
 from marey.locomotion.units.episodes import EPISODES, Episode, find_episodes
 from marey.locomotion.units.gait_unit import MotionUnit, RejectedCycle, segment_clip
 from marey.models import sort_gaits
-from marey.motion import Motion, check_time_base
+from marey.motion import Motion, align_to_ground, check_time_base, place
 from marey.skeleton import HUMAN, Skeleton, role_map
 
-SAME_PERSON: Final = 0.02  # [-] of every limb: skeletons of one person agree to 0.01, of two differ by 0.029 and more
+SAME_PERSON: Final = 0.02  # [-] of every limb: the nearest two of 43 people differ by 0.027 in one
 LIMBS: Final = tuple(
     (f"left_{a}", f"{'right' if b == 'other' else 'left'}_{a if b == 'other' else b}")
     for a, b in (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist"), ("hip", "other"))
@@ -132,6 +134,28 @@ def sort_clips(source: ClipSource, *, report: Callable[[int, int], None] | None 
             f"nobody walks or runs: {told}", "Give clips with two straight strides of a walk; see the sorting's reasons"
         )
     return Sorting(tuple(clips), manifest)
+
+
+def capture_episodes(source: ClipSource, manifest: Manifest, kind: str) -> list[tuple[Episode, Motion]]:
+    """Episodes of one kind in the clips that a manifest names for it, each as a motion of the canonical human.
+
+    A motion is held by its own contacts, begins over the origin, facing +Z, on ground of height zero.
+
+    Args:
+        source: folder, library, or a function that gives the clip of a name.
+        manifest: such as that of a sorting; its groups of this gait.
+        kind: one of ``stand``, ``start``, ``stop``, ``turn``, ``spot-turn``, ``side-step``, ``back-step``.
+    """
+    if kind not in EPISODES:
+        raise UnknownNameError("episode", kind, "a manifest", EPISODES)
+    load = make_loader(source, manifest.rates)
+    found: list[tuple[Episode, Motion]] = []
+    for _, clip in manifest.clips_of("train", kind):
+        motion = load(clip)
+        body = align_to_ground(retarget(motion, HUMAN))
+        own = [episode for episode in find_episodes(motion) if episode.kind == kind]
+        found += [(episode, place(body[episode.start : episode.stop], (0.0, 0.0), 0.0)) for episode in own]
+    return found
 
 
 def list_clips(source: ClipSource) -> tuple[dict[str, Reader], dict[str, str]]:

@@ -327,7 +327,7 @@ def detect_gait(root: FloatArray) -> str:
 
     A walker vaults over the standing leg as an inverted pendulum, a runner sinks into it as a spring, so the second
     harmonic of the height has its crest half a step apart: 97 to 201 degrees in the walks of the shipped manifest, -71
-    to 43 in its runs (in 40 other people: 94 to 191 and -86 to 62).
+    to 43 in its runs (in other people 94 to 191 and -86 to 62, single leaps apart).
     """
     drift = np.linspace(float(root[0, 1]), float(root[-1, 1]), len(root))
     height: FloatArray = root[:, 1] - drift
