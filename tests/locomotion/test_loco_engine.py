@@ -87,6 +87,19 @@ def test_glardon_a21_the_result_does_not_depend_on_the_frame_rate(model):
     assert largest_turn(slow.pose.rotations, fast.pose.rotations) < 1e-7
 
 
+def test_glardon_a21_planted_feet_do_not_depend_on_the_frame_rate(model):
+    paths = []
+    for rate in (30, 240):
+        engine, path = Engine(model, speed=1.0), []
+        for change in ({"speed": 1.8, "turn_rate": 0.6}, {"speed": 3.0, "run": 1.0}, {"speed": 0.0, "run": 0.0}):
+            engine.set(**change)
+            for _ in range(60):
+                walked(engine, 1 / 30, 1 / rate)
+                path.append(engine.pose.joint_positions())
+        paths.append(path)
+    np.testing.assert_allclose(*paths, atol=1e-3)
+
+
 def test_a_ramp_does_not_depend_on_the_frame_rate_either(model):
     poses = []
     for dt in (1 / 30, 1 / 240, 0.1):
@@ -129,18 +142,19 @@ def test_glardon_a23_a_body_may_grow_on_line(model):
     np.testing.assert_allclose(engine.skeleton.offsets, model.skeleton_for(1.1).offsets)
 
 
+@pytest.mark.parametrize("rate_hz", [50.0, 60.0, 144.0])
 @pytest.mark.parametrize("plants", [False, True])
 @pytest.mark.parametrize("over_s", [0.0, 1.0])
-def test_glardon_a24_prediction_is_what_comes(model, plants, over_s):
+def test_glardon_a24_prediction_is_what_comes(model, plants, over_s, rate_hz):
     engine = Engine(model, speed=0.9, turn_rate=0.3, plants=plants)
-    walked(engine, 0.7, 1 / 60)
+    walked(engine, 0.7, 1 / rate_hz)
     engine.set(speed=1.6, turn_rate=-0.2, over_s=over_s)
     for tau in (0.0, 0.25, 1.3):
         foreseen = engine.predict(tau)
         twin = Engine(model, speed=0.9, turn_rate=0.3, plants=plants)
-        walked(twin, 0.7, 1 / 60)
+        walked(twin, 0.7, 1 / rate_hz)
         twin.set(speed=1.6, turn_rate=-0.2, over_s=over_s)
-        came = walked(twin, tau, 1 / 60).pose
+        came = walked(twin, tau, tau / round(tau * rate_hz) if tau else 1.0).pose
         np.testing.assert_allclose(foreseen.joint_positions(), came.joint_positions(), atol=1e-6)
 
 
