@@ -61,8 +61,8 @@ class HoldSettings:
 
 LEG_M: Final = 0.86  # [m] thigh and shank of the body for which the settings are stated
 DEFAULT_HOLD: Final = HoldSettings()
-# What the source calls a contact is one on the target as well, whatever a knee or toes do for it; a foot is on the floor
-# up to the height at which the detector calls one lifted
+# What the source calls a contact is one on the target as well, whatever a knee or toes do for it; a foot is on the
+# floor up to the height at which the detector calls one lifted
 RETARGET_HOLD: Final = HoldSettings(
     level_m=0.08,
     drag=True,
