@@ -2,8 +2,8 @@
 
 ``python benchmarks/study_bvh_dialects.py COUNT [CLIP.bvh ...] [--seed 9]`` draws COUNT files of the sample walk and of
 the clips (tests/oracles/odd_bvh.py: 59 naming habits, 27 trees, 12 rest poses, nodes above the hips, units, axes,
-orders of channels, kinds of text; statures of 1.35 to 2.1 m) and compares every joint of every frame with where it was
-drawn. It prints the files that are wrong, and how many keep each fact.
+orders of channels, kinds of text; statures of 1.35 to 2.1 m) and compares every joint of every frame with where it
+was drawn. It prints the files that are wrong, and how many keep each fact.
 """
 
 from __future__ import annotations

@@ -76,7 +76,9 @@ def find_person(motion: Motion, *, is_unit_given: bool = False) -> Motion:
     is_stated = motion.source is not None and motion.source.format in DECLARING
     factor = 1.0
     if is_stated and not is_unit_given and not ABSURD_M[0] <= height <= ABSURD_M[1]:
-        factor = _correct_scale(motion.skeleton)
+        # The first factor that makes a person's height of it, 1 where none does
+        low, high = STATURE_M
+        factor = next((f for f in SCALES if low <= standing_height(motion.skeleton.scaled(f)) <= high), 1.0)
     if factor != 1.0:
         motion = _scale_motion(motion, factor)
         assess_motion(motion)
@@ -146,14 +148,6 @@ def join_chains(motion: Motion) -> Motion | None:
 
 
 _measure_height = lru_cache(maxsize=64)(standing_height)  # trials of one person share a skeleton
-
-
-def _correct_scale(skeleton: Skeleton) -> float:
-    """Return the factor that makes a person's height of a skeleton's, 1 where none does."""
-    for factor in SCALES:
-        if STATURE_M[0] <= standing_height(skeleton.scaled(factor)) <= STATURE_M[1]:
-            return factor
-    return 1.0
 
 
 def _scale_motion(motion: Motion, factor: float) -> Motion:

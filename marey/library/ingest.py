@@ -205,6 +205,8 @@ def describe_clip(motion: Motion, job: IngestJob, clip_file: Path) -> ClipRecord
 
     features = measure_features(motion)
     source = motion.source
+    # Whom a motion moves: the name of the skeleton, or else that of its file
+    own = motion.skeleton.name
     return ClipRecord(
         id=content_address(motion),
         name=motion.name,
@@ -230,15 +232,9 @@ def describe_clip(motion: Motion, job: IngestJob, clip_file: Path) -> ClipRecord
         warnings=motion.load_report.warnings,
         tags=job.tags,
         take=job.take,
-        character=_name_character(motion, job),
+        character=own if own not in ("", "skeleton", "motion") else Path(job.path).stem,
         licence=job.licence,
     )
-
-
-def _name_character(motion: Motion, job: IngestJob) -> str:
-    """Name of whom a motion moves: the skeleton's, or else that of its file."""
-    own = motion.skeleton.name
-    return own if own not in ("", "skeleton", "motion") else Path(job.path).stem
 
 
 def guess_subject(name: str) -> str | None:

@@ -346,7 +346,9 @@ def check_time_base(motion: Motion) -> TimeBase:
     # Half the rate, and half of that again for as long as the clip still seems too fast; cues that no human has, even
     # at double speed, may be those of four times the speed
     rate_hz, suggested_hz = motion.rate_hz, motion.rate_hz
-    is_doubtful = _has_doubtful_rate(motion)
+    # From a collection whose frame rates are known to be wrong, or without any
+    source = motion.source
+    is_doubtful = source is not None and (source.layout.get("profile") == "cmu" or source.format == "asf/amc")
     for _ in range(MAX_HALVINGS):
         if rate_hz < 2.0 * MIN_RATE_HZ:
             break
@@ -385,12 +387,6 @@ def _is_beyond_human(cues: Mapping[str, float]) -> bool:
         value > WEIGHTS[name].high if WEIGHTS[name].slope > 0.0 else value < WEIGHTS[name].low
         for name, value in cues.items()
     )
-
-
-def _has_doubtful_rate(motion: Motion) -> bool:
-    """Tell whether a clip comes from a collection whose frame rates are known to be wrong, or has none."""
-    source = motion.source
-    return source is not None and (source.layout.get("profile") == "cmu" or source.format == "asf/amc")
 
 
 def score_cues(cues: Mapping[str, float], bias: float = BIAS, weights: Mapping[str, CueWeight] = WEIGHTS) -> float:

@@ -182,7 +182,10 @@ def _add_take(scene: FbxScene, motion: Motion, models: list[int], offsets: Float
             scene.connect(curve, node, f"d|{AXES[axis]}")
     if motion.contacts is not None:
         for name in motion.contacts.names:
-            _add_contact(scene, layer, models[0], name, *_contact_keys(motion.contacts.track(name), ticks))
+            # A key where a contact begins or ends, and one in the first frame
+            track = motion.contacts.track(name)
+            edges = sorted({0, *(frame for run in find_runs(track) for frame in run if frame < len(track))})
+            _add_contact(scene, layer, models[0], name, ticks[edges], track[edges].astype(np.float32))
 
 
 def _find_tracks(
@@ -215,13 +218,6 @@ def _add_curve(scene: FbxScene, times: PackedValue, values: NDArray[Any], flags:
     record.add("KeyAttrDataFloat", pack_array(KEY_DATA))
     record.add("KeyAttrRefCount", pack_array(np.array([len(values)], dtype=np.int32)))
     return curve
-
-
-def _contact_keys(track: NDArray[Any], ticks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Ticks and values at which a contact begins or ends, the first frame included."""
-    runs = find_runs(track)
-    edges = sorted({0, *(frame for run in runs for frame in run if frame < len(track))})
-    return ticks[edges], track[edges].astype(np.float32)
 
 
 def _add_contact(

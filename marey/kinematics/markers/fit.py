@@ -158,7 +158,9 @@ def fit_markers(
     places, seen = markers.positions[span][:, kept], seen[span]
     labels = [markers.names[m] for m in kept]
     # The body is fitted on frames spread over those that show the most markers
-    samples = _choose_samples(seen, num_samples)
+    total = seen.sum(axis=1)
+    good = np.flatnonzero(total >= 0.9 * total.max())
+    samples = good[np.unique(np.linspace(0, len(good) - 1, min(num_samples, len(good))).round().astype(np.int64))]
     shown = places[samples], seen[samples]
     told = [hints.get(label) for label in labels]
     extent = float(np.median([np.ptp(x[s], axis=0).max() for x, s in zip(*shown, strict=True)]))
@@ -254,13 +256,6 @@ def _find_hints(
         if site is not None and place is not None:
             found[name] = (place, CLUSTER_M if site.split(".")[-1] in CLUSTER_SITES else LANDMARK_M)
     return found
-
-
-def _choose_samples(seen: BoolArray, count: int) -> IntArray:
-    """Frames spread over those that show the most markers."""
-    total = seen.sum(axis=1)
-    good = np.flatnonzero(total >= 0.9 * total.max())
-    return good[np.unique(np.linspace(0, len(good) - 1, min(count, len(good))).round().astype(np.int64))]
 
 
 def _start_from_hints(
