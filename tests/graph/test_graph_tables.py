@@ -164,3 +164,16 @@ def test_a_report_says_what_a_graph_can_do(picking):
     assert "6 events" in text
     assert f"{picking.num_states} states" in text
     assert report.poses == picking.size.poses
+
+
+@pytest.mark.mocap
+def test_a_report_tells_what_a_graph_shows_and_lacks(picking):
+    report = graph_report(picking, pairs=False)
+    poses = {pose for edge in range(picking.num_edges) for a, b in picking.stretches(edge) for pose in range(a, b)}
+    assert report.shown == len(poses) < report.poses
+    assert 0.2 < report.speeds_mps[0] < report.speeds_mps[1] < 2.0
+    assert min(report.turns_deg) > 0.0
+    clips = {picking.database.clips[picking.database.clip[pose]] for pose in poses}
+    lost = set(picking.database.clips) - clips
+    told = " ".join(report.warnings)
+    assert all(name in told for name in lost)

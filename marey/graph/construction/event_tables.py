@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -174,12 +174,19 @@ class GraphReport(Result):
     seconds: float  # of all clips
     events: tuple[EventReach, ...]
     warnings: tuple[str, ...]
+    shown: int = 0  # poses that an edge shows
+    speeds_mps: tuple[float, float] = (0.0, 0.0)  # tenth and ninetieth percentile over the steps
+    turns_deg: tuple[float, float] = (0.0, 0.0)  # farthest turn of one step, left and right
 
     def lines(self) -> list[str]:
         """The report in words."""
         said = [
             f"{self.poses} poses, {self.states} states ({self.state_factor:.1f}x), "
-            f"{self.edges} edges ({self.edge_factor:.1f}x)"
+            f"{self.edges} edges ({self.edge_factor:.1f}x)",
+            f"{self.shown} poses are shown ({100.0 * self.shown / max(self.poses, 1):.0f} %), "
+            f"{self.shown / max(self.states, 1):.1f} a state",
+            f"steps of {self.speeds_mps[0]:.1f} to {self.speeds_mps[1]:.1f} m/s; "
+            f"turns of up to {self.turns_deg[0]:.0f}° left and {self.turns_deg[1]:.0f}° right in a step",
         ]
         for event in self.events:
             said.append(
@@ -210,7 +217,10 @@ def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
     warnings = tuple(
         f"only {100 * e.share_of_pairs:.0f} % of the pairs of states reach a {e.kind}: blends will be few" for e in few
     )
+    fitness = measure_fitness(graph)
+    warnings = (*warnings, *fitness.pop("warnings"))
     return GraphReport(
+        **fitness,
         poses=size.poses,
         states=graph.num_states,
         edges=graph.num_edges,
@@ -220,6 +230,43 @@ def graph_report(graph: MotionGraph, *, pairs: bool = True) -> GraphReport:
         events=events,
         warnings=warnings,
     )
+
+
+MIN_STATES: Final = 12  # a walker has four phases a cycle, and starts, turns and stops beside
+MIN_TURN_DEG: Final = 20.0  # in one step: less leads round no corner
+WALK_MPS: Final = 0.4  # [m/s] a slower set shuffles
+
+
+def measure_fitness(graph: MotionGraph) -> dict[str, Any]:
+    """What a graph shows of its clips, how fast it steps and turns, and what it lacks to walk: fields of its report."""
+    database, arrays = graph.database, graph.arrays
+    is_shown = np.zeros(database.num_poses, dtype=bool)
+    for edge in range(graph.num_edges):
+        for start, stop in graph.stretches(edge):
+            is_shown[start:stop] = True
+    lost = [name for n, name in enumerate(database.clips) if not is_shown[database.clip == n].any()]
+    # Steps: edges on one foot, whose anchor goes from one foot to the other; the time of both supports belongs to them
+    feet = np.isfinite(arrays.feet[arrays.source][:, :, 0]).sum(axis=1)
+    step = (feet == 1) & (arrays.flight[:, 0] <= 0.0)
+    speeds = arrays.arc[step] / np.maximum(arrays.seconds[step], 1e-9)
+    speeds = np.percentile(speeds, (10.0, 90.0)) if len(speeds) else np.zeros(2)
+    # Yaw is positive towards +X, which is the left of one who faces +Z
+    yaw = np.degrees(arrays.delta[step, 2]) if step.any() else np.zeros(1)
+    left, right = float(max(yaw.max(), 0.0)), float(max(-yaw.min(), 0.0))
+    missing = [
+        *(["no clip stands: motions begin and end walking"] if not arrays.is_standing.any() else []),
+        *([f"no left turn above {MIN_TURN_DEG:.0f}° in a step"] if left < MIN_TURN_DEG else []),
+        *([f"no right turn above {MIN_TURN_DEG:.0f}° in a step"] if right < MIN_TURN_DEG else []),
+        *([f"no steps faster than {speeds[1]:.1f} m/s"] if speeds[1] < WALK_MPS else []),
+    ]
+    warnings = [f"missing to walk anywhere: {'; '.join(missing)}"] if missing else []
+    if graph.num_states < MIN_STATES or not step.any() or speeds[1] < WALK_MPS:
+        warnings.insert(0, "this set cannot make a walker: add walks of the same person with starts, turns and stops")
+    if lost:
+        warnings.append(f"nothing is shown of {len(lost)} of {len(database.clips)} runs: {', '.join(sorted(lost))}")
+    shown = int(is_shown.sum())
+    pair = (float(speeds[0]), float(speeds[1]))
+    return {"shown": shown, "speeds_mps": pair, "turns_deg": (left, right), "warnings": tuple(warnings)}
 
 
 def measure_event_reach(table: EventTable, arrays: GraphArrays, partners: BlendPartners | None = None) -> EventReach:

@@ -174,6 +174,7 @@ HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
 SETTLED_S: Final = 0.05  # [s] after the landing of the other foot it may begin
 # Every plant keeps its own height: how thick the soles of a skeleton are is known to a centimetre or two
 PATH_HOLD: Final = HoldSettings(level_m=0.0, pit_m=0.0)
+MAX_SOLE_M: Final = 0.025  # [m] from the ground: farther than soles of captures differ
 LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
 
 
@@ -221,8 +222,9 @@ def hold_path_feet(motion: Motion, places: FloatArray) -> Motion:
     The contact track is that of the plants. A foot whose stance the path puts elsewhere than its poses do is moved and
     turned there.
     """
-    names, points = contact_points(motion.skeleton).names, contact_positions(motion)
-    ankles = motion.joint_positions()
+    names = contact_points(motion.skeleton).names
+    motion = _level_stances(motion, places)
+    points, ankles = contact_positions(motion), motion.joint_positions()
     active = np.zeros((motion.num_frames, len(names)), dtype=bool)
     # Of each stance: its ankle in the middle, and what carries its ball to its place and turns the foot about it
     moves: dict[str, list[tuple[FloatArray, FloatArray, FloatArray, float]]] = {side: [] for side in SIDES}
@@ -250,9 +252,36 @@ def hold_path_feet(motion: Motion, places: FloatArray) -> Motion:
 
     held = hold_feet(motion, Contacts(names, active), PATH_HOLD, floor_m=0.0, edit=move_to_place)
     assert held.motion.contacts is not None
-    # A plant that could not be kept is no contact
+    # A plant that could not be kept is no contact, nor is what little of it is left beside
     shown = held.motion.contacts
-    kept = shown.active.copy()
+    kept, brief = shown.active.copy(), round(HALF_STEP_S * motion.rate_hz)
     for broken in held.broken:
-        kept[broken.start : broken.stop, [name.startswith(f"{broken.foot}_") for name in shown.names]] = False
+        for column in (n for n, name in enumerate(shown.names) if name.startswith(f"{broken.foot}_")):
+            kept[broken.start : broken.stop, column] = False
+            for start, stop in find_runs(kept[:, column]):
+                if stop - start < brief and (stop == broken.start or start == broken.stop):
+                    kept[start:stop, column] = False
     return replace(held.motion, contacts=Contacts(shown.names, kept))
+
+
+def _level_stances(motion: Motion, places: FloatArray) -> Motion:
+    """The clip with its root higher or lower, evenly from stance to stance, where no standing sole is near the ground.
+
+    Joins of unlike stretches leave a body too high; what soles of captures differ by stays.
+    """
+    names, heights = contact_points(motion.skeleton).names, contact_positions(motion)[:, :, 1]
+    lowest = np.full(motion.num_frames, np.inf)
+    for n, side in enumerate(SIDES):
+        own = heights[:, [names.index(f"{side}_{part}") for part in ("heel", "toe")]].min(axis=1)
+        lowest = np.where(np.isnan(places[:, n, 0]), lowest, np.minimum(lowest, own))
+    known = np.flatnonzero(np.isfinite(lowest))
+    if not len(known):
+        return motion
+    excess = lowest - np.clip(lowest, -MAX_SOLE_M, MAX_SOLE_M)
+    drop = np.interp(np.arange(motion.num_frames), known, excess[known])
+    if not drop.any():
+        return motion
+    half = max(1, round(HALF_STEP_S * motion.rate_hz))
+    window = np.hanning(2 * half + 3)[1:-1]
+    smooth = np.convolve(np.pad(drop, half, mode="edge"), window / window.sum(), "valid")
+    return replace(motion, root_positions=motion.root_positions - smooth[:, None] * UP)

@@ -260,4 +260,4 @@ class AnytimeSearch:
         got = f"{done} of {len(constraints)} constraints were met; '{constraint.name}' was not (cost left {left:.3g})"
         more = {"TIMEOUT": "give more time", "CANCELLED": "let it run longer", "MEMORY": "raise max_states"}
         first = more.get(code, "this graph has no path for the sketch")
-        return f"{got}: {first}, widen the corridor, raise tolerances, use k = 2, or add clips"
+        return f"{got}: {first}, widen the corridor, raise tolerance_m of goal or event, or add clips"

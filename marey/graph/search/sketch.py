@@ -192,7 +192,7 @@ def check_parameters(
             advice = (
                 f"{constraint.name} is at a height of {constraint.place[1]:.2f} m; "
                 f"the clips reach {nearest:.2f} m at the nearest: "
-                "move it there, raise the tolerance, use k = 2, or add clips"
+                "move it there, raise tolerance_m of the event, or add clips"
             )
         else:
             flights = roads.flight[roads.flight[:, 0] > 0.0]

@@ -155,7 +155,7 @@ def plan_approach(walker: GaitWalker, jumps: ModelJumps, request: JumpRequest) -
     found = find_run_up(walker, jumps, (request,), ahead)
     if isinstance(found, list):
         raise InputError(
-            f"no run-up ends at {request.takeoff}, {ahead:.2f} m ahead: {found[0]}",
+            f"no run-up ends at ({request.takeoff[0]:.2f}, {request.takeoff[1]:.2f}), {ahead:.2f} m ahead: {found[0]}",
             "Take off farther away, or slow down",
         )
     profile = found.profile
