@@ -36,14 +36,18 @@ from marey.spacetime.full.sampling import (
 from marey.spacetime.full.simplified import SimplifiedProgramme
 from marey.spacetime.full.validation import validate_full
 from marey.spacetime.problem.definition import SpacetimeProblem
-from marey.spacetime.problem.solution import SpacetimeResult, check_solution
+from marey.spacetime.problem.solution import (
+    MIN_SAMPLES,
+    SolutionCheck,
+    SpacetimeResult,
+    check_solution,
+    settle_status,
+)
 from marey.spacetime.style import Style
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
 COARSE_ADVICE = "The finer spline was not solved; the motion is that of the coarser one."
-BETWEEN_FRAMES_ADVICE = "It holds at its frames, not between them: raise frames_per_span or refine, or shorten span_s."
-CHECK_PER_SPAN = 8  # samples of the dense check in a span: four times the two frames of the solver
 
 Solution = TypeVar("Solution")  # of a problem at some durations, in either space
 
@@ -197,18 +201,24 @@ def _solve_until_physics_holds(
     return solution
 
 
+def check_full(layout: FullLayout, x: FloatArray) -> SolutionCheck:
+    """Measure unscaled unknowns on at least a thousand samples, eight in a span or more."""
+    per_span = max(8, -(-MIN_SAMPLES // layout.timeline.spline.num_spans))
+    track = sample_track(layout, x, layout.timeline.grid(per_span))
+    return check_solution(layout.figure.tree, layout.problem, track)
+
+
 def build_full_result(solution: FullSolution, began: float, iterations: int | None = None) -> SpacetimeResult:
     """Turn a solution into motions, and check it on the dense grid; ``began`` is of ``time.perf_counter``."""
     layout, answer, x = solution.layout, solution.answer, solution.x
     problem = layout.problem
     seconds = time.perf_counter() - began
     total = answer.iterations if iterations is None else iterations
-    track = sample_track(layout, x, layout.timeline.grid(CHECK_PER_SPAN))
-    check = check_solution(layout.figure.tree, problem, track)
     # What holds at the frames only is not solved
-    is_broken = answer.is_solved and not check.has_physics
+    check = check_full(layout, x)
+    status, advice = settle_status(answer.status, check, answer.advice)
     return SpacetimeResult(
-        status=SolveStatus.STALLED if is_broken else answer.status,
+        status=status,
         motion=motion_from_unknowns(layout, x, RATE_HZ, problem.name),
         guess=motion_from_unknowns(layout, solution.start, RATE_HZ, f"{problem.name}, first guess"),
         violation=answer.violation,
@@ -219,7 +229,7 @@ def build_full_result(solution: FullSolution, began: float, iterations: int | No
         worst=answer.worst,
         check=check,
         history=answer.history,
-        advice=BETWEEN_FRAMES_ADVICE if is_broken else answer.advice,
+        advice=advice,
         problem=problem,
         counts={
             "unknowns": layout.num_unknowns,

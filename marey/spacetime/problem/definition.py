@@ -12,6 +12,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from marey.base import InputError, UnknownNameError
+from marey.world import Bar, Box
 
 CONTACT_KINDS: Final = ("foot", "grip")
 KEY_KINDS: Final = ("pose", "velocity", "range", "turn", "point", "com", "com_velocity", "clearance", "bar", "force")
@@ -117,6 +118,9 @@ class SpacetimeProblem:
     start_com: Vector3 = (0.0, 1.2, 0.0)  # [m] where a motion without any contact floats
     max_iterations: int = 300
     refine: int = 0  # full space: times every span is halved and the problem solved again from its solution
+    floor_m: float | None = 0.0  # [m] height of the floor, lower where a foot is planted lower; None: no floor
+    boxes: tuple[Box, ...] = ()  # obstacles that stand on the floor: the whole body stays out of them
+    bars: tuple[Bar, ...] = ()  # round bars of any direction
 
     def __post_init__(self) -> None:
         if not self.phases:

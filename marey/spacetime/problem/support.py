@@ -86,6 +86,14 @@ def contact_frame(contact: Contact) -> tuple[FloatArray, FloatArray, FloatArray]
     return normal, along, side
 
 
+def sole_corners(contact: Contact, margin_m: float = 0.0) -> FloatArray:
+    """Corners ``(4, 3)`` [m] of a sole in world, smaller by a margin on all sides."""
+    _, ahead, aside = contact_frame(contact)
+    signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]], dtype=np.float64)
+    length, width = (max(side - margin_m, 0.1 * side) for side in contact.half_extents_m)
+    return signs[:, :1] * length * ahead + signs[:, 1:] * width * aside + np.asarray(contact.position)
+
+
 def _foot_support(contacts: tuple[Contact, ...], phase: str, margin_m: float) -> PhaseSupport:
     r"""Rows of feet: normal force, an edge of the hull each, the pyramid of friction, the twist to both sides.
 
@@ -96,14 +104,7 @@ def _foot_support(contacts: tuple[Contact, ...], phase: str, margin_m: float) ->
     """
     normal, along, across = contact_frame(contacts[0])
     centre = np.asarray(contacts[0].position, dtype=np.float64)
-    # Corners of the soles, smaller by the margin
-    signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]], dtype=np.float64)
-    soles: list[FloatArray] = []
-    for contact in contacts:
-        _, ahead, aside = contact_frame(contact)
-        length, width = (max(side - margin_m, 0.1 * side) for side in contact.half_extents_m)
-        soles.append(signs[:, :1] * length * ahead + signs[:, 1:] * width * aside + np.asarray(contact.position))
-    corners = np.concatenate(soles) - centre
+    corners = np.concatenate([sole_corners(contact, margin_m) for contact in contacts]) - centre
     height = np.abs(corners @ normal).max()
     if height > 1e-6:
         raise InputError(

@@ -23,7 +23,7 @@ from marey.motion import Motion
 from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
 from marey.spacetime.full.solve import descend_durations, find_free_phases, replace_durations
 from marey.spacetime.problem.definition import SpacetimeProblem
-from marey.spacetime.problem.solution import SpacetimeResult
+from marey.spacetime.problem.solution import SpacetimeResult, settle_status
 from marey.spacetime.reduced.assembly import (
     ReducedProblem,
     ReducedSettings,
@@ -352,8 +352,10 @@ def _build_result(search: ReducedSearch, built: ReducedProblem, result: SQPResul
         "frames": built.scene.nodes.count,
         "amplitudes": built.scene.space.dimension,
     }
+    check = check_track(built, values)
+    status, advice = settle_status(result.status, check, result.advice)
     return SpacetimeResult(
-        status=result.status,
+        status=status,
         motion=motion_from_solution(built, values, rate_hz, built.problem.name),
         guess=motion_from_solution(built, guess, rate_hz, f"{built.problem.name} guess"),
         violation=result.violation,
@@ -362,9 +364,9 @@ def _build_result(search: ReducedSearch, built: ReducedProblem, result: SQPResul
         objective=result.objective,
         terms={"accel": terms.accel, "torque": terms.torque, "prior": terms.prior, "border": terms.border},
         worst=result.worst,
-        check=check_track(built, values),
+        check=check,
         history=result.history,
-        advice=result.advice if result.is_solved else " ".join([result.advice, *search.remarks]),
+        advice=advice if result.is_solved else " ".join([advice, *search.remarks]),
         problem=built.problem,
         counts=counts,
     )
