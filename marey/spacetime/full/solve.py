@@ -26,8 +26,12 @@ from marey.spacetime.full.sampling import (
     GROSS_EXCESS,
     MAX_REFINEMENTS,
     Frames,
+    NearPair,
+    SupportFace,
     build_guess,
     compute_worst_excess,
+    find_near_pairs,
+    find_passed_faces,
     find_weak_instants,
     motion_from_unknowns,
     sample_track,
@@ -88,6 +92,8 @@ class FullSolution:
     start: FloatArray  # unscaled unknowns
     answer: SQPResult
     extra: Frames  # beyond the regular ones
+    cuts: tuple[SupportFace, ...] = ()  # faces of supports beyond the regular rows
+    near: tuple[NearPair, ...] = ()  # capsules that are kept out of something
     levels: tuple[int, ...] = ()  # iterations of the coarser splines before this one
 
     @property
@@ -134,11 +140,11 @@ def refine_solution(
         if reference is not None:
             reference = refine_unknowns(solution.layout, reference)
         # Solve on the finer spline from the same motion; keep the coarse one if that fails
-        programme = _build_programme(layout, x, options, reference, solution.extra)
+        programme = _build_programme(layout, x, options, reference, solution)
         answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
         start = refine_unknowns(solution.layout, solution.start)
         levels = (*solution.levels, solution.answer.iterations - sum(solution.levels))
-        finer = FullSolution(layout, programme, start, answer, solution.extra, levels)
+        finer = replace(solution, layout=layout, programme=programme, start=start, answer=answer, levels=levels)
         finer = _solve_until_physics_holds(finer, options, reference, began)
         if not finer.answer.is_solved and finer.answer.status is not SolveStatus.STOPPED:
             spent = replace(
@@ -150,11 +156,17 @@ def refine_solution(
 
 
 def _build_programme(
-    layout: FullLayout, guess: FloatArray, options: FullOptions, reference: FloatArray | None, extra: Frames = ()
+    layout: FullLayout,
+    guess: FloatArray,
+    options: FullOptions,
+    reference: FloatArray | None,
+    old: FullSolution | None = None,
 ) -> FullProgramme:
-    near = None if reference is None else layout.points(reference)
+    """The programme with the frames, faces and capsules that an earlier solution asked for."""
+    more = {} if old is None else {"extra": old.extra, "cuts": old.cuts, "near": old.near}
+    target = None if reference is None else layout.points(reference)
     return FullProgramme(
-        layout, guess, derivatives=options.derivatives, reference=near, extra=extra, styles=options.styles
+        layout, guess, derivatives=options.derivatives, reference=target, styles=options.styles, **more
     )
 
 
@@ -186,18 +198,25 @@ def _solve_until_physics_holds(
 ) -> FullSolution:
     """Solve again with frames where the last solution broke physics between them, a few times at most."""
     for _ in range(MAX_REFINEMENTS):
-        if not solution.answer.is_solved:
+        if not solution.answer.is_solved or options.is_over(began):
             break
-        layout = solution.layout
-        weak = tuple(frame for frame in find_weak_instants(layout, solution.x) if frame not in solution.extra)
-        if not weak or options.is_over(began):
+        layout, x = solution.layout, solution.x
+        weak = tuple(frame for frame in find_weak_instants(layout, x) if frame not in solution.extra)
+        near = tuple(pair for pair in find_near_pairs(layout, x) if pair not in solution.near)
+        cuts = find_passed_faces(layout, x)
+        if not (weak or near or cuts):
             break
-        extra = (*solution.extra, *weak)
-        finer = _build_programme(layout, solution.x, options, reference, extra)
-        answer = _solve_programme(finer, solution.x, options.warm(), began, solution.answer)
-        if not answer.is_solved and compute_worst_excess(layout, solution.x) < GROSS_EXCESS:
+        more = replace(
+            solution,
+            extra=(*solution.extra, *weak),
+            cuts=(*solution.cuts, *cuts),
+            near=(*solution.near, *near),
+        )
+        programme = _build_programme(layout, x, options, reference, more)
+        answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
+        if not answer.is_solved and not near and compute_worst_excess(layout, x) < GROSS_EXCESS:
             break  # what was missing between frames is small: keep the motion that has it
-        solution = replace(solution, programme=finer, answer=answer, extra=extra)
+        solution = replace(more, programme=programme, answer=answer)
     return solution
 
 
@@ -312,7 +331,8 @@ def compute_lagrangian(solution: FullSolution, free: list[int], durations: Float
     old, new = solution.layout.timeline.edges, layout.timeline.edges
     shares = [(p, (t - old[p]) / (old[p + 1] - old[p])) for p, t in solution.extra]
     extra = tuple((p, float(new[p] + share * (new[p + 1] - new[p]))) for p, share in shares)
-    value, rows = FullProgramme(layout, solution.start, extra=extra).values(solution.answer.x)
+    programme = FullProgramme(layout, solution.start, extra=extra, cuts=solution.cuts, near=solution.near)
+    value, rows = programme.values(solution.answer.x)
     return value + float(solution.answer.multipliers @ rows)
 
 

@@ -20,7 +20,15 @@ SEARCH_STEPS: Final = 16  # of the nearest place along a capsule: 0.4 mm of half
 CONTACT_ROOM_M: Final = 0.05  # [m] of a bar or box about the place where something is held or stood on: not an obstacle
 
 # [m] radii of bones under the flesh: skin may touch, bones may not; a sole is where its points are
-LIMB_RADII: Final = {"hip": 0.05, "knee": 0.035, "shoulder": 0.03, "elbow": 0.025, "spine": 0.08, "head": 0.07, "foot": 0.0}
+LIMB_RADII: Final = {
+    "hip": 0.05,
+    "knee": 0.035,
+    "shoulder": 0.03,
+    "elbow": 0.025,
+    "spine": 0.08,
+    "head": 0.07,
+    "foot": 0.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +175,13 @@ def find_nearest(obstacle: Obstacle, ends: FloatArray, radii: tuple[float, float
 
 
 def is_touching(problem: SpacetimeProblem, phase: int, capsule: BodyCapsule, obstacle: Obstacle) -> bool:
-    """Whether a capsule holds or stands on a shape in a phase, or in the ones beside it: then it is no obstacle to it."""
-    near = problem.phases[max(phase - 1, 0) : phase + 2]
-    for contact in (c for p in near for c in p.contacts):
-        if contact.point in capsule.points:
-            away = float(obstacle.distance(np.asarray(contact.position, dtype=np.float64)[None])[0][0])
-            if abs(away) < CONTACT_ROOM_M and obstacle.name != "the floor":
-                return True
+    """Whether a capsule holds or stands on a shape in a phase, or on a box or bar just before or after it."""
+    for p in range(max(phase - 1, 0), min(phase + 2, len(problem.phases))):
+        for contact in problem.phases[p].contacts:
+            if contact.point in capsule.points and (p == phase or obstacle.name != "the floor"):
+                away = float(obstacle.distance(np.asarray(contact.position, dtype=np.float64)[None])[0][0])
+                if abs(away) < CONTACT_ROOM_M:
+                    return True
     return False
 
 

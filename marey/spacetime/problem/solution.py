@@ -22,9 +22,11 @@ from marey.spacetime.problem.support import contact_frame, sole_corners
 MIN_SAMPLES: Final = 1000
 MIN_LOAD: Final = 0.2  # [mg] normal force above which the pressure point counts
 SPIN_FLOOR: Final = 25.0  # [kg m^2/s] 2 % of it is the 0.5 kg m^2/s that the acceptance check allows
-CONE_EDGES: Final = 16  # of the friction cone of a corner: within 2 % of the round one
+CONE_EDGES: Final = 8  # of the pyramid about the friction cone of a corner; the round one is measured as a whole
 LEVEL_M: Final = 0.01  # [m] points this near to one plane have a common centre of pressure
+FACE_SCALE: Final = 2.0  # rows of faces are twice as strict
 MOMENT_COST: Final = 1e-3  # of the moments of grips in the split: the forces of contacts come first
+PUSH_COST: Final = 1e-4  # of the forces of grips: no larger than needed
 
 # Largest departure of a motion that may be called solved, with the words and the unit of the report
 LIMITS: Final[dict[str, tuple[float, str, float, str]]] = {
@@ -137,14 +139,8 @@ class ContactPoints:
     drift: FloatArray  # (T,) [m] of the points of the body from their plants
 
 
-def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> SolutionCheck:
-    """Measure a motion whose contacts are those of the problem.
-
-    Args:
-        tree: the character.
-        problem: phases, contacts and keys; phases are numbered as in ``track.phases``.
-        track: coordinates with exact derivatives.
-    """
+def find_contact_points(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> ContactPoints:
+    """Corners of soles and middles of grips of a problem, at every sample of a motion."""
     count, most = len(track.times), max((4 * len(phase.contacts) for phase in problem.phases), default=0)
     flat = [np.zeros((count, most)) for _ in range(4)]
     active, friction, strength, twist = flat[0] > 0.0, flat[1], flat[2], flat[3]
@@ -163,7 +159,18 @@ def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTr
             places[block], normals[block], active[block] = corners, contact_frame(contact)[0], True
             friction[block] = np.inf if is_grip else contact.friction
             strength[block], twist[block] = contact.max_force, contact.twist_m
-    points = ContactPoints(places, active, normals, friction, strength, twist, drift)
+    return ContactPoints(places, active, normals, friction, strength, twist, drift)
+
+
+def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> SolutionCheck:
+    """Measure a motion whose contacts are those of the problem.
+
+    Args:
+        tree: the character.
+        problem: phases, contacts and keys; phases are numbered as in ``track.phases``.
+        track: coordinates with exact derivatives.
+    """
+    points = find_contact_points(tree, problem, track)
     lower, upper = tree.lower.copy(), tree.upper.copy()
     for name, (low, high) in problem.limits.items():
         if name in tree.names:
@@ -268,66 +275,72 @@ def measure_supply(
         if not len(own):
             missing[t] = wrench[t]
             continue
-        places = points.places[t, own]
+        places, normals, friction = points.places[t, own], points.normals[t, own], points.friction[t, own]
         middle = places.mean(axis=0)
         arms, force = places - middle, wrench[t, :3]
         demand = np.concatenate([force, wrench[t, 3:] - np.cross(middle, force)])
+        is_grip = np.isinf(friction)
+        x = np.cross(normals[0], [1.0, 0.0, 0.0] if abs(normals[0, 0]) < 0.7 else [0.0, 1.0, 0.0])
+        axes = np.stack([x / np.linalg.norm(x), np.cross(normals[0], x / np.linalg.norm(x))])
+        is_level = not is_grip.any() and np.abs(arms @ normals[0]).max() < LEVEL_M
+        if is_level and np.abs(normals - normals[0]).max() < 1e-6:
+            # Feet on one plane: friction of the whole, pressure point, and of the corners only those of the hull
+            load = float(force @ normals[0])
+            least[t] = load
+            sideways = float(np.linalg.norm(force - load * normals[0]))
+            cone[t] = max(sideways - float(friction.max()) * max(load, 0.0), 0.0)
+            hull = convex_hull(np.round(arms @ axes.T, 9))
+            if load > MIN_LOAD:
+                cop[t] = _outside_hull(axes @ np.cross(normals[0], demand[3:]) / load, hull)
+            arms, normals = hull @ axes, np.broadcast_to(normals[0], (len(hull), 3))
+            friction, is_grip = np.full(len(hull), friction.min()), np.zeros(len(hull), dtype=bool)
         # Columns: edges of the cone of each corner, or both ways along every axis and turn of a grip
-        columns: list[FloatArray] = []
-        for k, arm in zip(own, arms, strict=True):
-            if np.isinf(points.friction[t, k]):
+        columns, costs = list[FloatArray](), list[float]()
+        for arm, normal, mu, holds in zip(arms, normals, friction, is_grip, strict=True):
+            if holds:
                 push = np.concatenate([np.eye(3), -np.eye(3)])
                 turn = np.concatenate([np.zeros((6, 3)), push], axis=1)
+                costs += [PUSH_COST] * 6 + [MOMENT_COST] * 6
             else:
-                normal = points.normals[t, k]
                 x = np.cross(normal, [1.0, 0.0, 0.0] if abs(normal[0]) < 0.7 else [0.0, 1.0, 0.0])
-                x /= np.linalg.norm(x)
-                sideways = np.outer(np.cos(angles), x) + np.outer(np.sin(angles), np.cross(normal, x))
-                push, turn = normal + points.friction[t, k] * sideways, np.zeros((0, 6))
+                x = x / np.linalg.norm(x)
+                across = np.outer(np.cos(angles), x) + np.outer(np.sin(angles), np.cross(normal, x))
+                push, turn = normal + mu / np.cos(np.pi / CONE_EDGES) * across, np.zeros((0, 6))
+                costs += [0.0] * CONE_EDGES
             columns += [np.concatenate([push, np.cross(arm, push)], axis=1), turn]
-        G = np.concatenate(columns).T
-        is_turn = np.abs(G[:3]).sum(axis=0) == 0.0
-        costs = MOMENT_COST * np.diag(is_turn.astype(np.float64))[is_turn]
-        weights = nnls(np.concatenate([G, costs]), np.concatenate([demand, np.zeros(len(costs))]))[0]
+        G, price = np.concatenate(columns).T, np.array(costs)
+        # Grips take what the others leave: internal forces have no need
+        extra = np.diag(price)[price > 0.0]
+        weights = nnls(np.concatenate([G, extra]), np.concatenate([demand, np.zeros(len(extra))]))[0]
         missing[t] = demand - G @ weights
-        grips = np.flatnonzero(np.isinf(points.friction[t, own]))
-        if len(grips):
-            # Moments beyond what a hand can turn are missing, forces beyond its strength are too much
-            start = 0
-            for k in range(len(own)):
-                if k not in grips:
-                    start += CONE_EDGES
-                    continue
+        start = 0
+        for k, holds in enumerate(is_grip):
+            if holds:
+                # Moments beyond what a hand can turn are missing, forces beyond its strength are too much
                 held = weights[start : start + 12].reshape(2, 2, 3)
                 push, turn = held[:, 0] - held[:, 1]
-                over = np.abs(turn).max() - points.twist[t, own[k]]
-                missing[t, 3:] += max(float(over), 0.0) * turn / max(float(np.abs(turn).max()), 1e-12)
-                cone[t] = max(cone[t], float(np.linalg.norm(push)) - points.strength[t, own[k]])
-                start += 12
-            continue
-        # Friction and pressure point of feet on one plane
-        normal = points.normals[t, own[0]]
-        is_level = np.abs(arms @ normal).max() < LEVEL_M and np.ptp(points.normals[t, own], axis=0).max() < 1e-6
-        if is_level:
-            load = float(force @ normal)
-            least[t] = load
-            sideways = float(np.linalg.norm(force - load * normal))
-            cone[t] = max(sideways - float(points.friction[t, own].max()) * max(load, 0.0), 0.0)
-            if load > MIN_LOAD:
-                pressure = np.cross(normal, demand[3:]) / load
-                cop[t] = _outside_hull(pressure, arms, normal)
+                over = max(float(np.abs(turn).max()) - float(points.twist[t, own[k]]), 0.0)
+                missing[t, 3:] += over * turn / max(float(np.abs(turn).max()), 1e-12)
+                cone[t] = max(cone[t], float(np.linalg.norm(push)) - float(points.strength[t, own[k]]))
+            start += 12 if holds else CONE_EDGES
     return missing, cone, cop, least
 
 
-def _outside_hull(place: FloatArray, corners: FloatArray, normal: FloatArray) -> float:
-    """Distance [m] of a place outside the hull of corners ``(C, 3)`` in the plane across a normal."""
-    x = corners[1] - corners[0] if len(corners) > 1 else np.array([1.0, 0.0, 0.0])
-    x = x - normal * float(x @ normal)
-    x = x / max(float(np.linalg.norm(x)), 1e-12)
-    axes = np.stack([x, np.cross(normal, x)])
-    hull, p = convex_hull(corners @ axes.T), axes @ place
-    edges = np.roll(hull, -1, axis=0) - hull
-    off = p - hull
+def separating_face(points: ContactPoints, missing: FloatArray, n: int) -> tuple[float, ...]:
+    r"""The face of the cone of the contacts at a sample that separates it from the wrench there: a row (6,).
+
+    The part :math:`r` of a wrench that no sum of generators gives has :math:`r^T g \le 0` for each of them and
+    :math:`r^T w > 0`, so that :math:`-r^T w \ge 0` is a row that every wrench of the support keeps.
+    """
+    middle, r = points.places[n, points.active[n]].mean(axis=0), missing[n] / np.linalg.norm(missing[n])
+    # About the world's origin: r . (m - o x f) = r . m - (r x o) . f
+    row = -np.concatenate([r[:3] - np.cross(r[3:], middle), r[3:]])
+    return tuple((FACE_SCALE * row).tolist())
+
+
+def _outside_hull(place: FloatArray, hull: FloatArray) -> float:
+    """Distance [m] of a place ``(2,)`` outside a hull ``(h, 2)`` in a plane."""
+    edges, off = np.roll(hull, -1, axis=0) - hull, place - hull
     inner = edges[:, 0] * off[:, 1] - edges[:, 1] * off[:, 0]
     if len(hull) > 2 and ((inner >= 0.0).all() or (inner <= 0.0).all()):
         return 0.0

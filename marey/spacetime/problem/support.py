@@ -50,6 +50,23 @@ class PhaseSupport:
         return value, self.friction * self.normal - tangent / length[:, None]
 
 
+def is_shared(phase: ProblemPhase) -> bool:
+    """Whether contacts of a phase share its wrench in a way that one set of rows cannot say.
+
+    One contact has rows of its own, feet on one plane those of their hull; of others each has its own wrench.
+    """
+    if len(phase.contacts) < 2:
+        return False
+    first = phase.contacts[0]
+    is_level = all(
+        c.kind == "foot"
+        and np.allclose(c.normal, first.normal, atol=1e-9)
+        and abs(float(np.subtract(c.position, first.position) @ np.asarray(first.normal))) < 1e-6
+        for c in phase.contacts
+    )
+    return not is_level
+
+
 def build_support(phase: ProblemPhase, margin_m: float = 0.0) -> PhaseSupport:
     """Limits of a phase with contacts (rows C1-C5 of [Fang2003]_ §4.2.3); coplanar feet share their hull.
 
@@ -61,7 +78,7 @@ def build_support(phase: ProblemPhase, margin_m: float = 0.0) -> PhaseSupport:
     if kinds != {"grip"} or len(phase.contacts) != 1:
         raise InputError(
             f"phase '{phase.name}' mixes {len(phase.contacts)} contacts of kinds {', '.join(sorted(kinds))}",
-            "A phase of the full space has one grip, or feet on one plane; split it",
+            "One set of rows is for one grip, or for feet on one plane; the others have a wrench each",
         )
     # A grip bears any force up to its strength, and small moments about every axis
     contact = phase.contacts[0]

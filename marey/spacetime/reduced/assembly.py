@@ -28,6 +28,7 @@ from marey.spacetime.reduced.legs import (
 from marey.spacetime.reduced.nodes import (
     FootRoll,
     NormalForceLimits,
+    SupportCut,
     build_nodes,
     build_supports,
     find_heel_stop,
@@ -230,6 +231,7 @@ class ReducedSettings:
     rounding: float = STRETCH_ROUNDING  # of stretched legs
     looks: tuple[tuple[int, float], ...] = ()  # phase and time [s] of further nodes
     watched: tuple[int, ...] = ()  # coordinates of the upper body that are kept within their limits by rows
+    cuts: tuple[SupportCut, ...] = ()  # rows of supports that earlier solutions passed
     border_weight: float = 0.3
 
 
@@ -279,7 +281,7 @@ def build_reduced_problem(
     validate_reduced(problem, layout, space)
     instants = solver_instants(layout, settings.roll, (*find_key_instants(problem, layout), *settings.looks))
     nodes = build_nodes(layout, space.legs, settings.roll, instants, space.dimension)
-    supports = build_supports(layout, nodes, space.legs, settings.limits)
+    supports = build_supports(layout, nodes, space.legs, settings.limits, settings.cuts)
     has_torque = problem.objective.torque > 0.0 and settings.has_physics
     poses = PoseMap(space, nodes, settings.rounding)
     maker = NodeEvaluator(poses, supports, gravity=problem.gravity, has_torque=has_torque)

@@ -18,12 +18,12 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, MissingFileError
-from marey.dynamics import compute_aggregate
+from marey.dynamics import GRAVITY, compute_aggregate
 from marey.motion import Motion
 from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
 from marey.spacetime.full.solve import descend_durations, find_free_phases, replace_durations
 from marey.spacetime.problem.definition import SpacetimeProblem
-from marey.spacetime.problem.solution import SpacetimeResult, settle_status
+from marey.spacetime.problem.solution import SpacetimeResult, measure_supply, separating_face, settle_status
 from marey.spacetime.reduced.assembly import (
     ReducedProblem,
     ReducedSettings,
@@ -34,11 +34,9 @@ from marey.spacetime.reduced.assembly import (
 from marey.spacetime.reduced.behaviour import BehaviourSpace
 from marey.spacetime.reduced.track import (
     check_track,
-    compute_ground_excess,
-    find_check_instants,
     find_stray_coordinates,
     motion_from_solution,
-    sample_reduced_track,
+    sample_contacts,
 )
 
 DEEPER_CROUCH_M: Final = 0.05  # [m] how much lower the body is held in the next attempt
@@ -49,9 +47,11 @@ SOFT_ROUNDING: Final = 1e-5  # [m^4] of stretched legs in the first search, wher
 SHORT_STEPS: Final = 0.1  # first trust region of a search that overstretched a leg with the usual one
 DETOUR_FRACTION: Final = 0.15  # [-] by which flights are longer or shorter on the way to the asked ones
 MORE_COORDINATES: Final = 3
-MAX_REFINEMENTS: Final = 3  # how often nodes are added where the dense check finds unsupplied forces
-REFINEMENT_TOLERANCE: Final = 0.035  # [mg] 5 % is what is allowed
-STRAY_RAD: Final = 0.05  # [rad] beyond its limits by which a coordinate of the upper body gets rows of its own
+MAX_REFINEMENTS: Final = 5  # how often nodes are added where the dense check finds unsupplied forces
+REFINEMENT_TOLERANCE: Final = 0.03  # [mg] 5 % is what is allowed
+COP_TOLERANCE_M: Final = 0.006  # [m] 10 mm are allowed
+CUT_SIZE: Final = 0.02  # [mg] a wrench this far outside shows which face of the cone it passed
+STRAY_RAD: Final = 0.012  # [rad] beyond its limits by which a coordinate of the upper body gets rows of its own
 
 ReducedSolution = tuple[ReducedProblem, SQPResult]
 
@@ -205,25 +205,26 @@ def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQP
             break
         # Look where the dense check finds forces that nothing gives
         scene = built.scene
-        values = scene.variables.unpack(result.x)
-        track, nodes = sample_reduced_track(built, values, find_check_instants(built))
+        track, nodes, points = sample_contacts(built, scene.variables.unpack(result.x))
         whole = compute_aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
-        wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
+        wrench = whole.wrench / (scene.space.tree.mass * GRAVITY)
         about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
-        # Moment in flight, excess of friction and moments, and pull on the ground
-        size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), 0.0)
-        size = np.maximum(size, compute_ground_excess(built, nodes, wrench)[:, :2].max(axis=1))
-        size = np.maximum(size, np.where(nodes.is_flight, 0.0, -wrench[:, 1]))
-        # Peaks above the tolerance get a node
+        missing, cone, cop, _ = measure_supply(wrench, points, ~nodes.is_flight)
+        # Moment in flight, and what the soles cannot give, each over what is allowed
+        size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), np.linalg.norm(missing, axis=1))
+        size = np.maximum(np.maximum(size, cone) / REFINEMENT_TOLERANCE, cop / COP_TOLERANCE_M)
+        # Peaks above the tolerance get a node, and their supports the face of the cone that they passed
         padded = np.concatenate([[0.0], size, [0.0]])
-        peaks = np.flatnonzero((size > REFINEMENT_TOLERANCE) & (size >= padded[:-2]) & (size >= padded[2:]))
+        peaks = np.flatnonzero((size > 1.0) & (size >= padded[:-2]) & (size >= padded[2:]))
         weak = tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)
+        far = [int(n) for n in peaks if not nodes.is_flight[n] and np.linalg.norm(missing[n]) > CUT_SIZE]
+        states = np.column_stack([nodes.phases, nodes.feet])[far].tolist()
+        cuts = [(*state, separating_face(points, missing, n)) for state, n in zip(states, far, strict=True)]
         stray = find_stray_coordinates(built, track, STRAY_RAD)
         if not weak and not stray:
             break
-        settings = replace(
-            built.settings, looks=(*built.settings.looks, *weak), watched=(*built.settings.watched, *stray)
-        )
+        old = built.settings
+        settings = replace(old, looks=(*old.looks, *weak), watched=(*old.watched, *stray), cuts=(*old.cuts, *cuts))
         again = build_reduced_problem(built.problem, built.scene.behaviour, settings)
         better = search.solve(again, result.x, SHORT_STEPS)
         if not better.is_solved:

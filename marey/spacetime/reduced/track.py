@@ -24,20 +24,14 @@ from marey.spacetime.reduced.nodes import (
     HEEL_STRIP_M,
     ON_HEEL,
     ON_TOES,
-    PRESSURE_SCALE,
-    TWIST_SCALE,
     CollocationNodes,
-    NormalForceLimits,
     build_nodes,
-    build_supports,
     grid_instants,
 )
 from marey.spacetime.reduced.physics_rows import RowContext
 from marey.spacetime.reduced.pose import PoseMap
 
-MIN_LOAD = 0.1  # [mg] normal force above which the pressure point counts
 TOUCH_M = 0.01  # [m] a part of a sole this near to its plane can push
-GRID_FRACTION = 0.25  # of the distance between solver nodes
 
 
 def sample_reduced_track(
@@ -75,10 +69,12 @@ def motion_from_solution(built: ReducedProblem, values: FloatArray, rate_hz: flo
     return replace(built.scene.space.tree.to_motion(track.q, rate_hz, contacts), name=name)
 
 
-def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
-    """Measure a solution on at least a thousand samples; what of a sole touches is seen from its height."""
+def sample_contacts(
+    built: ReducedProblem, values: FloatArray, samples: int = MIN_SAMPLES
+) -> tuple[SolutionTrack, CollocationNodes, ContactPoints]:
+    """A solution on so many samples at least, and where its soles can push: what touches is seen from its height."""
     scene = built.scene
-    step = float(scene.layout.edges[-1]) / MIN_SAMPLES
+    step = float(scene.layout.edges[-1]) / samples
     track, nodes = sample_reduced_track(built, values, grid_instants(scene.layout, step))
     places, active, friction = (list[FloatArray]() for _ in range(3))
     drift = np.zeros(nodes.count)
@@ -127,6 +123,13 @@ def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
         np.zeros(shape),
         drift,
     )
+    return track, nodes, points
+
+
+def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
+    """Measure a solution on at least a thousand samples."""
+    scene = built.scene
+    track, _, points = sample_contacts(built, values)
     beyond = compute_limit_excesses(scene, track)
     return measure_solution(scene.space.tree, built.problem, track, points, beyond=beyond, root=scene.space.root)
 
@@ -134,12 +137,6 @@ def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
 def ball_height(leg: Leg) -> float:
     """Height of the ball joint over the sole of a flat foot [m]."""
     return float(leg.ball[1] - min(leg.heel[1], leg.tip[1]))
-
-
-def find_check_instants(built: ReducedProblem) -> list[tuple[int, float]]:
-    """The grid of the check: four steps between two nodes of the solver."""
-    steps = [float(np.diff(breaks).max()) for breaks in built.scene.layout.breaks]
-    return grid_instants(built.scene.layout, 0.5 * GRID_FRACTION * min(max(steps), built.problem.span_s))
 
 
 def compute_limit_excesses(scene: RowContext, track: SolutionTrack) -> FloatArray:
@@ -154,21 +151,3 @@ def find_stray_coordinates(built: ReducedProblem, track: SolutionTrack, toleranc
     over = compute_limit_excesses(built.scene, track).max(axis=0)
     over[[*built.scene.space.leg_dofs, *built.settings.watched]] = 0.0
     return tuple(int(dof) for dof in np.flatnonzero(over > tolerance))
-
-
-def compute_ground_excess(built: ReducedProblem, nodes: CollocationNodes, wrench: FloatArray) -> FloatArray:
-    """Excess ``(N, 3)`` of friction [mg], of moments [mg m] and of the pressure point [m] over the whole soles."""
-    whole = NormalForceLimits(margin_m=0.0, twist_m=built.settings.limits.twist_m)
-    supports = build_supports(built.scene.layout, nodes, built.scene.space.legs, whole)
-    out = np.zeros((nodes.count, 3))
-    for n in np.flatnonzero(~nodes.is_flight):
-        f = wrench[n, :3]
-        contacts = [contact for contact in built.scene.layout.contacts[int(nodes.phases[n])] if contact is not None]
-        mu = min(contact.friction for contact in contacts)
-        k = int(supports.count[n])
-        rows = supports.matrix[n, :k] @ wrench[n]
-        edges = float((-rows[7:k] / PRESSURE_SCALE).max(initial=0.0))
-        out[n, 0] = max(float(np.hypot(f[0], f[2])) - mu * max(float(f[1]), 0.0), 0.0)
-        out[n, 1] = max(edges, float(-rows[5:7].min() / TWIST_SCALE))
-        out[n, 2] = edges / float(f[1]) if f[1] > MIN_LOAD else 0.0
-    return out
