@@ -73,6 +73,10 @@ def optimize(
     if time_limit_s is not None and not time_limit_s >= 0.0:
         raise InputError(f"a time limit of {time_limit_s} s", "Give 0 or more, or None")
     validate_numbers(problem)
+    if space == "reduced" and derivatives != "linear-time":
+        raise InputError(
+            f"derivatives '{derivatives}' in the reduced space", "It has the linear-time ones; leave it out"
+        )
     if space == "reduced":
         result = optimize_reduced(
             problem, warm_start=warm_start, on_iteration=on_iteration, time_limit_s=time_limit_s, solver=solver

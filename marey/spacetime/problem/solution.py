@@ -13,6 +13,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray, Result
 from marey.dynamics import GRAVITY, JointTree, compute_aggregate, compute_point_motion
+from marey.dynamics.contact_cones import compute_friction_edges, fit_moving_cones
 from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration, convex_hull
 from marey.spacetime.problem.definition import SpacetimeProblem
@@ -21,11 +22,12 @@ from marey.spacetime.problem.support import contact_frame, sole_corners
 
 MIN_SAMPLES: Final = 1000
 MIN_LOAD: Final = 0.2  # [mg] normal force above which the pressure point counts
-SPIN_FLOOR: Final = 25.0  # [kg m^2/s] 2 % of it is the 0.5 kg m^2/s that the acceptance check allows
+SPIN_FLOOR: Final = 5.0  # [kg m^2/s] momentum below which drift is measured against this
 CONE_EDGES: Final = 8  # of the pyramid about the friction cone of a corner; the round one is measured as a whole
 LEVEL_M: Final = 0.01  # [m] points this near to one plane have a common centre of pressure
 FACE_SCALE: Final = 2.0  # rows of faces are twice as strict
 MOMENT_COST: Final = 1e-3  # of the moments of grips in the split: the forces of contacts come first
+EXACT_TOL: Final = 1e-4  # [mg] corners that give a wrench to this have the pressure between them
 PUSH_COST: Final = 1e-4  # of the forces of grips: no larger than needed
 
 # Largest departure of a motion that may be called solved, with the words and the unit of the report
@@ -64,7 +66,7 @@ class SolutionCheck:
     wrench_residual: float  # [mg] force, and moment over 1 m, that no contact can give
     flight_force: float  # [mg] in flight
     flight_moment: float  # [mg m] about the centre of mass in flight
-    angular_momentum_drift: float  # [-] of its size in the flight, or of 25 kg m^2/s if that is more
+    angular_momentum_drift: float  # [-] of its size in the flight, or of a floor if that is more
     angular_momentum_drift_si: float  # [kg m^2/s]
     plant_drift_m: float  # [m] contact points away from their plants
     cone_excess: float  # [mg] beyond friction, or beyond the strength of a grip
@@ -106,13 +108,10 @@ class SolutionCheck:
         words = [fault.words for fault in self.faults]
         return "; ".join(f"{text} ({self.entered})" if "surroundings" in text else text for text in words)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, float | int | None]:
         """Plain numbers by name; None for what does not exist, such as the clearance without any key."""
-        own = asdict(self)
-        times, entered = own.pop("times"), own.pop("entered")
-        found: dict[str, Any] = {name: value if np.isfinite(value) else None for name, value in own.items()}
-        faults = [{"what": f.name, "value": f.value, "limit": f.limit, "time_s": f.time_s} for f in self.faults]
-        return found | {"times": times, "entered": entered, "faults": faults}
+        own = {name: value for name, value in asdict(self).items() if name not in ("times", "entered")}
+        return {name: value if np.isfinite(value) else None for name, value in own.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,6 +186,7 @@ def measure_solution(
     *,
     beyond: FloatArray,
     root: IntArray,
+    spin_floor: float = SPIN_FLOOR,
 ) -> SolutionCheck:
     """Measure a motion on a dense grid.
 
@@ -197,6 +197,7 @@ def measure_solution(
         points: what can push at every sample.
         beyond: how far coordinates are beyond their limits ``(T, D)`` [rad].
         root: coordinates of the root's position.
+        spin_floor: [kg m^2/s] momentum below which drift is measured against this.
     """
     whole = compute_aggregate(tree, track.q, track.qd, track.qdd, gravity=problem.gravity)
     wrench, com = whole.wrench / (tree.mass * GRAVITY), np.asarray(whole.com)
@@ -215,7 +216,7 @@ def measure_solution(
         if own.any():
             mean = spin[own].mean(axis=0)
             spread[own] = np.linalg.norm(spin[own] - mean, axis=1)
-            share[own] = spread[own] / max(float(np.linalg.norm(mean)), SPIN_FLOOR)
+            share[own] = spread[own] / max(float(np.linalg.norm(mean)), spin_floor)
     # Capsules of the body in floor, boxes and bars
     depth, entered = np.zeros(count), [""] * 0
     for capsule, obstacle, gap in measure_gaps(tree, problem, track.q, track.phases):
@@ -265,65 +266,84 @@ def measure_supply(
         what is missing ``(T, 6)``, sideways force beyond friction or force beyond a grip ``(T,)``, distance of the
         pressure point outside the hull ``(T,)`` [m], and normal force ``(T,)``, infinite without feet on one plane.
     """
-    from scipy.optimize import nnls
-
     count = len(wrench)
     missing, cone, cop, least = np.zeros((count, 6)), np.zeros(count), np.zeros(count), np.full(count, np.inf)
-    angles = 2.0 * np.pi * np.arange(CONE_EDGES) / CONE_EDGES
-    for t in np.flatnonzero(is_held):
-        own = np.flatnonzero(points.active[t])
-        if not len(own):
-            missing[t] = wrench[t]
-            continue
-        places, normals, friction = points.places[t, own], points.normals[t, own], points.friction[t, own]
-        middle = places.mean(axis=0)
-        arms, force = places - middle, wrench[t, :3]
-        demand = np.concatenate([force, wrench[t, 3:] - np.cross(middle, force)])
-        is_grip = np.isinf(friction)
-        x = np.cross(normals[0], [1.0, 0.0, 0.0] if abs(normals[0, 0]) < 0.7 else [0.0, 1.0, 0.0])
-        axes = np.stack([x / np.linalg.norm(x), np.cross(normals[0], x / np.linalg.norm(x))])
-        is_level = not is_grip.any() and np.abs(arms @ normals[0]).max() < LEVEL_M
-        if is_level and np.abs(normals - normals[0]).max() < 1e-6:
-            # Feet on one plane: friction of the whole, pressure point, and of the corners only those of the hull
-            load = float(force @ normals[0])
-            least[t] = load
-            sideways = float(np.linalg.norm(force - load * normals[0]))
-            cone[t] = max(sideways - float(friction.max()) * max(load, 0.0), 0.0)
-            hull = convex_hull(np.round(arms @ axes.T, 9))
-            if load > MIN_LOAD:
-                cop[t] = _outside_hull(axes @ np.cross(normals[0], demand[3:]) / load, hull)
-            arms, normals = hull @ axes, np.broadcast_to(normals[0], (len(hull), 3))
-            friction, is_grip = np.full(len(hull), friction.min()), np.zeros(len(hull), dtype=bool)
-        # Columns: edges of the cone of each corner, or both ways along every axis and turn of a grip
-        columns, costs = list[FloatArray](), list[float]()
-        for arm, normal, mu, holds in zip(arms, normals, friction, is_grip, strict=True):
-            if holds:
-                push = np.concatenate([np.eye(3), -np.eye(3)])
-                turn = np.concatenate([np.zeros((6, 3)), push], axis=1)
-                costs += [PUSH_COST] * 6 + [MOMENT_COST] * 6
-            else:
-                x = np.cross(normal, [1.0, 0.0, 0.0] if abs(normal[0]) < 0.7 else [0.0, 1.0, 0.0])
-                x = x / np.linalg.norm(x)
-                across = np.outer(np.cos(angles), x) + np.outer(np.sin(angles), np.cross(normal, x))
-                push, turn = normal + mu / np.cos(np.pi / CONE_EDGES) * across, np.zeros((0, 6))
-                costs += [0.0] * CONE_EDGES
-            columns += [np.concatenate([push, np.cross(arm, push)], axis=1), turn]
-        G, price = np.concatenate(columns).T, np.array(costs)
-        # Grips take what the others leave: internal forces have no need
-        extra = np.diag(price)[price > 0.0]
-        weights = nnls(np.concatenate([G, extra]), np.concatenate([demand, np.zeros(len(extra))]))[0]
-        missing[t] = demand - G @ weights
-        start = 0
-        for k, holds in enumerate(is_grip):
-            if holds:
-                # Moments beyond what a hand can turn are missing, forces beyond its strength are too much
-                held = weights[start : start + 12].reshape(2, 2, 3)
-                push, turn = held[:, 0] - held[:, 1]
-                over = max(float(np.abs(turn).max()) - float(points.twist[t, own[k]]), 0.0)
-                missing[t, 3:] += over * turn / max(float(np.abs(turn).max()), 1e-12)
-                cone[t] = max(cone[t], float(np.linalg.norm(push)) - float(points.strength[t, own[k]]))
-            start += 12 if holds else CONE_EDGES
+    active = points.active & is_held[:, None]
+    alone = is_held & ~active.any(axis=1)
+    missing[alone] = wrench[alone]
+    # Moments about the middle of what touches
+    shares = active / np.maximum(active.sum(axis=1, keepdims=True), 1)
+    middles = np.einsum("tp,tpi->ti", shares, points.places)
+    demands = np.concatenate([wrench[:, :3], wrench[:, 3:] - np.cross(middles, wrench[:, :3])], axis=1)
+    arms = points.places - middles[:, None]
+    # Samples whose points have one normal and one friction go together; the others one by one
+    first = np.argmax(active, axis=1)
+    own = np.arange(count)
+    normal, friction = points.normals[own, first], points.friction[own, first]
+    is_same = (np.abs(points.normals - normal[:, None]).max(axis=2) < 1e-6) & (points.friction == friction[:, None])
+    is_plain = (is_same | ~active).all(axis=1) & np.isfinite(friction) & active.any(axis=1)
+    kinds = np.unique(np.column_stack([normal, friction])[is_plain], axis=0)
+    for kind in kinds:
+        at = np.flatnonzero(is_plain & (np.column_stack([normal, friction]) == kind).all(axis=1))
+        up, mu = kind[:3], float(kind[3])
+        x = np.cross(up, [1.0, 0.0, 0.0] if abs(up[0]) < 0.7 else [0.0, 1.0, 0.0])
+        axes = np.stack([x / np.linalg.norm(x), np.cross(up, x / np.linalg.norm(x))])
+        no_grips = np.zeros(active[at].shape, dtype=np.bool_)
+        edges = compute_friction_edges(up, mu / np.cos(np.pi / CONE_EDGES), CONE_EDGES)
+        given, _ = fit_moving_cones(demands[at], arms[at], active[at], no_grips, edges, 1.0)
+        missing[at] = demands[at] - given
+        # On one plane: friction of the whole, and the pressure point where the corners do not give the moment
+        is_level = np.where(active[at], np.abs(arms[at] @ up), 0.0).max(axis=1) < LEVEL_M
+        load = wrench[at, :3] @ up
+        least[at[is_level]] = load[is_level]
+        sideways = np.linalg.norm(wrench[at, :3] - load[:, None] * up, axis=1)
+        cone[at] = np.where(is_level, np.maximum(sideways - mu * load.clip(0.0), 0.0), 0.0)
+        for k in np.flatnonzero(is_level & (load > MIN_LOAD) & (np.abs(missing[at]).max(axis=1) > EXACT_TOL)):
+            hull = convex_hull(np.round(arms[at[k], active[at[k]]] @ axes.T, 9))
+            cop[at[k]] = _outside_hull(axes @ np.cross(up, demands[at[k], 3:]) / load[k], hull)
+    for t in np.flatnonzero(active.any(axis=1) & ~is_plain):
+        missing[t], cone[t] = _split_wrench(demands[t], arms[t], points, np.flatnonzero(active[t]), int(t))
     return missing, cone, cop, least
+
+
+def _split_wrench(
+    demand: FloatArray, arms: FloatArray, points: ContactPoints, own: IntArray, t: int
+) -> tuple[FloatArray, float]:
+    """What contacts of several kinds leave of a wrench ``(6,)``, and the force beyond the strength of a grip [mg]."""
+    from scipy.optimize import lsq_linear, nnls
+
+    angles = 2.0 * np.pi * np.arange(CONE_EDGES) / CONE_EDGES
+    # Columns: edges of the cone of each corner, or both ways along every axis and turn of a grip
+    columns, costs = list[FloatArray](), list[float]()
+    is_grip = np.isinf(points.friction[t, own])
+    for k, holds in zip(own, is_grip, strict=True):
+        if holds:
+            push = np.concatenate([np.eye(3), -np.eye(3)])
+            turn = np.concatenate([np.zeros((6, 3)), push], axis=1)
+            costs += [PUSH_COST] * 6 + [MOMENT_COST] * 6
+        else:
+            up, mu = points.normals[t, k], points.friction[t, k] / np.cos(np.pi / CONE_EDGES)
+            x = np.cross(up, [1.0, 0.0, 0.0] if abs(up[0]) < 0.7 else [0.0, 1.0, 0.0])
+            x = x / np.linalg.norm(x)
+            push = up + mu * (np.outer(np.cos(angles), x) + np.outer(np.sin(angles), np.cross(up, x)))
+            turn = np.zeros((0, 6))
+            costs += [0.0] * CONE_EDGES
+        columns += [np.concatenate([push, np.cross(arms[k], push)], axis=1), turn]
+    G, price = np.concatenate(columns).T, np.array(costs)
+    # Grips take what the others leave: internal forces have no need
+    extra = np.diag(price)[price > 0.0]
+    weights = nnls(np.concatenate([G, extra]), np.concatenate([demand, np.zeros(len(extra))]))[0]
+    # What a hand can turn is limited: weights between ends, where the free ones pass them
+    ends = np.where(price == MOMENT_COST, points.twist[t, own].min(), np.inf)
+    if (weights > ends).any():
+        weights = lsq_linear(G, demand, (np.zeros(len(ends)), ends), method="bvls").x
+    start, over = 0, 0.0
+    for k, holds in zip(own, is_grip, strict=True):
+        if holds:
+            push = weights[start : start + 3] - weights[start + 3 : start + 6]
+            over = max(over, float(np.linalg.norm(push)) - float(points.strength[t, k]))
+        start += 12 if holds else CONE_EDGES
+    return demand - G @ weights, over
 
 
 def separating_face(points: ContactPoints, missing: FloatArray, n: int) -> tuple[float, ...]:
@@ -431,6 +451,7 @@ class SpacetimeResult(Result):
             "terms": self.terms,
             "worst": [{"row": name, "violation": value} for name, value in self.worst],
             "check": self.check.to_dict(),
+            "faults": [{**fault._asdict(), "words": fault.words} for fault in self.check.faults],
             "advice": self.advice,
             "counts": self.counts,
             "levels": list(self.levels),

@@ -40,6 +40,7 @@ from marey.spacetime.reduced.physics_rows import (
     clearance_rows,
     com_joint_rows,
     flight_rows,
+    height_rows,
     leg_joint_rows,
     limit_rows,
     stretch_rows,
@@ -220,6 +221,18 @@ RUN_LEAN_M: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
+class SeparatingPlane:
+    """A point of the body stays beyond a plane at an instant."""
+
+    phase: int
+    time_s: float
+    link: int  # coordinate whose link carries the point
+    place: tuple[float, float, float]  # [m] in the link
+    normal: tuple[float, float, float]
+    offset_m: float  # least component of the point along the normal
+
+
+@dataclass(frozen=True, slots=True)
 class ReducedSettings:
     """Settings of the reduced formulation; the defaults were chosen by measurement."""
 
@@ -232,6 +245,7 @@ class ReducedSettings:
     looks: tuple[tuple[int, float], ...] = ()  # phase and time [s] of further nodes
     watched: tuple[int, ...] = ()  # coordinates of the upper body that are kept within their limits by rows
     cuts: tuple[SupportCut, ...] = ()  # rows of supports that earlier solutions passed
+    planes: tuple[SeparatingPlane, ...] = ()  # between parts of the body and what earlier solutions entered
     border_weight: float = 0.3
 
 
@@ -279,7 +293,8 @@ def build_reduced_problem(
     space = build_reduced_space(behaviour)
     layout = build_layout(problem, behaviour.dimension)
     validate_reduced(problem, layout, space)
-    instants = solver_instants(layout, settings.roll, (*find_key_instants(problem, layout), *settings.looks))
+    looks = (*settings.looks, *((plane.phase, plane.time_s) for plane in settings.planes))
+    instants = solver_instants(layout, settings.roll, (*find_key_instants(problem, layout), *looks))
     nodes = build_nodes(layout, space.legs, settings.roll, instants, space.dimension)
     supports = build_supports(layout, nodes, space.legs, settings.limits, settings.cuts)
     has_torque = problem.objective.torque > 0.0 and settings.has_physics
@@ -326,6 +341,11 @@ def build_reduced_problem(
         clearance_rows(scene, floor),
         *build_key_rows(scene, problem),
     ]
+    if settings.planes:
+        beyond = [(nodes.at(p.phase, p.time_s), p.link, np.asarray(p.place)) for p in settings.planes]
+        offsets = np.array([plane.offset_m for plane in settings.planes])
+        normals = np.array([plane.normal for plane in settings.planes])
+        groups.append(height_rows(scene, "surroundings", beyond, offsets, normals))
     if settings.has_physics:
         groups += [wrench_rows(scene), *flight_rows(scene)]
     usual = settings.border_weight * float(np.sqrt(problem.objective.prior))  # it is a prior too

@@ -250,12 +250,19 @@ def clearance_rows(scene: RowContext, floor: FloatArray) -> RowGroup:
     return height_rows(scene, "clearance", rows, floor[[n for n, _, _ in rows]] if rows else np.zeros(0))
 
 
-def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatArray]], least: FloatArray) -> RowGroup:
-    """Points stay above heights ``least`` (r,) [m].
+def height_rows(
+    scene: RowContext,
+    label: str,
+    rows: list[tuple[int, int, FloatArray]],
+    least: FloatArray,
+    normals: FloatArray | None = None,
+) -> RowGroup:
+    """Points stay above heights ``least`` (r,) [m], or beyond planes with ``normals`` (r, 3).
 
     ``rows`` are the node of each, the coordinate whose link carries its point, and the place of the point in the link.
     """
     index = np.array([n for n, _, _ in rows], dtype=np.int64)
+    up = np.tile([0.0, 1.0, 0.0], (len(rows), 1)) if normals is None else normals
     kinds = sorted({(dof, tuple(point)) for _, dof, point in rows})
     which = np.array([kinds.index((dof, tuple(point))) for _, dof, point in rows], dtype=np.int64)
     seen, inverse = np.unique(index, return_inverse=True)
@@ -268,21 +275,23 @@ def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatA
         moved = compute_points_motion(
             scene.space.tree, q, zero, zero, [k[0] for k in kinds], np.array([k[1] for k in kinds])
         )
-        values = CLEARANCE_SCALE * moved.position[inverse, which, 1]
+        values = CLEARANCE_SCALE * np.einsum("ri,ri->r", up, moved.position[inverse, which])
         if frame.wrench_blocks is None:
             return values, NO_BLOCKS
-        slopes = moved.J[inverse, which, 1][:, None, :] @ state.G[index]
+        slopes = np.einsum("ri,rid->rd", up, moved.J[inverse, which])[:, None, :] @ state.G[index]
         return values, value_blocks(CLEARANCE_SCALE * slopes[:, 0])
 
-    # In flight the height of the centre of mass is on the parabola of its unknowns
+    # In flight the centre of mass is on the parabola of its unknowns
     lower, own = CLEARANCE_SCALE * np.asarray(least, dtype=np.float64), list[tuple[int, int, float]]()
     for r, n in enumerate(index):
         phase = int(scene.nodes.phases[n])
         if scene.layout.is_flight(phase):
             fall = scene.nodes.times[n] - scene.layout.edges[phase]
             flight = scene.variables.flight_of(phase)
-            own += [(r, int(flight[1]), CLEARANCE_SCALE), (r, int(flight[4]), CLEARANCE_SCALE * fall)]
-            lower[r] += CLEARANCE_SCALE * 0.5 * scene.gravity * fall**2
+            for axis in np.flatnonzero(np.abs(up[r]) > 1e-9).tolist():
+                factor = CLEARANCE_SCALE * float(up[r, axis])
+                own += [(r, int(flight[axis]), factor), (r, int(flight[3 + axis]), factor * fall)]
+            lower[r] += CLEARANCE_SCALE * float(up[r, 1]) * 0.5 * scene.gravity * fall**2
     parts = tuple(scene.space.tree.names[dof] for _, dof, _ in rows)
     ends = lower, np.full(len(index), np.inf)
     return scene.group(label, index, ends, evaluate, parts=parts, unknowns=own)

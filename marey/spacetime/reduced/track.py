@@ -31,6 +31,7 @@ from marey.spacetime.reduced.nodes import (
 from marey.spacetime.reduced.physics_rows import RowContext
 from marey.spacetime.reduced.pose import PoseMap
 
+SPIN_FLOOR = 25.0  # [kg m^2/s] 2 % of it is the 0.5 kg m^2/s that the acceptance check allows
 TOUCH_M = 0.01  # [m] a part of a sole this near to its plane can push
 
 
@@ -131,7 +132,10 @@ def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
     scene = built.scene
     track, _, points = sample_contacts(built, values)
     beyond = compute_limit_excesses(scene, track)
-    return measure_solution(scene.space.tree, built.problem, track, points, beyond=beyond, root=scene.space.root)
+    root = scene.space.root
+    return measure_solution(
+        scene.space.tree, built.problem, track, points, beyond=beyond, root=root, spin_floor=SPIN_FLOOR
+    )
 
 
 def ball_height(leg: Leg) -> float:
