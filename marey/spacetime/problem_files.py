@@ -144,9 +144,13 @@ def load_problem(path: str | Path) -> SpacetimeProblem:
         # A behaviour lies beside the problem, or ships with the room
         home = folder if (folder / problem.basis).is_file() else Path(__file__).parent / "behaviours"
         problem = replace(problem, basis=_resolve_beside(home, problem.basis))
-    return check_with_lines(
-        replace(problem, character=_resolve_beside(folder, problem.character)), place, check_problem
-    )
+    # Clips of poses lie beside the problem too
+    keys: list[Key] = []
+    for key in problem.keys:
+        file, at, instant = (key.pose or "").rpartition("@")
+        keys.append(key if key.pose is None else replace(key, pose=f"{_resolve_beside(folder, file)}{at}{instant}"))
+    problem = replace(problem, character=_resolve_beside(folder, problem.character), keys=tuple(keys))
+    return check_with_lines(problem, place, check_problem)
 
 
 def parse_problem(text: str, *, file: str = "<problem>") -> SpacetimeProblem:

@@ -120,7 +120,9 @@ def validate_numbers(problem: SpacetimeProblem) -> None:
             )
         if key.kind in ("point", "com", "com_velocity") and all(value is None for value in key.target):
             raise InputError(f"{label} has no target", "Give at least one component")
-        if key.kind in ("pose", "range") and not key.joints:
+        if key.pose is not None and key.kind != "pose":
+            raise InputError(f"{label} has a pose of a clip", "Only keys of the kind 'pose' take one")
+        if key.kind in ("pose", "range") and not key.joints and key.pose is None:
             raise InputError(f"{label} names no coordinate", "Give joints")
         if key.kind == "bar" and not (key.lower and key.lower > 0.0 and len(key.target) == 3):
             raise InputError(f"{label} has no radius or no place", "Give lower above 0, and target")

@@ -71,6 +71,7 @@ class Key:
     phase: str  # name of the phase
     at: float | None = 1.0  # share of the phase, 0 start to 1 end; None: all of it
     joints: Mapping[str, float] = field(default_factory=dict[str, float])  # pose, velocity: coordinate -> value
+    pose: str | None = None  # pose: a clip and a time instead of joints, "walk.bvh@1.2"
     point: str | None = None  # point, clearance: named point
     target: tuple[float | None, ...] = ()  # [m], [m/s] or [rad]; None leaves a component free
     lower: float | None = None  # range, turn, clearance, bar, force: at least

@@ -18,6 +18,7 @@ from marey.motion import Motion
 from marey.numerics import SolveStatus, SQPIteration, convex_hull
 from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.spacetime.problem.obstacles import measure_gaps
+from marey.spacetime.problem.poses import measure_pose
 from marey.spacetime.problem.support import contact_frame, sole_corners
 
 MIN_SAMPLES: Final = 1000
@@ -39,6 +40,7 @@ LIMITS: Final[dict[str, tuple[float, str, float, str]]] = {
     "cop_excess_m": (0.01, "pressure outside the sole by", 1e3, "mm"),
     "limit_excess_rad": (0.02, "a joint beyond its limits by", 180.0 / np.pi, "°"),
     "penetration_m": (5e-3, "the body enters its surroundings by", 1e3, "mm"),
+    "pose_error_rad": (np.deg2rad(1.0), "a key pose is missed by", 180.0 / np.pi, "°"),
     "root_jump_m": (1e-3, "the root jumps between phases by", 1e3, "mm"),
 }
 
@@ -78,6 +80,7 @@ class SolutionCheck:
     com_velocity_jump: float  # [m/s]
     clearance_m: float  # [m] lowest height above what clearance keys ask; inf without any
     limit_excess_rad: float  # [rad] beyond the character's limits
+    pose_error_rad: float = 0.0  # [rad] of key poses at an instant
     penetration_m: float = 0.0  # [m] of the body's capsules into floor, boxes and bars
     times: dict[str, float] = field(default_factory=dict[str, float])  # [s] when each is largest
     entered: str = ""  # which part of the body enters what
@@ -223,6 +226,13 @@ def measure_solution(
         if float(-gap.min(initial=0.0)) > float(depth.max(initial=0.0)):
             entered = [f"{capsule.name} in {obstacle.name}"]
         depth = np.maximum(depth, -gap)
+    # Key poses at the sample nearest to their instant
+    posed, edges = np.zeros(count), np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
+    for key in (key for key in problem.keys if key.kind == "pose" and key.at is not None):
+        p = problem.phase_index(key.phase)
+        away = np.abs(track.times - edges[p] - float(key.at or 0.0) * (edges[p + 1] - edges[p]))
+        n = int(np.argmin(np.where(track.phases == p, away, np.inf)))
+        posed[n] = max(posed[n], measure_pose(tree, key, track.q[n]))
     # Jumps across borders of phases
     jump, leap = np.zeros(count), np.zeros(count)
     borders = np.flatnonzero((np.diff(track.phases) != 0) & (np.diff(track.times) < 1e-9))
@@ -243,6 +253,7 @@ def measure_solution(
         "com_velocity_jump": leap,
         "limit_excess_rad": beyond.max(axis=1, initial=0.0),
         "penetration_m": depth,
+        "pose_error_rad": posed,
     }
     return SolutionCheck(
         samples=count,

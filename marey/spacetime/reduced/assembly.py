@@ -5,7 +5,8 @@ The guess has the poses at the ends and a crouched hold between them ([Safonova2
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,9 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.dynamics import compute_com_motion, compute_points_motion
 from marey.motion import Motion
-from marey.spacetime.problem.definition import Contact, SpacetimeProblem
+from marey.skeleton import role_map
+from marey.spacetime.problem.definition import Contact, Key, SpacetimeProblem
+from marey.spacetime.problem.poses import ROOT_NAMES
 from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace
 from marey.spacetime.reduced.keys import build_key_rows, find_key_instants, validate_reduced
 from marey.spacetime.reduced.layout import FEET, Curves, ReducedVariables, build_layout
@@ -67,8 +70,57 @@ class SupportPose:
     rates: FloatArray  # (d,)
 
 
+MAX_GAZE_DOWN_RAD: Final = 0.25  # [rad] below the horizon: people look some metres ahead, not at their feet
+END_ROOM_RAD: Final = 0.35  # [rad] as the limits of a behaviour have about its clips
+
+
+def find_end_pose(problem: SpacetimeProblem, behaviour: BehaviourSpace, name: str) -> tuple[BehaviourPose, FloatArray]:
+    """The pose at an end of a motion, and what must be added there ``(D,)`` to what the behaviour says of it.
+
+    It is that of a pose key at the end, which the space of the behaviour holds only in part; or else that of the
+    behaviour, with the head raised where its actor looked at his feet.
+    """
+    tree, pose = behaviour.tree, behaviour.pose(name)
+    offset, (root, turns) = np.zeros(tree.num_dofs), find_root_dofs(tree)
+    key = find_end_key(problem, name)
+    if key is not None:
+        q = pose.q.copy()
+        for joint, value in key.joints.items():
+            q[tree.index(ROOT_NAMES.get(joint, joint))] = value
+        near = q.copy()
+        near[behaviour.columns] = behaviour.decode(behaviour.encode(q))
+        offset = q - near
+        offset[np.concatenate([root, turns])] = 0.0
+        return BehaviourPose(q, np.zeros_like(q)), offset
+    # Joints from the neck up that nod, and the pitch of the head below the horizon
+    motion = tree.to_motion(pose.q[None], 1.0)
+    joints = role_map(motion.skeleton).joints
+    if "head" not in joints or "neck" not in joints:
+        return pose, offset
+    chain, joint = list[int](), int(joints["head"])
+    while joint >= 0:
+        chain.append(joint)
+        joint = int(motion.skeleton.parents[joint])
+    frame = reduce(lambda a, b: a @ b, [motion.rotations[0, j] for j in reversed(chain)])
+    down = float(np.arcsin(np.clip(-(frame @ np.array([0.0, 0.0, 1.0]))[1], -1.0, 1.0)))
+    above = {motion.skeleton.names[j] for j in chain if j >= joints["neck"]}
+    nods = [i for i in range(tree.num_dofs) if tree.groups[i] in above and abs(tree.axes[i][0]) > 0.9]
+    if nods and down > MAX_GAZE_DOWN_RAD:
+        offset[nods] = -(down - MAX_GAZE_DOWN_RAD) / len(nods)
+    return pose, offset
+
+
+def find_end_key(problem: SpacetimeProblem, name: str) -> Key | None:
+    """The key pose at the start or the end of a problem."""
+    phase, at = (problem.phases[0], 0.0) if name == "start" else (problem.phases[-1], 1.0)
+    return next((k for k in problem.keys if k.kind == "pose" and k.phase == phase.name and k.at == at), None)
+
+
 def place_on_plants(
-    scene: RowContext, pose: BehaviourPose, contacts: tuple[Contact | None, Contact | None], name: str
+    scene: RowContext,
+    posed: tuple[BehaviourPose, FloatArray],
+    contacts: tuple[Contact | None, Contact | None],
+    name: str,
 ) -> SupportPose:
     """Turn and move a pose onto its plants: root over the feet, ankles at their height, no leg overstretched.
 
@@ -77,6 +129,7 @@ def place_on_plants(
     """
     space, behaviour = scene.space, scene.behaviour
     plants = {leg: contact for leg, contact in enumerate(contacts) if contact is not None}
+    pose, offset = posed
     q, qd = pose.q.copy(), pose.qd.copy()
     a = behaviour.encode(q)
     # Encoding takes the mean pose off, which a velocity does not have
@@ -84,6 +137,7 @@ def place_on_plants(
     mean[behaviour.columns] = behaviour.mean
     rates = behaviour.encode(qd + mean)
     q[behaviour.columns] = behaviour.decode(a)
+    q += offset
     if plants:
         heading = float(np.mean([np.deg2rad(contact.heading_deg) for contact in plants.values()]))
         # Face the heading, velocities too
@@ -138,7 +192,7 @@ def fix_end(scene: RowContext, seat: SupportPose, *, at_start: bool) -> None:
         interval = layout.interval_of(leg, phase)
         if not interval.is_stance:
             dofs = space.legs[leg].dofs
-            said = space.mean[dofs] + space.modes[dofs] @ seat.amplitudes
+            said = space.mean[dofs] + space.modes[dofs] @ seat.amplitudes + space.offsets[int(not at_start)][dofs]
             held.append((interval.curves, seat.q[dofs] - said, seat.qd[dofs] - space.modes[dofs] @ seat.rates))
     # The outer control point is the value, the next one follows from the rate: a third of the first span away
     outer, inner = (0, 1) if at_start else (-1, -2)
@@ -290,7 +344,16 @@ def build_reduced_problem(
 ) -> ReducedProblem:
     """Curves, nodes, rows, objective and guess of a problem."""
     settings = settings or ReducedSettings()
-    space = build_reduced_space(behaviour)
+    end_poses = tuple(find_end_pose(problem, behaviour, name) for name in ("start", "end"))
+    offsets = np.stack([offset for _, offset in end_poses])
+    space = replace(build_reduced_space(behaviour), offsets=offsets, duration_s=problem.duration_s)
+    # Limits hold for what the behaviour says; what is added at the ends has the same room about it
+    lower, upper = behaviour.lower.copy(), behaviour.upper.copy()
+    for pose, offset in end_poses:
+        own = np.flatnonzero(offset)
+        lower[own] = np.minimum(lower[own], (pose.q + offset)[own] - END_ROOM_RAD)
+        upper[own] = np.maximum(upper[own], (pose.q + offset)[own] + END_ROOM_RAD)
+    behaviour = replace(behaviour, lower=lower, upper=upper)
     layout = build_layout(problem, behaviour.dimension)
     validate_reduced(problem, layout, space)
     looks = (*settings.looks, *((plane.phase, plane.time_s) for plane in settings.planes))
@@ -303,8 +366,8 @@ def build_reduced_problem(
     scene = RowContext(behaviour, space, layout, nodes, supports, maker, ReducedVariables(layout), problem.gravity)
     # Poses at the ends are fixed, the guess fills what lies between
     seats = (
-        place_on_plants(scene, behaviour.pose("start"), layout.contacts[0], "start"),
-        place_on_plants(scene, behaviour.pose("end"), layout.contacts[-1], "end"),
+        place_on_plants(scene, end_poses[0], layout.contacts[0], "start"),
+        place_on_plants(scene, end_poses[1], layout.contacts[-1], "end"),
     )
     # Keep the heel down where the foot is flat, and bound its lift, its strike and the swivel elsewhere
     roll = settings.roll
@@ -329,7 +392,9 @@ def build_reduced_problem(
     fix_end(scene, seats[1], at_start=False)
     fill_guess(scene, *seats, settings.crouch_m, settings.lean_m)
     scene.variables.finish()
-    # Rows of the body, of the keys and of physics
+    # Rows of the body, of the keys and of physics; poses at the ends are fixed already
+    fixed = [find_end_key(problem, name) for name in ("start", "end")]
+    inner = [key for key in problem.keys if not any(key is other for other in fixed)]
     floor = np.full(nodes.count, min(c.position[1] for phase in problem.phases for c in phase.contacts))
     groups = [
         leg_joint_rows(scene),
@@ -339,7 +404,7 @@ def build_reduced_problem(
         limit_rows(scene, planted=False),
         upper_body_limit_rows(scene, settings.watched),
         clearance_rows(scene, floor),
-        *build_key_rows(scene, problem),
+        *build_key_rows(scene, replace(problem, keys=tuple(inner))),
     ]
     if settings.planes:
         beyond = [(nodes.at(p.phase, p.time_s), p.link, np.asarray(p.place)) for p in settings.planes]
