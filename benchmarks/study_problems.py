@@ -25,7 +25,7 @@ from marey.spacetime.problem.builders import build_jump_problem, build_run_probl
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 from marey.world import Bar, Box
 
-LIMIT_S = 120.0  # of a search, wall time
+LIMIT_S = 600.0  # of a search, wall time
 UPRIGHT = {"pitch": (-0.3, 0.9), "roll": (-0.3, 0.3), "yaw": (-0.6, 0.6)}
 NEAR_POSE = Objective(accel=1.0, prior=2.0)
 
