@@ -39,10 +39,13 @@ def main() -> None:
         try:
             subject = find_subject(path.parent / "markers.trc")
             fit = fit_markers(load_markers(path.parent / "markers.trc"), height_m=subject.height_m if subject else None)
-            body = Body.from_motion(fit.motion, mass_kg=None if subject is None else subject.mass_kg)
-            report, plates = check_validity(fit.motion, body), load_ground_reaction(path)
+            motion, plates = fit.over_ground(), load_ground_reaction(path)
+            if fit.belt is not None:
+                plates = plates.over_ground(fit.belt.velocity_mps, fit.start_s)
+            body = Body.from_motion(motion, mass_kg=None if subject is None else subject.mass_kg)
+            report = check_validity(motion, body)
             old = compare_reaction(report, plates, start_s=fit.start_s)
-            new = compare_reaction(report, plates, start_s=fit.start_s, motion=fit.motion)
+            new = compare_reaction(report, plates, start_s=fit.start_s, motion=motion)
         except MareyError as error:
             print(f"| {trial} | {str(error)[:80]} | | | |", flush=True)
             continue

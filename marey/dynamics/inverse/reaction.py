@@ -20,6 +20,7 @@ class ReactionSettings:
     look_hz: float = 12.0  # of the first look at the peak force
     quiet_peak: float = 1.5  # [body weights] peaks up to it need no more than the lowest
     per_peak_hz: float = 2.5  # for each body weight above: an impact is as short as it is hard
+    flight_force: float = 0.5  # [body weights] more than this is a contact that nobody saw, such as on a belt
 
 
 def choose_cutoff(motion: Motion, body: Body, settings: ReactionSettings | None = None) -> float:
@@ -40,9 +41,11 @@ def estimate_reaction(
     """Wrench of the ground about the world's origin ``(F, 6)`` [N, N m] that a motion needs.
 
     The validity report averages forces over 0.04 s so that it judges what lasts; this is the force itself. The
-    low-pass is chosen by the peak of the motion, the ground does not pull, and where nothing touches it gives nothing:
-    a filter spreads what a landing needs over the flight before it.
+    low-pass is chosen by the peak of the motion, the ground does not pull, and where nothing touches and little is
+    needed it gives nothing: a filter spreads what a landing needs over the flight before it.
     """
-    wrench = solve_inverse_dynamics(body, motion, cutoff_hz=choose_cutoff(motion, body, settings)).wrench.copy()
-    wrench[~any_in_row(supports.touching) | (wrench[:, 1] < 0.0)] = 0.0
+    chosen = settings or ReactionSettings()
+    wrench = solve_inverse_dynamics(body, motion, cutoff_hz=choose_cutoff(motion, body, chosen)).wrench.copy()
+    load = wrench[:, 1] / (body.mass_kg * GRAVITY)
+    wrench[(~any_in_row(supports.touching) & (load < chosen.flight_force)) | (load < 0.0)] = 0.0
     return wrench

@@ -100,7 +100,7 @@ def compare_reaction(
     given, body = measured.wrench(), report.dynamics.body
     wanted = report.wrench if motion is None else estimate_reaction(motion, body, report.supports)
     error = (wanted - given)[used, :3] / weight
-    scale = float((wanted[used, 1] * given[used, 1]).sum() / (wanted[used, 1] ** 2).sum())
+    scale = float((wanted[used, 1] * given[used, 1]).sum() / max(float((wanted[used, 1] ** 2).sum()), 1e-9))
     # Centres of pressure
     places, _ = compute_centre_of_pressure(wanted, report.supports.floor_m)
     truth, _ = compute_centre_of_pressure(given, report.supports.floor_m)
@@ -136,4 +136,4 @@ def compare_reaction(
 
 
 def _root_mean_square(values: FloatArray) -> float:
-    return float(np.sqrt((values**2).mean()))
+    return float(np.sqrt((values**2).mean())) if values.size else float("inf")

@@ -412,7 +412,7 @@ def read_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
     for path in (Path(problem.basis), shipped / problem.basis, shipped / f"{problem.basis}.safetensors"):
         if path.is_file():
             return BehaviourSpace.load(path)
-    raise MissingFileError(problem.basis, "Fit a behaviour with BehaviourSpace.fit, or name a shipped one.")
+    raise MissingFileError(problem.basis, "Fit one with `marey fit behaviour CLIPS... -o FILE`, or name a shipped one.")
 
 
 def _build_result(search: ReducedSearch, built: ReducedProblem, result: SQPResult, rate_hz: float) -> SpacetimeResult:
