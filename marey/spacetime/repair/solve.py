@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result, UnknownNameError
 from marey.contacts import detect_contacts
 from marey.dynamics import Body, ValidityReport, check_validity
-from marey.motion import Contacts, Motion, find_runs
+from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.numerics import OnIteration, SolveStatus, SQPIteration, SQPResult, solve_sqp
 from marey.skeleton import role_map
 from marey.spacetime.repair.pops import mend_pops
@@ -78,6 +78,7 @@ class RepairResult(Result):
 
 
 MAX_TRUNK_DEG: Final = 15.0  # [°] a trunk that turns farther is another person's
+MAX_LIFT_M: Final = 0.08  # [m] of a foot that stood
 LEAST_FLIGHT_S: Final = 0.12  # [s] of detected contacts: shorter gaps are the detector's
 
 
@@ -97,12 +98,17 @@ def find_person_faults(before: Motion, after: Motion) -> list[str]:
             found.append(f"the trunk turned by {turns[worst]:.0f}° at {worst / before.rate_hz:.2f} s")
     # Flights as the detector sees them
     least = round(LEAST_FLIGHT_S * before.rate_hz)
-    counts: list[int] = []
-    for motion in (before, after):
-        runs = find_runs(~detect_contacts(replace(motion, contacts=None)).active.any(axis=1))
-        counts.append(sum(b - a >= least for a, b in runs))
+    stands = [detect_contacts(replace(motion, contacts=None)).active.any(axis=1) for motion in (before, after)]
+    counts = [sum(b - a >= least for a, b in find_runs(~touching)) for touching in stands]
     if counts[0] != counts[1]:
         found.append(f"it has {counts[1]} flights where the clip had {counts[0]}")
+    # And as heights show: where the clip stood, its lowest foot is not carried away from the floor
+    lowest = [contact_positions(motion)[..., 1].min(axis=1) for motion in (before, after)]
+    risen = lowest[1] - lowest[0]
+    for a, b in find_runs((risen - np.median(risen) > MAX_LIFT_M) & stands[0]):
+        if b - a >= least:
+            found.append(f"a standing foot is lifted by {100 * risen[a:b].max():.0f} cm at {a / before.rate_hz:.2f} s")
+            break
     return found
 
 
