@@ -19,7 +19,7 @@ class ReactionSettings:
     highest_hz: float = 15.0  # beyond it the noise of markers is larger than what they say
     look_hz: float = 12.0  # of the first look at the peak force
     quiet_peak: float = 1.5  # [body weights] peaks up to it need no more than the lowest
-    per_peak_hz: float = 2.5  # for each body weight above: an impact is as short as it is hard
+    per_peak_hz: float = 4.0  # for each body weight above: an impact is as short as it is hard
     flight_force: float = 0.5  # [body weights] more than this is a contact that nobody saw, such as on a belt
 
 

@@ -131,13 +131,13 @@ def edit_physically(
         answer.history,
         f"{'; '.join(faults)}. {answer.advice}" if faults else answer.advice,
     )
-    if on_failure == "raise" and faults:
-        raise ConvergenceError(f"the edit of '{motion.name}' is not done: {result.advice}", result)
     if on_failure == "raise" and not is_reached:
         name, value = answer.worst[0]
         raise ConvergenceError(
             f"the edit of '{motion.name}' does not reach: {name} (off by {value:.2g}, scaled). {answer.advice}", result
         )
+    if on_failure == "raise" and faults:
+        raise ConvergenceError(f"the edit of '{motion.name}' is not done: {result.advice}", result)
     return result
 
 

@@ -19,13 +19,14 @@ from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.problem.definition import Contact
 from marey.spacetime.problem.obstacles import build_obstacles, measure_gaps
 from marey.spacetime.problem.solution import (
+    MIN_LOAD,
     SolutionTrack,
     find_contact_points,
     frame_instants,
     measure_supply,
     separating_face,
 )
-from marey.spacetime.problem.support import build_support, is_shared
+from marey.spacetime.problem.support import PRESSURE, build_support, is_shared
 
 
 def sample_track(layout: FullLayout, x: FloatArray, instants: Instants) -> SolutionTrack:
@@ -185,6 +186,7 @@ def contact_track_names(point: str) -> tuple[str, ...]:
 
 
 ALLOWED_EXCESS: Final = 0.03  # [mg], [mg m] what may be missing between frames
+ALLOWED_PRESSURE_M: Final = 0.007  # [m] likewise of the pressure point; 10 mm are allowed
 GROSS_EXCESS: Final = 0.25  # [mg] larger residuals between the frames invalidate a motion
 SAMPLES_PER_SPAN: Final = 8
 MAX_REFINEMENTS: Final = 4
@@ -193,7 +195,7 @@ Frames = tuple[tuple[int, float], ...]  # phase and time [s]
 SupportFace = tuple[int, tuple[float, ...]]  # phase, and a row (6,) on the wrench about the world's origin, at least 0
 NearPair = tuple[int, int, int]  # phase, number of a capsule and of an obstacle
 NEAR_M: Final = -0.001  # [m] gap below which a capsule gets rows of its own
-MIN_FACE: Final = 0.02  # [mg] a wrench this far outside shows which face of a cone it passed
+MIN_FACE: Final = 0.04  # [mg] a wrench this far outside shows which face of a cone it passed; 0.05 is allowed
 
 
 def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[SupportFace, ...]:
@@ -260,6 +262,11 @@ def _phase_excesses(layout: FullLayout, x: FloatArray) -> list[tuple[FloatArray,
             outside = np.maximum(support.lower - rows, rows - support.upper)
             outside[:, [label == "normal force" for label in support.labels]] *= 0.1  # a tenth over the cap is harmless
             excess = np.maximum(outside.max(axis=1), -support.round_row(force)[0])
+            # A pressure point outside the soles counts by its distance, however small the load
+            pressing = np.array([label == PRESSURE for label in support.labels])
+            load = force @ support.normal
+            away = outside[:, pressing].max(axis=1, initial=0.0) / np.maximum(load, MIN_LOAD)
+            excess = np.maximum(excess, np.where(load > MIN_LOAD, away / ALLOWED_PRESSURE_M * ALLOWED_EXCESS, 0.0))
         found.append((track.times[chosen], excess))
     return found
 

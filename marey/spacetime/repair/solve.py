@@ -342,7 +342,12 @@ class _RepairSearch:
         is_green = not self.best.wrong(self.stretch).any()
         turned, moved = measure_changes(original, motion, self.stretch.frames)
         faults = find_person_faults(original, motion)
-        if report.colour != "green" and not is_green:
+        levels, violation = report.levels[self.stretch.frames], report.violation[self.stretch.frames]
+        is_whole = len(levels) == report.num_frames
+        # A part is judged by itself: nothing red in it, or a tenth of what was missing
+        was = float(before.violation[self.stretch.frames].sum())
+        is_mended = report.colour == "green" if is_whole else not (levels == 2).any() or violation.sum() < 0.1 * was
+        if not (is_mended or is_green):
             worst = report.worst_span
             where = "" if worst is None else f", worst from {worst.start_s:.2f} to {worst.stop_s:.2f} s: {worst.words}"
             faults.append(f"the clip is {report.colour}{where}")
@@ -353,7 +358,7 @@ class _RepairSearch:
             ended = SolveStatus.TIME_LIMIT if last is None else last.status
             status = SolveStatus.STALLED if ended is SolveStatus.CONVERGED else ended
             advice = f"{'; '.join(faults)[:1].upper()}{'; '.join(faults)[1:]}."
-            advice += " There was no time to search." if last is None else ""
+            advice += " There was no time to search: give a longer time limit." if last is None else ""
         return RepairResult(
             status,
             motion,
