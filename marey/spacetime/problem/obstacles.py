@@ -178,7 +178,10 @@ def is_touching(problem: SpacetimeProblem, phase: int, capsule: BodyCapsule, obs
     """Whether a capsule holds or stands on a shape in a phase, or on a box or bar just before or after it."""
     for p in range(max(phase - 1, 0), min(phase + 2, len(problem.phases))):
         for contact in problem.phases[p].contacts:
-            if contact.point in capsule.points and (p == phase or obstacle.name != "the floor"):
+            is_own = contact.point in capsule.points or any(
+                contact.point == f"{point.rpartition('_')[0]}_foot" for point in capsule.points
+            )
+            if is_own and (p == phase or obstacle.name != "the floor"):
                 away = float(obstacle.distance(np.asarray(contact.position, dtype=np.float64)[None])[0][0])
                 if abs(away) < CONTACT_ROOM_M:
                     return True

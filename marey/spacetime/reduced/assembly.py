@@ -71,7 +71,6 @@ class SupportPose:
 
 
 MAX_GAZE_DOWN_RAD: Final = 0.25  # [rad] below the horizon: people look some metres ahead, not at their feet
-END_ROOM_RAD: Final = 0.35  # [rad] as the limits of a behaviour have about its clips
 
 
 def find_end_pose(problem: SpacetimeProblem, behaviour: BehaviourSpace, name: str) -> tuple[BehaviourPose, FloatArray]:
@@ -92,6 +91,8 @@ def find_end_pose(problem: SpacetimeProblem, behaviour: BehaviourSpace, name: st
         offset = q - near
         offset[np.concatenate([root, turns])] = 0.0
         return BehaviourPose(q, np.zeros_like(q)), offset
+    if any(k.kind == "turn" and k.axis != "yaw" for k in problem.keys):
+        return pose, offset  # who turns over looks where he must
     # Joints from the neck up that nod, and the pitch of the head below the horizon
     motion = tree.to_motion(pose.q[None], 1.0)
     joints = role_map(motion.skeleton).joints
@@ -347,13 +348,6 @@ def build_reduced_problem(
     end_poses = tuple(find_end_pose(problem, behaviour, name) for name in ("start", "end"))
     offsets = np.stack([offset for _, offset in end_poses])
     space = replace(build_reduced_space(behaviour), offsets=offsets, duration_s=problem.duration_s)
-    # Limits hold for what the behaviour says; what is added at the ends has the same room about it
-    lower, upper = behaviour.lower.copy(), behaviour.upper.copy()
-    for pose, offset in end_poses:
-        own = np.flatnonzero(offset)
-        lower[own] = np.minimum(lower[own], (pose.q + offset)[own] - END_ROOM_RAD)
-        upper[own] = np.maximum(upper[own], (pose.q + offset)[own] + END_ROOM_RAD)
-    behaviour = replace(behaviour, lower=lower, upper=upper)
     layout = build_layout(problem, behaviour.dimension)
     validate_reduced(problem, layout, space)
     looks = (*settings.looks, *((plane.phase, plane.time_s) for plane in settings.planes))

@@ -72,6 +72,13 @@ class RowContext:
     gravity: float
 
     @property
+    def limits(self) -> tuple[FloatArray, FloatArray]:
+        """Lowest and highest coordinates ``(D,)``: those of the behaviour, moved by what is added to its poses."""
+        offsets = self.space.offsets if self.space.offsets.size else np.zeros((1, len(self.behaviour.lower)))
+        low, high = np.minimum(offsets.min(axis=0), 0.0), np.maximum(offsets.max(axis=0), 0.0)
+        return self.behaviour.lower + low, self.behaviour.upper + high
+
+    @property
     def slots(self) -> int:
         """Local unknowns at a node."""
         return self.nodes.basis.shape[1]
@@ -217,7 +224,8 @@ def limit_rows(scene: RowContext, *, planted: bool) -> RowGroup:
             rows += [(int(n), int(dof)) for dof in dofs]
             masks += [mask] * len(dofs)
     nodes, columns = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    ends = scene.behaviour.lower[columns], scene.behaviour.upper[columns]
+    lower, upper = scene.limits
+    ends = lower[columns], upper[columns]
     all_masks = np.array(masks, dtype=bool).reshape(len(nodes), scene.slots)
     return coordinate_rows(scene, "joint limit", nodes, columns, ends, mask=all_masks, is_linear=not planted)
 
@@ -226,7 +234,7 @@ def upper_body_limit_rows(scene: RowContext, dofs: tuple[int, ...]) -> RowGroup:
     """Coordinates of the upper body stay within their limits; the poses at the ends of the motion have a say."""
     nodes, columns = (a.ravel() for a in np.meshgrid(np.arange(scene.nodes.count), np.array(dofs, dtype=np.int64)))
     poses = [scene.behaviour.decode(scene.behaviour.encode(pose.q)) for pose in scene.behaviour.poses.values()]
-    lower, upper = scene.behaviour.lower.copy(), scene.behaviour.upper.copy()
+    lower, upper = scene.limits
     own = scene.behaviour.columns
     lower[own], upper[own] = np.min([lower[own], *poses], axis=0), np.max([upper[own], *poses], axis=0)
     mask = np.zeros((len(nodes), scene.slots), dtype=bool)

@@ -60,7 +60,7 @@ MAX_REFINEMENTS: Final = 5  # how often nodes are added where the dense check fi
 REFINEMENT_TOLERANCE: Final = 0.03  # [mg] 5 % is what is allowed
 COP_TOLERANCE_M: Final = 0.006  # [m] 10 mm are allowed
 LOOK_SAMPLES: Final = 400  # of the looks between searches; the check of the result has a thousand
-PLANE_DEPTH_M: Final = 0.002  # [m] a part of the body this deep in something is kept out of it
+PLANE_DEPTH_M: Final = 0.003  # [m] a part of the body this deep in something is kept out of it; 5 mm are allowed
 PLANES_PER_STRETCH: Final = 4
 CUT_SIZE: Final = 0.02  # [mg] a wrench this far outside shows which face of the cone it passed
 STRAY_RAD: Final = 0.012  # [rad] beyond its limits by which a coordinate of the upper body gets rows of its own
@@ -283,8 +283,12 @@ def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQP
             cuts=(*old.cuts, *cuts),
             planes=(*old.planes, *planes),
         )
-        again = build_reduced_problem(built.problem, built.scene.behaviour, settings)
-        better = search.solve(again, result.x, SHORT_STEPS)
+        # All at once, or if that fails what physics needs alone
+        for tried in (settings, replace(settings, watched=old.watched, planes=old.planes)):
+            again = build_reduced_problem(built.problem, built.scene.behaviour, tried)
+            better = search.solve(again, result.x, SHORT_STEPS)
+            if better.is_solved or tried == old:
+                break
         if not better.is_solved:
             break
         built, result = again, better

@@ -145,7 +145,8 @@ def ball_height(leg: Leg) -> float:
 
 def compute_limit_excesses(scene: RowContext, track: SolutionTrack) -> FloatArray:
     """How far [rad] each coordinate goes beyond its limits ``(T, D)``; nothing for the root."""
-    over = np.maximum(scene.behaviour.lower - track.q, track.q - scene.behaviour.upper)
+    lower, upper = scene.limits
+    over = np.maximum(lower - track.q, track.q - upper)
     over[:, np.concatenate([scene.space.root, scene.space.turns])] = 0.0
     return np.maximum(over, 0.0)
 

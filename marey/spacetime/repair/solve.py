@@ -220,6 +220,7 @@ def make_valid(
         if is_whole:
             search.mend()
             search.level()
+            search.base = search.best.motion
         # A stretch must touch something that could carry it, or be as short as a jump
         supports, flags = search.last.report.supports, find_touching_points(motion, search.check.track)
         seconds = (stretch.last - stretch.first) / motion.rate_hz
@@ -279,6 +280,7 @@ class _RepairSearch:
     def __init__(self, check: RepairCheck, stretch: EditWindow, motion: Motion, report: ValidityReport) -> None:
         self.check, self.stretch = check, stretch
         self.best = self.last = _RepairState(motion, report, np.zeros((stretch.spline.num_coefficients, 0)))
+        self.base = motion  # the clip set down and without pops, from which the person is judged
         self.answers: list[SQPResult] = []
 
     def mend(self) -> None:
@@ -341,7 +343,7 @@ class _RepairSearch:
         last, report, motion = self.answers[-1] if self.answers else None, self.best.report, self.best.motion
         is_green = not self.best.wrong(self.stretch).any()
         turned, moved = measure_changes(original, motion, self.stretch.frames)
-        faults = find_person_faults(original, motion)
+        faults = find_person_faults(self.base, motion)
         levels, violation = report.levels[self.stretch.frames], report.violation[self.stretch.frames]
         is_whole = len(levels) == report.num_frames
         # A part is judged by itself: nothing red in it, or a tenth of what was missing
