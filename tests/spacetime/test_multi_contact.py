@@ -18,8 +18,8 @@ from marey.spacetime.problem.builders import build_jump_problem
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 from marey.spacetime.problem.obstacles import build_obstacles, find_floor, measure_gaps
 from marey.spacetime.problem.solution import (
-    ContactPoints,
     SolutionTrack,
+    SupplyPoints,
     find_contact_points,
     measure_supply,
     separating_face,
@@ -74,7 +74,7 @@ def test_a_limb_that_closes_a_contact_has_consistent_rates() -> None:
     assert np.abs(numeric - rate[2:-2]).max() < 0.05 * np.abs(rate).max()
 
 
-def points_of(contacts: tuple[Contact, ...]) -> ContactPoints:
+def points_of(contacts: tuple[Contact, ...]) -> SupplyPoints:
     problem = replace(STEP, phases=(ProblemPhase("both", 0.3, contacts),))
     zero = np.zeros((1, 22))
     track = SolutionTrack(np.zeros(1), np.zeros(1, dtype=np.int64), zero, zero, zero)

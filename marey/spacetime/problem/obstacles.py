@@ -43,7 +43,7 @@ class BodyCapsule:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Obstacle:
+class ObstacleShape:
     """A shape that no capsule enters."""
 
     name: str
@@ -92,17 +92,17 @@ def find_floor(problem: SpacetimeProblem) -> float | None:
     return min([problem.floor_m, *feet])
 
 
-def build_obstacles(problem: SpacetimeProblem) -> tuple[Obstacle, ...]:
+def build_obstacles(problem: SpacetimeProblem) -> tuple[ObstacleShape, ...]:
     """Floor, boxes and bars of a problem."""
-    found: list[Obstacle] = []
+    found: list[ObstacleShape] = []
     floor = find_floor(problem)
     if floor is not None:
         up = np.array([0.0, 1.0, 0.0])
-        found.append(Obstacle("the floor", lambda p: (p[..., 1] - floor, np.broadcast_to(up, p.shape))))
+        found.append(ObstacleShape("the floor", lambda p: (p[..., 1] - floor, np.broadcast_to(up, p.shape))))
     for i, box in enumerate(problem.boxes):
-        found.append(Obstacle(f"box {i + 1}", _box_shape(box)))
+        found.append(ObstacleShape(f"box {i + 1}", _box_shape(box)))
     for i, bar in enumerate(problem.bars):
-        found.append(Obstacle(f"bar {i + 1}", _bar_shape(bar)))
+        found.append(ObstacleShape(f"bar {i + 1}", _bar_shape(bar)))
     return tuple(found)
 
 
@@ -150,7 +150,9 @@ def _bar_shape(bar: Bar) -> ShapeDistance:
     return distance
 
 
-def find_nearest(obstacle: Obstacle, ends: FloatArray, radii: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
+def find_nearest(
+    obstacle: ObstacleShape, ends: FloatArray, radii: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
     """Share along capsules with ends ``(n, 2, 3)`` at which they are nearest to a shape, and the gap there [m].
 
     A distance to a convex shape is convex along a segment, so a golden section finds its least value.
@@ -174,7 +176,7 @@ def find_nearest(obstacle: Obstacle, ends: FloatArray, radii: tuple[float, float
     return shares[best, own], gaps[best, own]
 
 
-def is_touching(problem: SpacetimeProblem, phase: int, capsule: BodyCapsule, obstacle: Obstacle) -> bool:
+def is_touching(problem: SpacetimeProblem, phase: int, capsule: BodyCapsule, obstacle: ObstacleShape) -> bool:
     """Whether a capsule holds or stands on a shape in a phase, or on a box or bar just before or after it."""
     for p in range(max(phase - 1, 0), min(phase + 2, len(problem.phases))):
         for contact in problem.phases[p].contacts:
@@ -190,7 +192,7 @@ def is_touching(problem: SpacetimeProblem, phase: int, capsule: BodyCapsule, obs
 
 def measure_gaps(
     tree: JointTree, problem: SpacetimeProblem, q: FloatArray, phases: FloatArray
-) -> list[tuple[BodyCapsule, Obstacle, FloatArray]]:
+) -> list[tuple[BodyCapsule, ObstacleShape, FloatArray]]:
     """Gap ``(T,)`` [m] of every capsule to every shape along a motion; infinite where it holds or stands on it."""
     capsules, obstacles = build_capsules(tree), build_obstacles(problem)
     if not obstacles:
@@ -199,7 +201,7 @@ def measure_gaps(
     places = np.concatenate([capsule.ends for capsule in capsules])
     still = np.zeros_like(q)
     found = compute_points_motion(tree, q, still, still, links, places).position
-    out: list[tuple[BodyCapsule, Obstacle, FloatArray]] = []
+    out: list[tuple[BodyCapsule, ObstacleShape, FloatArray]] = []
     for i, capsule in enumerate(capsules):
         ends = found[:, 2 * i : 2 * i + 2]
         for obstacle in obstacles:

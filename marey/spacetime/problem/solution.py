@@ -38,7 +38,7 @@ LIMITS: Final[dict[str, tuple[float, str, float, str]]] = {
     "angular_momentum_drift": (0.02, "angular momentum drifts in flight by", 100.0, "%"),
     "plant_drift_m": (1e-3, "a plant moves by", 1e3, "mm"),
     "cop_excess_m": (0.01, "pressure outside the sole by", 1e3, "mm"),
-    "limit_excess_rad": (0.02, "a joint beyond its limits by", 180.0 / np.pi, "°"),
+    "limit_excess_rad": (np.deg2rad(2.0), "a joint beyond its limits by", 180.0 / np.pi, "°"),
     "penetration_m": (5e-3, "the body enters its surroundings by", 1e3, "mm"),
     "pose_error_rad": (np.deg2rad(1.0), "a key pose is missed by", 180.0 / np.pi, "°"),
     "root_jump_m": (1e-3, "the root jumps between phases by", 1e3, "mm"),
@@ -129,7 +129,7 @@ class SolutionTrack:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ContactPoints:
+class SupplyPoints:
     """Points at which the surroundings can push, at every sample."""
 
     places: FloatArray  # (T, P, 3) [m]
@@ -141,7 +141,7 @@ class ContactPoints:
     drift: FloatArray  # (T,) [m] of the points of the body from their plants
 
 
-def find_contact_points(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> ContactPoints:
+def find_contact_points(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> SupplyPoints:
     """Corners of soles and middles of grips of a problem, at every sample of a motion."""
     count, most = len(track.times), max((4 * len(phase.contacts) for phase in problem.phases), default=0)
     flat = [np.zeros((count, most)) for _ in range(4)]
@@ -161,7 +161,7 @@ def find_contact_points(tree: JointTree, problem: SpacetimeProblem, track: Solut
             places[block], normals[block], active[block] = corners, contact_frame(contact)[0], True
             friction[block] = np.inf if is_grip else contact.friction
             strength[block], twist[block] = contact.max_force, contact.twist_m
-    return ContactPoints(places, active, normals, friction, strength, twist, drift)
+    return SupplyPoints(places, active, normals, friction, strength, twist, drift)
 
 
 def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> SolutionCheck:
@@ -185,7 +185,7 @@ def measure_solution(
     tree: JointTree,
     problem: SpacetimeProblem,
     track: SolutionTrack,
-    points: ContactPoints,
+    points: SupplyPoints,
     *,
     beyond: FloatArray,
     root: IntArray,
@@ -266,7 +266,7 @@ def measure_solution(
 
 
 def measure_supply(
-    wrench: FloatArray, points: ContactPoints, is_held: BoolArray
+    wrench: FloatArray, points: SupplyPoints, is_held: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     r"""What contacts cannot give of wrenches about the world's origin ``(T, 6)`` [mg, mg m].
 
@@ -318,7 +318,7 @@ def measure_supply(
 
 
 def _split_wrench(
-    demand: FloatArray, arms: FloatArray, points: ContactPoints, own: IntArray, t: int
+    demand: FloatArray, arms: FloatArray, points: SupplyPoints, own: IntArray, t: int
 ) -> tuple[FloatArray, float]:
     """What contacts of several kinds leave of a wrench ``(6,)``, and the force beyond the strength of a grip [mg]."""
     from scipy.optimize import lsq_linear, nnls
@@ -357,7 +357,7 @@ def _split_wrench(
     return demand - G @ weights, over
 
 
-def separating_face(points: ContactPoints, missing: FloatArray, n: int) -> tuple[float, ...]:
+def separating_face(points: SupplyPoints, missing: FloatArray, n: int) -> tuple[float, ...]:
     r"""The face of the cone of the contacts at a sample that separates it from the wrench there: a row (6,).
 
     The part :math:`r` of a wrench that no sum of generators gives has :math:`r^T g \le 0` for each of them and

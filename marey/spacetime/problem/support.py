@@ -14,7 +14,6 @@ from marey.spacetime.problem.definition import Contact, ProblemPhase
 CONE_SIDES: Final = 8  # of the pyramid inside the friction cone
 PRESSURE: Final = "pressure inside the support"
 TWIST: Final = "twist about the normal"
-MOMENT_LABELS: Final = (PRESSURE, TWIST)
 CONE_SMOOTHING: Final = 1e-2  # [mg] rounds the tip of the friction cone, where its gradient jumps
 
 

@@ -422,14 +422,16 @@ def vector_from_motion(built: ReducedProblem, motion: Motion) -> FloatArray:
     space, layout, variables = scene.space, scene.layout, scene.variables
     q = space.tree.from_motion(motion)
     times = float(layout.edges[-1]) * np.arange(len(q)) / max(len(q) - 1, 1)
-    amplitudes = scene.behaviour.encode(q)
+    # The behaviour says what is left without that which is added at the ends
+    plain = q - space.offset_rates(times)[:, 0]
+    amplitudes = scene.behaviour.encode(plain)
     _fit_curves(built, layout.amplitudes, times, amplitudes)
     _fit_curves(built, layout.angles, times, q[:, space.turns])
     for _, curves in layout.roots:
         _fit_curves(built, curves, times, q[:, space.root])
     for leg in (0, 1):
         dofs = space.legs[leg].dofs
-        off = q[:, dofs] - space.mean[dofs] - amplitudes @ space.modes[dofs].T
+        off = plain[:, dofs] - space.mean[dofs] - amplitudes @ space.modes[dofs].T
         for interval in layout.legs[leg]:
             if interval.is_stance:
                 # Swivel of the knee and lift of the heel (F, 2) [rad] of a leg, as if its foot stood on the plant

@@ -11,9 +11,9 @@ from marey.dynamics import compute_points_motion
 from marey.motion import Contacts, Motion
 from marey.spacetime.problem.solution import (
     MIN_SAMPLES,
-    ContactPoints,
     SolutionCheck,
     SolutionTrack,
+    SupplyPoints,
     frame_instants,
     measure_solution,
 )
@@ -72,7 +72,7 @@ def motion_from_solution(built: ReducedProblem, values: FloatArray, rate_hz: flo
 
 def sample_contacts(
     built: ReducedProblem, values: FloatArray, samples: int = MIN_SAMPLES
-) -> tuple[SolutionTrack, CollocationNodes, ContactPoints]:
+) -> tuple[SolutionTrack, CollocationNodes, SupplyPoints]:
     """A solution on so many samples at least, and where its soles can push: what touches is seen from its height."""
     scene = built.scene
     step = float(scene.layout.edges[-1]) / samples
@@ -115,7 +115,7 @@ def sample_contacts(
                 drift[standing] = np.maximum(drift[standing], away)
     shape = (nodes.count, len(places))
     up = np.broadcast_to([0.0, 1.0, 0.0], (*shape, 3))
-    points = ContactPoints(
+    points = SupplyPoints(
         np.stack(places, axis=1),
         np.stack(active, axis=1) > 0.0,
         up,
