@@ -6,6 +6,7 @@ from marey.dynamics.contact_cones import shift_wrench
 from marey.dynamics.inverse.differentiation import MotionStates, compute_differences, smooth_values
 from marey.dynamics.inverse.momentum import Flight, compute_momentum, fit_flight_gravity
 from marey.dynamics.inverse.newton_euler import solve_inverse_dynamics, solve_newton_euler
+from marey.dynamics.inverse.reaction import estimate_reaction
 from marey.dynamics.inverse.support_split import compute_centre_of_pressure
 from marey.dynamics.linear_time.aggregate import Aggregate, compute_aggregate, compute_aggregate_jacobians
 from marey.dynamics.linear_time.baselines import pinocchio_model
@@ -51,6 +52,7 @@ __all__ = [
     "compute_points_motion",
     "compute_torque_jacobians",
     "compute_torques",
+    "estimate_reaction",
     "find_supports",
     "fit_flight_gravity",
     "pinocchio_model",

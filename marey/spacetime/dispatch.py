@@ -17,6 +17,7 @@ from marey.spacetime.full.sampling import interpolate_pose_keys
 from marey.spacetime.full.solve import FullOptions, build_full_result, find_free_phases, solve_durations, solve_full
 from marey.spacetime.full.validation import validate_full, validate_numbers
 from marey.spacetime.problem.definition import SPACES, SpacetimeProblem
+from marey.spacetime.problem.poses import resolve_poses
 from marey.spacetime.problem.solution import SpacetimeResult
 from marey.spacetime.reduced.assembly import build_reduced_space
 from marey.spacetime.reduced.keys import find_key_instants, validate_reduced
@@ -73,12 +74,19 @@ def optimize(
     if time_limit_s is not None and not time_limit_s >= 0.0:
         raise InputError(f"a time limit of {time_limit_s} s", "Give 0 or more, or None")
     validate_numbers(problem)
+    if space == "reduced" and derivatives != "linear-time":
+        raise InputError(
+            f"derivatives '{derivatives}' in the reduced space", "It has the linear-time ones; leave it out"
+        )
     if space == "reduced":
+        if any(key.pose is not None for key in problem.keys):
+            problem = resolve_poses(problem, read_problem_behaviour(problem).tree)
         result = optimize_reduced(
             problem, warm_start=warm_start, on_iteration=on_iteration, time_limit_s=time_limit_s, solver=solver
         )
     else:
         tree, options = build_character(problem), FullOptions(derivatives, solver, on_iteration, time_limit_s)
+        problem = resolve_poses(problem, tree)
         if find_free_phases(problem):
             result = solve_durations(problem, tree, options, warm_start=warm_start)
         else:
@@ -120,7 +128,8 @@ def optimize_styled(
     check_search_options(problem.max_iterations, time_limit_s, on_failure)
     validate_numbers(problem)
     options = FullOptions(on_iteration=on_iteration, time_limit_s=time_limit_s, styles=tuple(styles), S=S)
-    result = build_full_result(solve_full(problem, build_character(problem), options), began)
+    tree = build_character(problem)
+    result = build_full_result(solve_full(resolve_poses(problem, tree), tree, options), began)
     if on_failure == "raise" and not result.is_solved:
         raise ConvergenceError(result.sentence, report=result)
     return result
@@ -136,13 +145,15 @@ def check_problem(problem: SpacetimeProblem) -> None:
     """
     validate_numbers(problem)
     if problem.space == "full":
-        layout = FullLayout.from_problem(problem, FullBodyModel.from_tree(build_character(problem)))
+        tree = build_character(problem)
+        layout = FullLayout.from_problem(resolve_poses(problem, tree), FullBodyModel.from_tree(tree))
         validate_full(layout)
         interpolate_pose_keys(layout)
         return
 
     # In the reduced space plants, keys and names are checked against the behaviour
     behaviour = read_problem_behaviour(problem).with_energy()
+    problem = resolve_poses(problem, behaviour.tree)
     layout = build_layout(problem, behaviour.dimension)
     validate_reduced(problem, layout, build_reduced_space(behaviour))
     find_key_instants(problem, layout)

@@ -29,6 +29,7 @@ from marey.base import (
 )
 from marey.spacetime.dispatch import check_problem
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase, SpacetimeProblem
+from marey.world import Bar, Box
 
 ProblemCheck = Callable[[SpacetimeProblem], None]
 DiffersFromError = Callable[
@@ -126,7 +127,7 @@ def _find_needed_settings(problem: SpacetimeProblem, place: TomlLocation, check:
 
 PROBLEM_VERSION: Final = 1
 _POSITIVE: Final = frozenset({"duration_s", "span_s", "frames_per_span", "half_extents_m", "duration_range_s"})
-_NESTED: Final = ("phases", "keys", "objective")
+_NESTED: Final = ("phases", "keys", "objective", "boxes", "bars")
 
 
 def load_problem(path: str | Path) -> SpacetimeProblem:
@@ -143,9 +144,13 @@ def load_problem(path: str | Path) -> SpacetimeProblem:
         # A behaviour lies beside the problem, or ships with the room
         home = folder if (folder / problem.basis).is_file() else Path(__file__).parent / "behaviours"
         problem = replace(problem, basis=_resolve_beside(home, problem.basis))
-    return check_with_lines(
-        replace(problem, character=_resolve_beside(folder, problem.character)), place, check_problem
-    )
+    # Clips of poses lie beside the problem too
+    keys: list[Key] = []
+    for key in problem.keys:
+        file, at, instant = (key.pose or "").rpartition("@")
+        keys.append(key if key.pose is None else replace(key, pose=f"{_resolve_beside(folder, file)}{at}{instant}"))
+    problem = replace(problem, character=_resolve_beside(folder, problem.character), keys=tuple(keys))
+    return check_with_lines(problem, place, check_problem)
 
 
 def parse_problem(text: str, *, file: str = "<problem>") -> SpacetimeProblem:
@@ -165,8 +170,9 @@ def problem_to_toml(problem: SpacetimeProblem) -> str:
         rows += ["", "[[phase]]", *format_toml_keys(phase, leave_out=("contacts",))]
         for contact in phase.contacts:
             rows += ["", "[[phase.contact]]", *format_toml_keys(contact)]
-    for key in problem.keys:
-        rows += ["", "[[key]]", *format_toml_keys(key)]
+    for title, records in (("key", problem.keys), ("box", problem.boxes), ("bar", problem.bars)):
+        for record in records:
+            rows += ["", f"[[{title}]]", *format_toml_keys(record)]
     return "\n".join(rows) + "\n"
 
 
@@ -200,9 +206,11 @@ def _read_problem(text: str, file: str) -> tuple[SpacetimeProblem, TomlLocation]
             error = UnknownNameError("phase", key.phase, "this problem", names)
             place.at("key", number).fail(str(error), "A key names one of the phases", "phase")
     objective = read_record(data.get("objective", {}), Objective, place.at("objective"))
-    rest = {name: value for name, value in data.items() if name not in ("phase", "key", "objective")}
+    boxes, bars = read_records(data, "box", Box, place), read_records(data, "bar", Bar, place)
+    rest = {name: value for name, value in data.items() if name not in ("phase", "key", "objective", "box", "bar")}
     name = as_text(rest.pop("name", Path(file).stem), "name", place)
     given = {"name": name, "phases": tuple(phases), "keys": keys, "objective": objective}
+    given |= {"boxes": boxes, "bars": bars}
     return read_record(rest, SpacetimeProblem, place, **given), place
 
 

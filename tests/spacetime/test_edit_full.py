@@ -17,7 +17,7 @@ from marey.spacetime.full.layout import FullLayout
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import build_guess, sample_track
 from marey.spacetime.full.simplified import SimplifiedProgramme
-from marey.spacetime.full.solve import CHECK_PER_SPAN, solve_full
+from marey.spacetime.full.solve import solve_full
 from marey.spacetime.problem.definition import ProblemPhase
 from marey.spacetime.problem.solution import SolutionTrack
 
@@ -36,7 +36,7 @@ def leap() -> SpacetimeProblem:
 def solved() -> SolutionTrack:
     solution = solve_full(leap(), TREE)
     assert solution.answer.is_solved
-    return sample_track(solution.layout, solution.x, solution.layout.timeline.grid(CHECK_PER_SPAN))
+    return sample_track(solution.layout, solution.x, solution.layout.timeline.grid(8))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from oracles.problems import EXAMPLES
 from marey.base import InputError, MareyError
 from marey.motion import Motion
 from marey.spacetime import SpacetimeProblem, optimize
-from marey.spacetime.dispatch import build_character
+from marey.spacetime.dispatch import build_character, check_problem
 from marey.spacetime.full.body_state import FullBodyModel
 from marey.spacetime.full.validation import _max_distance  # pyright: ignore[reportPrivateUsage]
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
@@ -110,9 +110,11 @@ def test_contradicting_keys_are_both_named() -> None:
     assert "'pose'" in message and "'range'" in message and "left_knee" in message and "0.20 s" in message
 
 
-def test_contacts_on_two_planes_are_refused() -> None:
+def test_contacts_that_share_the_load_have_no_known_torques() -> None:
     other = Contact("right_foot", (-0.2, 0.1, 0.0))
-    assert "one plane" in refusal(with_phase(contacts=(FOOT, other)))
+    shared = with_phase(contacts=(FOOT, other))
+    check_problem(shared)
+    assert "share the load" in refusal(replace(shared, objective=Objective(torque=1.0)))
 
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan")])

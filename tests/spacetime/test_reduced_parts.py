@@ -32,7 +32,7 @@ from marey.spacetime.reduced.nodes import (
     grid_instants,
     solver_instants,
 )
-from marey.spacetime.reduced.track import find_check_instants, motion_from_solution, sample_reduced_track
+from marey.spacetime.reduced.track import motion_from_solution, sample_contacts, sample_reduced_track
 
 
 @pytest.fixture(scope="module")
@@ -277,9 +277,10 @@ def test_a_film_may_be_too_slow_to_show_every_phase(jump):
     assert motion_from_solution(jump, jump.scene.variables.unpack(jump.start), 2.0 / 3.0, "slow").num_frames == 2
 
 
-def test_the_grid_of_the_check_is_four_times_finer_than_the_nodes(jump):
-    times = np.array([t for p, t in find_check_instants(jump) if p == 0])
-    assert np.diff(times).max() <= 0.05 / 4.0 + 1e-12
+def test_the_grid_of_the_check_has_a_thousand_samples_and_sees_what_touches(jump):
+    track, nodes, points = sample_contacts(jump, jump.scene.variables.unpack(jump.start))
+    assert len(track.times) >= 1000 and np.diff(track.times[nodes.phases == 0]).max() <= 0.05 / 4.0 + 1e-12
+    assert points.active[nodes.phases == 0].any(axis=1).all() and not points.active[nodes.is_flight].any()
 
 
 def test_a_film_of_the_guess_warms_a_search_to_the_guess(jump):

@@ -115,7 +115,7 @@ def physics(
             reaction = load_ground_reaction(grf)
             if fit is not None and fit.belt is not None and over_ground:
                 reaction = reaction.over_ground(fit.belt.velocity_mps, start)
-            measured = compare_reaction(report, reaction, start_s=start)
+            measured = compare_reaction(report, reaction, start_s=start, motion=motion)
             facts["measured"] = measured.to_json()
             lines.append(measured.sentence)
         if clip in pictures:

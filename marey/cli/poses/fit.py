@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT, LETTER = 1200, 420, 14  # [pixel] of a strip of one component
 MAX_COMPONENTS = 60  # of a choice by joint error: beyond, a clip holds little else than noise
-LOCOMOTION, PERSON = "locomotion", "person"  # in place of the first clip
+LOCOMOTION, PERSON, BEHAVIOUR = "locomotion", "person", "behaviour"  # in place of the first clip
+LEAST_FLIGHT_S = 0.2  # [s] clips whose flights are longer are cut about them
 SORTING_HEAD = """# Clips of {folder}, sorted by person and by what they show. Correct what is wrong (move a
 # clip to another group, rename a subject, delete a clip, set rate_hz, move clips from train to test to judge the model
 # by them) and fit again:
@@ -104,7 +105,9 @@ class LocomotionOptions:
 def fit(
     clips: Annotated[
         list[str],
-        typer.Argument(metavar="CLIPS...", help="Motion files; or 'locomotion' and a library; or 'person' and a clip."),
+        typer.Argument(
+            metavar="CLIPS...", help="Motion files; or 'locomotion' LIBRARY; 'person' CLIP; 'behaviour' CLIPS."
+        ),
     ],
     out: Annotated[
         str,
@@ -144,7 +147,12 @@ def fit(
     `marey fit locomotion FOLDER -o MODEL` learns to walk, run and jump instead, from a library or a folder of clips of
     anybody, sorted by person and gait; `marey fit person CLIPS -o MODEL` adds the person in some clips to such a model,
     as its default style.
+    `marey fit behaviour CLIPS... -o BASIS` learns the space of a behaviour, which problems of `marey optimize` name.
     """
+    if clips[0] == BEHAVIOUR:
+        motions = [load_clip(clip, read) for clip in clips[1:]]
+        _fit_behaviour(motions, out, components, explained, locomotion.name, is_json=json)
+        return
     if clips[0] == LOCOMOTION:
         _fit_locomotion(clips[1:], out, locomotion, is_json=json)
         return
@@ -301,6 +309,27 @@ def _fit_locomotion(sources: list[str], out: str, options: LocomotionOptions, *,
         typer.echo(
             f"{out}  {facts['num_units']} cycles  {len(model.styles)} styles  jumps: {', '.join(model.jumps) or 'none'}"
         )
+
+
+def _fit_behaviour(
+    motions: list[Motion], out: str, components: int | None, explained: float, name: str | None, *, is_json: bool
+) -> None:
+    """Learn the space of a behaviour; of clips that all fly, what is about their longest flight."""
+    from marey.dynamics import fit_flight_gravity
+    from marey.spacetime import BehaviourSpace
+
+    flies = all(any(one.duration_s > LEAST_FLIGHT_S for one in fit_flight_gravity(motion)) for motion in motions)
+    window = "flight" if motions and flies else None
+    options: dict[str, Any] = {"dimension": components, "energy": explained, "window": window}
+    space = BehaviourSpace.fit(motions, name=name or Path(out).stem, **options)
+    space.save(out)
+    facts = {"file": out, "name": space.name, "dimension": space.dimension, "explained": space.explained}
+    facts |= {"num_clips": len(motions), "window": window, "report": list(space.report)}
+    if is_json:
+        print_json(facts)
+    else:
+        share = f"{100 * space.explained:.1f} % of the variance"
+        typer.echo(f"{out}  {space.dimension} coordinates  {share}  {len(motions)} clips  window {window or 'all'}")
 
 
 def _fit_person(motions: list[Motion], out: str, options: LocomotionOptions, name: str, *, is_json: bool) -> None:

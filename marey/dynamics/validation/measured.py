@@ -9,10 +9,11 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
 from marey.dynamics.bodies import GRAVITY
+from marey.dynamics.inverse.reaction import estimate_reaction
 from marey.dynamics.inverse.support_split import compute_centre_of_pressure, split_support
 from marey.dynamics.supports import any_in_row
 from marey.dynamics.validation.report import ValidityReport
-from marey.motion import find_runs
+from marey.motion import Motion, find_runs
 
 if TYPE_CHECKING:
     from marey.io import GroundReaction
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 MISSED_S: Final = 0.1  # [s] a foot that stands longer than this without a force stands beside the plates
 MIN_FRAMES: Final = 10
+SINGLE_LOAD: Final = 0.4  # [body weights] on one foot, below which its centre of pressure says little
 SIDES: Final = ("left", "right")
 
 
@@ -38,6 +40,7 @@ class ReactionComparison:
     implied_mass_kg: float  # mass with which the vertical forces agree on the whole
     scaled_rms: float  # [body weights] vertical, had that mass been given
     pressure_rms_m: float  # [m] centre of pressure of the whole
+    single_pressure_rms_m: float  # [m] on one foot that carries the body; infinite without single stance
     moment_rms: float  # [body weights · m] about the vertical through the measured centre of pressure
     foot_rms: dict[str, float]  # [body weights] vertical force of each foot that was measured, by the alpha rule
 
@@ -60,7 +63,9 @@ class ReactionComparison:
         return f"ReactionComparison({self.sentence})"
 
 
-def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_s: float = 0.0) -> ReactionComparison:
+def compare_reaction(
+    report: ValidityReport, reaction: GroundReaction, *, start_s: float = 0.0, motion: Motion | None = None
+) -> ReactionComparison:
     """Compare what a motion needs with what force plates measured.
 
     Frames in which a foot stands beside the plates are left out: they are those of contacts without a force that last
@@ -70,6 +75,8 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
         report: of the clip; its floor is that of the plates.
         reaction: same axes as the clip.
         start_s: time of the first frame on the clock of the plates [s].
+        motion: the clip; with it forces are those of :func:`estimate_reaction`, without it those of the report, which
+            are averaged over 0.04 s.
 
     Raises:
         InputError: fewer than ten frames can be compared.
@@ -90,13 +97,17 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
         )
     # Errors in body weights, and the mass at which the vertical forces would agree
     weight = report.dynamics.body.mass_kg * GRAVITY
-    wanted, given = report.wrench, measured.wrench()
+    given, body = measured.wrench(), report.dynamics.body
+    wanted = report.wrench if motion is None else estimate_reaction(motion, body, report.supports)
     error = (wanted - given)[used, :3] / weight
-    scale = float((wanted[used, 1] * given[used, 1]).sum() / (wanted[used, 1] ** 2).sum())
+    scale = float((wanted[used, 1] * given[used, 1]).sum() / max(float((wanted[used, 1] ** 2).sum()), 1e-9))
     # Centres of pressure
     places, _ = compute_centre_of_pressure(wanted, report.supports.floor_m)
     truth, _ = compute_centre_of_pressure(given, report.supports.floor_m)
-    away = np.linalg.norm((places - truth)[used], axis=-1)
+    feet = np.stack([report.supports.limb_active(limb, slack=False) for limb in range(2)], axis=1)
+    single = used & (feet.sum(axis=1) == 1) & (np.minimum(wanted[:, 1], given[:, 1]) > SINGLE_LOAD * weight)
+    off = np.linalg.norm(places - truth, axis=-1)
+    away = off[used & (np.minimum(wanted[:, 1], given[:, 1]) > 0.0)]
     # Vertical error of each foot, the computed force shared by the alpha rule
     foot_rms: dict[str, float] = {}
     if set(SIDES) <= set(measured.names):
@@ -118,10 +129,11 @@ def compare_reaction(report: ValidityReport, reaction: GroundReaction, *, start_
         implied_mass_kg=scale * report.dynamics.body.mass_kg,
         scaled_rms=_root_mean_square((scale * wanted[used, 1] - given[used, 1]) / (scale * weight)),
         pressure_rms_m=_root_mean_square(away),
+        single_pressure_rms_m=_root_mean_square(off[single]) if single.any() else float("inf"),
         moment_rms=_root_mean_square((twists[0] - twists[1]) / weight),
         foot_rms=foot_rms,
     )
 
 
 def _root_mean_square(values: FloatArray) -> float:
-    return float(np.sqrt((values**2).mean()))
+    return float(np.sqrt((values**2).mean())) if values.size else float("inf")

@@ -24,6 +24,7 @@ from marey.spacetime.editing.goals import (
     find_footprint_shifts,
     find_goal_window,
     key_rows,
+    measure_pin,
     pin_rows,
 )
 from marey.spacetime.repair.programme import DisplacementProgramme, RepairSettings
@@ -106,27 +107,37 @@ def edit_physically(
     # The clip with the displacement added, judged as before
     displacement = programme.displacement(answer.x)
     edited = stage.motion(displacement)
+    after = check.report(edited)
+    # The edit is done if its goals hold in the clip itself, and no less of it is green
+    faults = [text for pin in pins if (text := measure_pin(edited, pin)) is not None]
+    if physics and after.valid_fraction < before.valid_fraction:
+        faults.append(f"{100 * before.valid_fraction:.0f} % were green, {100 * after.valid_fraction:.0f} % are")
+    is_reached = answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL
+    status = SolveStatus.CONVERGED if is_reached and not faults else answer.status
+    if faults and status is SolveStatus.CONVERGED:
+        status = SolveStatus.STALLED
     result = RepairResult(
-        answer.status,
+        status,
         edited,
         motion,
         answer.violation,
         answer.iterations,
         time.perf_counter() - began,
         before,
-        check.report(edited),
+        after,
         *measure_changes(motion, edited, stretch.frames),
         displacement,
         answer.worst,
         answer.history,
-        answer.advice,
+        f"{'; '.join(faults)}. {answer.advice}" if faults else answer.advice,
     )
-    # Whether all rows hold, or nearly
-    if on_failure == "raise" and not (answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL):
+    if on_failure == "raise" and not is_reached:
         name, value = answer.worst[0]
         raise ConvergenceError(
             f"the edit of '{motion.name}' does not reach: {name} (off by {value:.2g}, scaled). {answer.advice}", result
         )
+    if on_failure == "raise" and faults:
+        raise ConvergenceError(f"the edit of '{motion.name}' is not done: {result.advice}", result)
     return result
 
 

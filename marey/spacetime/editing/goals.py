@@ -62,6 +62,24 @@ class PoseKey:
             raise InputError(f"a key pose at {self.time_s} s", "Give a finite time")
 
 
+REACHED_M: Final = 0.01  # [m] a pin this near to its place is reached
+
+
+def measure_pin(motion: Motion, pin: PointPin) -> str | None:
+    """By how much a clip misses a pin, in words; nothing if it is reached."""
+    frame, known = round(pin.time_s * motion.rate_hz), contact_points(motion.skeleton).names
+    if pin.point in known:
+        place = contact_positions(motion)[frame, known.index(pin.point)]
+    elif pin.point in motion.skeleton.names:
+        place = motion[frame].joint_positions()[motion.skeleton.names.index(pin.point)]
+    else:
+        return None  # a point of the tree alone, between contact points
+    off = float(np.linalg.norm(place - pin.place))
+    if off <= max(REACHED_M, float(np.sqrt(3.0)) * pin.band_m):
+        return None
+    return f"{pin.point} is {1e3 * off:.0f} mm off its pin at {pin.time_s:.2f} s"
+
+
 def find_footprint_shifts(motion: Motion, track: Contacts, pins: Sequence[PointPin]) -> tuple[FootprintShift, ...]:
     """Footprints that pins on standing heels, toes and hands move."""
     flags, positions = find_touching_points(motion, track), contact_positions(motion)

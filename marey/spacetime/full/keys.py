@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray
@@ -15,22 +12,13 @@ from marey.spacetime.full.physics_rows import (
     SPEED_ROW,
     Coefficients,
     RowFamily,
+    WorldVector,
     compute_support_wrench,
 )
 from marey.spacetime.problem.definition import Key
 from marey.spacetime.problem.support import contact_frame
 
 CLEARANCE_PER_SPAN = 4  # instants per span at which something is kept clear of something
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WorldVector:
-    """A vector in the world: a jet from the root, moved by the plant of a support or the centre of a flight."""
-
-    at: IntArray  # (n,)
-    jet: Callable[[BodyState, FloatArray], StateJet]  # (n, 3)
-    columns: IntArray | None  # (n, 3, g)
-    coefficients: FloatArray | None  # (n, 3, g)
 
 
 def world_vector(

@@ -18,6 +18,7 @@ from marey.dynamics import GRAVITY
 from marey.numerics import KnotSpline
 from marey.spacetime.full.body_state import FullBodyModel
 from marey.spacetime.problem.definition import ProblemPhase, SpacetimeProblem
+from marey.spacetime.problem.support import is_shared
 
 NUM_ACTIVE: Final = 4  # cubic basis functions that are not zero at an instant
 MAX_SPANS: Final = 2000  # of a phase: minutes of motion, and all that memory holds
@@ -132,6 +133,8 @@ class InstantBuilder:
 SPIN_PER_KG: Final = 5.0 / 65.0  # [m^2/s] a large change of angular momentum, over the mass
 POSITION_SCALE: Final = 0.5  # [m]
 SPEED_SCALE: Final = 1.0  # [m/s]
+LOAD_MOMENT_SCALE: Final = 0.1  # [mg m]
+LOAD_NODES_PER_SPAN: Final = 2  # as the frames of the solver
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,14 +152,31 @@ class FlightUnknowns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ContactLoad:
+    """The wrench of a contact beyond the first of its phase, linear between nodes: force [mg], moment [mg m] at it."""
+
+    phase: int
+    contact: int  # its number in the phase, 1 or more
+    times: FloatArray  # (N,) [s]
+    unknowns: IntArray  # (N, 6)
+
+    def weights(self, times: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Unknowns ``(n, 2, 6)`` of the nodes about times, and the share ``(n, 2)`` of each node."""
+        left = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, len(self.times) - 2)
+        share = np.clip((times - self.times[left]) / (self.times[left + 1] - self.times[left]), 0.0, 1.0)
+        return self.unknowns[np.stack([left, left + 1], axis=1)], np.stack([1.0 - share, share], axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FullLayout:
-    """Order of the unknowns: time-major control points ``x[k * D + i]``, then place, speed and spin of each flight."""
+    """Order of the unknowns: control points ``x[k * D + i]``, place, speed and spin of flights, impulses, loads."""
 
     problem: SpacetimeProblem
     timeline: Timeline
     figure: FullBodyModel
     flights: tuple[FlightUnknowns, ...]
     impulses: tuple[tuple[int, IntArray], ...]  # phase that touches down, and unknowns, of bounded impacts
+    loads: tuple[ContactLoad, ...] = ()  # of phases whose contacts share the wrench
     num_angles: int = field(init=False)  # D
     num_points: int = field(init=False)  # K control points of each angle
     num_curve_unknowns: int = field(init=False)  # unknowns that are control points
@@ -175,9 +195,12 @@ class FullLayout:
         set_(self, "gravity", np.array([0.0, -self.problem.gravity, 0.0]))
         others = [(flight.place, flight.speed, flight.spin) for flight in self.flights]
         count = sum(len(part) for parts in others for part in parts) + sum(len(own) for _, own in self.impulses)
+        count += sum(load.unknowns.size for load in self.loads)
         scales = np.ones(self.num_curve_unknowns + count)
         for place, speed, spin in others:
             scales[place], scales[speed], scales[spin] = POSITION_SCALE, SPEED_SCALE, self.spin_scale
+        for load in self.loads:
+            scales[load.unknowns[:, 3:]] = LOAD_MOMENT_SCALE
         set_(self, "scales", scales)
 
     @staticmethod
@@ -202,7 +225,16 @@ class FullLayout:
             column += 2 * width + len(figure.spins)
         landings = [f.after for f in flights if f.after is not None] if problem.impact == "bounded" else []
         impulses = tuple((phase, column + i * width + np.arange(width)) for i, phase in enumerate(landings))
-        return FullLayout(problem, timeline, figure, tuple(flights), impulses)
+        column += width * len(landings)
+        # A wrench for each contact beyond the first, at the frames of the solver
+        loads: list[ContactLoad] = []
+        for p, phase in enumerate(timeline.phases):
+            times = timeline.even_frames(p, LOAD_NODES_PER_SPAN)
+            for contact in range(1, len(phase.contacts)) if is_shared(phase) else ():
+                unknowns = column + np.arange(6 * len(times)).reshape(-1, 6)
+                loads.append(ContactLoad(p, contact, times, unknowns))
+                column += unknowns.size
+        return FullLayout(problem, timeline, figure, tuple(flights), impulses, tuple(loads))
 
     @property
     def num_unknowns(self) -> int:
@@ -242,8 +274,15 @@ def refine_unknowns(layout: FullLayout, x: FloatArray) -> FloatArray:
 
     .. math:: \sum_k c_k\phi_k(t) = \sum_j (Rc)_j\,\tilde\phi_j(t)\quad\text{for every}\ t
 
-    What flights and impacts carry along stays as it is.
+    What flights and impacts carry along stays as it is, loads are taken between their nodes.
     """
     matrix: Any = layout.timeline.spline.refine()[1]
     points = np.asarray(matrix @ layout.points(x), dtype=np.float64)
-    return np.concatenate([points.ravel(), x[layout.num_curve_unknowns :]])
+    finer, curves = refine_layout(layout), layout.num_curve_unknowns
+    count = sum(load.unknowns.size for load in layout.loads)
+    out = np.concatenate([points.ravel(), x[curves : len(x) - count], np.zeros(finer.num_unknowns)])
+    out = out[: finer.num_unknowns]
+    for old, new in zip(layout.loads, finer.loads, strict=True):
+        near, shares = old.weights(new.times)
+        out[new.unknowns] = (shares[:, :, None] * x[near]).sum(axis=1)
+    return out

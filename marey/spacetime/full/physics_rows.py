@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, IntArray
+from marey.lie import hat
 from marey.spacetime.full.body_state import AT_JOINT, BodyState, StateJet
 from marey.spacetime.full.layout import FlightUnknowns, FullLayout, InstantBuilder
 from marey.spacetime.problem.definition import Contact
-from marey.spacetime.problem.support import build_support, contact_frame
+from marey.spacetime.problem.obstacles import BodyCapsule, ObstacleShape, find_nearest
+from marey.spacetime.problem.support import PhaseSupport, build_support, contact_frame
 
 POSITION_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm
 SPEED_ROW: Final = 3.0  # [s/m]
 MARGIN_M: Final = 0.01  # [m] inside the edge of a foot, for what happens between frames
 TILT_ROW: Final = 3.0  # [-] of the cosine
+CUT_MARGIN: Final = 0.01  # [mg] inside a face of the cone, for what happens between frames
 
 Coefficients = FloatArray | None  # (n, m, g) by the unknowns of flights and impulses
 EvaluateRows = Callable[[BodyState, FloatArray], tuple[StateJet, Coefficients]]
@@ -53,10 +56,22 @@ def compute_support_wrench(
     return force, state.spin_rate.at(at) * (1.0 / weight) + arm.cross(force)
 
 
-def contact_rows(layout: FullLayout, phase: int, instants: IntArray) -> RowFamily:
-    """Friction cone or strength of the grip, pressure inside the support, twist, normal force."""
+def contact_rows(layout: FullLayout, phase: int, instants: IntArray, cuts: FloatArray) -> RowFamily:
+    """Friction cone or strength of the grip, pressure inside the support, twist, normal force.
+
+    ``cuts (c, 6)`` are further faces of the cone of the support, on the wrench about the world's origin.
+    """
     contact = layout.timeline.phases[phase].contacts[0]
     support = build_support(layout.timeline.phases[phase], MARGIN_M)
+    # Faces that earlier solutions passed, about the contact: r . (o x f) = (r x o) . f
+    moved = np.concatenate([cuts[:, :3] + np.cross(cuts[:, 3:], support.centre), cuts[:, 3:]], axis=1)
+    support = replace(
+        support,
+        matrix=np.concatenate([support.matrix, moved]),
+        lower=np.concatenate([support.lower, np.full(len(cuts), CUT_MARGIN)]),
+        upper=np.concatenate([support.upper, np.full(len(cuts), np.inf)]),
+        labels=(*support.labels, *["friction of the corners"] * len(cuts)),
+    )
     lower, upper, labels = support.lower, support.upper, support.labels
     if support.friction is None:
         # The strength of a grip is a round row before the flat ones; that of a foot is a pyramid among them
@@ -73,6 +88,121 @@ def contact_rows(layout: FullLayout, phase: int, instants: IntArray) -> RowFamil
 
     shape = (len(instants), len(lower))
     return RowFamily(instants, np.broadcast_to(lower, shape), np.broadcast_to(upper, shape), labels, evaluate)
+
+
+def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: IntArray) -> list[RowFamily]:
+    r"""Rows of contacts that share a wrench: each keeps its own cone or strength, and the first takes what is left.
+
+    .. math:: w_0 = w - \sum_k X_k w_k, \quad w_k \in C_k, \quad w_0 \in C_0
+
+    The wrenches of the others are unknowns; this is the sum of generators of §2.9 of the specification with the faces
+    of each cone in place of its edges.
+    """
+    own, rows = layout.timeline.phases[phase], list[RowFamily]()
+    supports = [build_support(replace(own, contacts=(contact,)), MARGIN_M) for contact in own.contacts]
+    loads = [load for load in layout.loads if load.phase == phase]
+    parts = [load.weights(times) for load in loads]  # unknowns (n, 2, 6), shares (n, 2)
+
+    def bound(support: PhaseSupport, name: str) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
+        low, high, labels = support.lower, support.upper, support.labels
+        if support.friction is None:
+            low, high, labels = np.append(0.0, low), np.append(np.inf, high), ("strength of the grip", *labels)
+        shape = (len(instants), len(low))
+        return np.broadcast_to(low, shape), np.broadcast_to(high, shape), tuple(f"{name}: {text}" for text in labels)
+
+    for load, (near, shares), support in zip(loads, parts, supports[1:], strict=True):
+        low, high, labels = bound(support, own.contacts[load.contact].point)
+        flat = (shares[:, None, :, None] * support.matrix[None, :, None, :]).reshape(len(instants), -1, 12)
+        columns = np.broadcast_to(near.reshape(len(instants), 1, 12), (*low.shape, 12))
+
+        def carried(
+            state: BodyState,
+            x: FloatArray,
+            near: IntArray = near,
+            shares: FloatArray = shares,
+            support: PhaseSupport = support,
+            flat: FloatArray = flat,
+        ) -> tuple[StateJet, Coefficients]:
+            wrench = (shares[:, :, None] * x[near]).sum(axis=1)
+            value, slopes = wrench @ support.matrix.T, flat
+            if support.friction is None:
+                strength, by_force = support.round_row(wrench[:, :3])
+                value = np.concatenate([strength[:, None], value], axis=1)
+                by = np.zeros((len(wrench), 1, 2, 6))
+                by[:, 0, :, :3] = shares[:, :, None] * by_force[:, None]
+                slopes = np.concatenate([by.reshape(len(wrench), 1, 12), flat], axis=1)
+            # Nothing of it changes with the motion; columns are as many as the other jets have
+            width = state.com.partials.shape[-1]
+            return StateJet(value, np.zeros((3, *value.shape, width))), slopes
+
+        rows.append(RowFamily(instants, low, high, labels, carried, columns))
+
+    # The first contact takes what is left of the whole
+    first, support = own.contacts[0], supports[0]
+    low, high, labels = bound(support, first.point)
+    shifts = []
+    for load in loads:
+        shift = np.eye(6)
+        shift[3:, :3] = hat(np.subtract(own.contacts[load.contact].position, first.position))
+        shifts.append(shift)
+    near = np.concatenate([unknowns.reshape(len(instants), 12) for unknowns, _ in parts], axis=1)
+    columns = np.broadcast_to(near[:, None], (*low.shape, near.shape[1]))
+    # Wrench on the first contact by the unknowns of the others (n, 6, 12 K)
+    by_load = -np.concatenate(
+        [
+            (shares[:, None, :, None] * shift[None, :, None, :]).reshape(len(instants), 6, 12)
+            for (_, shares), shift in zip(parts, shifts, strict=True)
+        ],
+        axis=2,
+    )
+    flat = support.matrix @ by_load
+
+    def rest(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        force, moment = compute_support_wrench(state, instants, first, layout)
+        whole = StateJet.stack([force, moment]) + np.einsum("nij,nj->ni", by_load, x[near])
+        jet = whole.apply_matrix(support.matrix)
+        if support.friction is not None:
+            return jet, flat
+        force = whole.columns(np.arange(3))
+        value, slope = support.round_row(force.value)
+        strength = StateJet(value[:, None], force.component_along(slope).partials)
+        return StateJet.stack([strength, jet]), np.concatenate([slope[:, None] @ by_load[:, :3], flat], axis=1)
+
+    return [*rows, RowFamily(instants, low, high, labels, rest, columns)]
+
+
+def obstacle_rows(
+    layout: FullLayout, phase: int, ends: tuple[WorldVector, WorldVector], capsule: BodyCapsule, obstacle: ObstacleShape
+) -> RowFamily:
+    """A capsule stays out of a shape: its gap at the nearest place, whose share along it does not count (envelope)."""
+    start, end = ends
+    at = start.at
+
+    def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
+        a, b = start.jet(state, x), end.jet(state, x)
+        share, gap = find_nearest(obstacle, np.stack([a.value, b.value], axis=1), capsule.radii)
+        place = a.value + share[:, None] * (b.value - a.value)
+        slope = obstacle.distance(place)[1] * POSITION_ROW
+        partials = (1.0 - share)[:, None, None] * a.partials + share[:, None, None] * b.partials
+        jet = StateJet(POSITION_ROW * gap[:, None], np.einsum("ni,pnid->pnd", slope, partials)[:, :, None])
+        if end.coefficients is None:
+            return jet, None
+        return jet, np.einsum("ni,nig->nig", slope, end.coefficients).reshape(len(at), 1, -1)
+
+    columns = None if end.columns is None else end.columns.reshape(len(at), 1, -1)
+    lower = np.zeros((len(at), 1))
+    label = f"{capsule.name} out of {obstacle.name}"
+    return RowFamily(at, lower, np.full_like(lower, np.inf), (label,), evaluate, columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorldVector:
+    """A vector in the world: a jet from the root, moved by the plant of a support or the centre of a flight."""
+
+    at: IntArray  # (n,)
+    jet: Callable[[BodyState, FloatArray], StateJet]  # (n, 3)
+    columns: IntArray | None  # (n, 3, g)
+    coefficients: FloatArray | None  # (n, 3, g)
 
 
 def tilt_rows(layout: FullLayout, phase: int, instants: IntArray) -> list[RowFamily]:
@@ -140,6 +270,16 @@ def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[RowFamily]:
         if before.contacts and after.contacts and before.contacts[0].point != after.contacts[0].point:
             at = builder.add(i + 1, edges[i + 1])
             rows += [relative_rows(layout, at, before.contacts[0], after.contacts[0], order) for order in (0, 1)]
+    # Contacts beyond the first are in place and still where their phase begins and ends, unless that is said already
+    for p, phase in enumerate(phases):
+        for contact in phase.contacts[1:]:
+            for edge, beside in ((p, p - 1), (p + 1, p + 1)):
+                held = phases[beside].contacts if 0 <= beside < len(phases) else ()
+                is_said = bool(held) and held[0].point == contact.point
+                is_kept = contact in held and beside < p and held[0].point == phase.contacts[0].point
+                if not is_said and not is_kept:
+                    at = builder.add(p, edges[edge])
+                    rows += [relative_rows(layout, at, phase.contacts[0], contact, order) for order in (0, 1)]
     return rows
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.numerics import solve_qp
 from marey.spacetime.full.body_state import AT_JOINT, BodyState, Derivatives, StateJet, compute_body_state
-from marey.spacetime.full.keys import find_point_bounds, key_rows
+from marey.spacetime.full.keys import CLEARANCE_PER_SPAN, find_point_bounds, key_rows, world_vector
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.full.objectives import (
     RIDGE,
@@ -29,10 +29,14 @@ from marey.spacetime.full.physics_rows import (
     contact_rows,
     flight_rows,
     joint_rows,
+    obstacle_rows,
     relative_rows,
+    shared_rows,
     tilt_rows,
 )
-from marey.spacetime.full.sampling import Frames
+from marey.spacetime.full.sampling import Frames, NearPair, SupportFace
+from marey.spacetime.problem.obstacles import build_capsules, build_obstacles, is_touching
+from marey.spacetime.problem.support import is_shared
 from marey.spacetime.style import Style, evaluate_style
 
 EvaluatedRows = list[tuple[StateJet, FloatArray | None]]
@@ -185,6 +189,8 @@ class FullProgramme:
         derivatives: Derivatives = "linear-time",
         reference: FloatArray | None = None,
         extra: Frames = (),
+        cuts: tuple[SupportFace, ...] = (),
+        near: tuple[NearPair, ...] = (),
         styles: tuple[Style, ...] = (),
     ) -> None:
         self.layout = layout
@@ -200,13 +206,30 @@ class FullProgramme:
             if flight is not None:
                 families.append(flight_rows(layout, flight, frames))
             else:
-                families.append(contact_rows(layout, p, frames))
+                if is_shared(phase):
+                    families += shared_rows(layout, p, times, frames)
+                else:
+                    faces = np.array([face for q, face in cuts if q == p]).reshape(-1, 6)
+                    families.append(contact_rows(layout, p, frames, faces))
                 families += tilt_rows(layout, p, frames)
                 # Contacts beyond the first keep their distance from it
                 families += [relative_rows(layout, frames[1:-1], phase.contacts[0], c, 0) for c in phase.contacts[1:]]
         families += joint_rows(layout, builder)
         for key in layout.problem.keys:
             families += key_rows(layout, builder, key)
+        # Capsules that came too near to something stay out of it
+        capsules, obstacles = build_capsules(layout.figure.tree), build_obstacles(layout.problem)
+        points: dict[str, tuple[int, FloatArray]] = {}
+        for p, number, shape in near:
+            # A foot that stands on the floor beside this phase is on it at their border
+            capsule, times = capsules[number], layout.timeline.even_frames(p, CLEARANCE_PER_SPAN)
+            sides = [q for q in (p - 1, p + 1) if 0 <= q < len(layout.timeline.phases)]
+            lands = {q > p for q in sides if is_touching(layout.problem, q, capsule, obstacles[shape])}
+            times = times[int(False in lands) : len(times) - int(True in lands)]
+            ends = (f"capsule {number} start", f"capsule {number} end")
+            points |= {name: (capsule.link, place) for name, place in zip(ends, capsule.ends, strict=True)}
+            start, end = (world_vector(layout, p, times, builder.add(p, times), name) for name in ends)
+            families.append(obstacle_rows(layout, p, (start, end), capsule, obstacles[shape]))
         self.families = families
         self._residuals = build_residual_terms(layout, builder)
         self.instants: Instants = builder.build()
@@ -215,7 +238,7 @@ class FullProgramme:
         names = [c.point for phase in layout.timeline.phases for c in phase.contacts]
         names += [key.point for key in layout.problem.keys if key.point is not None]
         names += find_hands(layout) if layout.problem.objective.min_jerk > 0.0 else []
-        points: dict[str, tuple[int, FloatArray]] = {name: layout.figure.point(name) for name in names}
+        points |= {name: layout.figure.point(name) for name in names}
         upright = [c.point for phase in layout.timeline.phases for c in phase.contacts if c.kind == "foot"]
         for name in upright + [key.point for key in layout.problem.keys if key.kind == "bar" and key.point is not None]:
             points[name + AT_JOINT] = layout.figure.point(name + AT_JOINT)

@@ -12,12 +12,21 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, UnknownNameError
-from marey.dynamics import compute_aggregate, compute_com_motion, compute_point_motion
+from marey.dynamics import JointTree, compute_aggregate, compute_com_motion, compute_point_motion
 from marey.motion import Contacts, Motion
-from marey.spacetime.full.body_state import FullBodyModel
+from marey.spacetime.full.body_state import CurveRates, FullBodyModel
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
-from marey.spacetime.problem.solution import SolutionTrack, frame_instants
-from marey.spacetime.problem.support import build_support
+from marey.spacetime.problem.definition import Contact
+from marey.spacetime.problem.obstacles import build_obstacles, measure_gaps
+from marey.spacetime.problem.solution import (
+    MIN_LOAD,
+    SolutionTrack,
+    find_contact_points,
+    frame_instants,
+    measure_supply,
+    separating_face,
+)
+from marey.spacetime.problem.support import PRESSURE, build_support, is_shared
 
 
 def sample_track(layout: FullLayout, x: FloatArray, instants: Instants) -> SolutionTrack:
@@ -55,7 +64,55 @@ def sample_track(layout: FullLayout, x: FloatArray, instants: Instants) -> Solut
             )
         for state, rate in zip((q, qd, qdd), root, strict=True):
             state[np.ix_(chosen, figure.slides)] = rate[:, figure.axes]
+        for contact in phase.contacts[1:]:
+            rates = close_contact(figure, phase.contacts[0], contact, (q[chosen], qd[chosen], qdd[chosen]))
+            q[chosen], qd[chosen], qdd[chosen] = rates
     return SolutionTrack(instants.times, instants.phases, q, qd, qdd)
+
+
+CLOSING_STEPS: Final = 6  # of Newton: the limb is off by millimetres at most
+CLOSING_RANK: Final = 1e-2  # [m] directions in which a stretched limb hardly moves its end are left alone
+
+
+def close_contact(figure: FullBodyModel, first: Contact, contact: Contact, rates: CurveRates) -> CurveRates:
+    r"""Bring a contact beyond the first exactly to its plant by the least change of its own limb.
+
+    .. math:: \Delta\theta = J^+ (p - o(q)), \quad \Delta\dot\theta = -J^+\dot o, \quad
+        \Delta\ddot\theta = -J^+\ddot o
+
+    Splines of angles hold a second contact at the frames of the solver; between them its limb takes up what is left.
+    Angles between the limb and the first contact, and the root, stay. Rates ``(n, dofs)`` are of the whole tree.
+    """
+    q, qd, qdd = (rate.copy() for rate in rates)
+    tree, (dof, place) = figure.tree, figure.point(contact.point)
+    held, limb = _ancestors(tree, figure.point(first.point)[0]), list[int]()
+    for i in _ancestors(tree, dof):
+        if i in held:
+            break
+        limb.append(i)
+    own, axes = np.array(limb, dtype=np.int64), figure.axes
+    for _ in range(CLOSING_STEPS):
+        at = compute_point_motion(tree, q, qd, qdd, dof, place)
+        gap = (np.asarray(contact.position) - at.position)[:, axes]
+        inverse = np.linalg.pinv(at.J[:, axes][:, :, own], rcond=CLOSING_RANK)
+        q[:, own] += np.einsum("nij,nj->ni", inverse, gap)
+        if float(np.abs(gap).max(initial=0.0)) < 1e-11:
+            break
+    at = compute_point_motion(tree, q, qd, qdd, dof, place)
+    inverse = np.linalg.pinv(at.J[:, axes][:, :, own], rcond=CLOSING_RANK)
+    qd[:, own] -= np.einsum("nij,nj->ni", inverse, at.velocity[:, axes])
+    at = compute_point_motion(tree, q, qd, qdd, dof, place)
+    qdd[:, own] -= np.einsum("nij,nj->ni", inverse, at.acceleration[:, axes])
+    return q, qd, qdd
+
+
+def _ancestors(tree: JointTree, dof: int) -> list[int]:
+    """A coordinate and those that carry it, up to the root."""
+    found: list[int] = []
+    while dof >= 0:
+        found.append(dof)
+        dof = int(tree.parents[dof])
+    return found
 
 
 def compute_support_com(
@@ -129,11 +186,41 @@ def contact_track_names(point: str) -> tuple[str, ...]:
 
 
 ALLOWED_EXCESS: Final = 0.03  # [mg], [mg m] what may be missing between frames
+ALLOWED_PRESSURE_M: Final = 0.007  # [m] likewise of the pressure point; 10 mm are allowed
 GROSS_EXCESS: Final = 0.25  # [mg] larger residuals between the frames invalidate a motion
 SAMPLES_PER_SPAN: Final = 8
 MAX_REFINEMENTS: Final = 4
 
 Frames = tuple[tuple[int, float], ...]  # phase and time [s]
+SupportFace = tuple[int, tuple[float, ...]]  # phase, and a row (6,) on the wrench about the world's origin, at least 0
+NearPair = tuple[int, int, int]  # phase, number of a capsule and of an obstacle
+NEAR_M: Final = -0.001  # [m] gap below which a capsule gets rows of its own
+MIN_FACE: Final = 0.04  # [mg] a wrench this far outside shows which face of a cone it passed; 0.05 is allowed
+
+
+def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[SupportFace, ...]:
+    """Faces of the cones of supports that a solution passes, the worst of each phase."""
+    track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
+    whole = compute_aggregate(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
+    points = find_contact_points(layout.figure.tree, layout.problem, track)
+    missing = measure_supply(np.asarray(whole.wrench) / layout.weight, points, points.active.any(axis=1))[0]
+    found: list[SupportFace] = []
+    for p, phase in enumerate(layout.timeline.phases):
+        size = np.where(track.phases == p, np.linalg.norm(missing, axis=1), 0.0)
+        n = int(np.argmax(size))
+        if phase.contacts and not is_shared(phase) and size[n] > MIN_FACE and phase.contacts[0].kind == "foot":
+            found.append((p, separating_face(points, missing, n)))
+    return tuple(found)
+
+
+def find_near_pairs(layout: FullLayout, x: FloatArray) -> tuple[NearPair, ...]:
+    """Capsules of the body that a solution, or a guess, brings into floor, boxes or bars."""
+    track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
+    found: list[NearPair] = []
+    shapes = len(build_obstacles(layout.problem))
+    for k, (_, _, gap) in enumerate(measure_gaps(layout.figure.tree, layout.problem, track.q, track.phases)):
+        found += [(int(p), k // shapes, k % shapes) for p in np.unique(track.phases[gap < NEAR_M])]
+    return tuple(found)
 
 
 def find_weak_instants(layout: FullLayout, x: FloatArray) -> Frames:
@@ -164,6 +251,10 @@ def _phase_excesses(layout: FullLayout, x: FloatArray) -> list[tuple[FloatArray,
         if phase.is_flight:
             # No moment acts about the centre of mass
             excess = np.linalg.norm(wrench[:, 3:] - np.cross(com[chosen], force), axis=1)
+        elif is_shared(phase):
+            points = find_contact_points(layout.figure.tree, layout.problem, track)
+            missing, cone, _, _ = measure_supply(all_wrenches, points, chosen)
+            excess = np.maximum(np.linalg.norm(missing, axis=1), cone)[chosen]
         else:
             support = build_support(phase)
             moment = wrench[:, 3:] - np.cross(support.centre, force)
@@ -171,6 +262,11 @@ def _phase_excesses(layout: FullLayout, x: FloatArray) -> list[tuple[FloatArray,
             outside = np.maximum(support.lower - rows, rows - support.upper)
             outside[:, [label == "normal force" for label in support.labels]] *= 0.1  # a tenth over the cap is harmless
             excess = np.maximum(outside.max(axis=1), -support.round_row(force)[0])
+            # A pressure point outside the soles counts by its distance, however small the load
+            pressing = np.array([label == PRESSURE for label in support.labels])
+            load = force @ support.normal
+            away = outside[:, pressing].max(axis=1, initial=0.0) / np.maximum(load, MIN_LOAD)
+            excess = np.maximum(excess, np.where(load > MIN_LOAD, away / ALLOWED_PRESSURE_M * ALLOWED_EXCESS, 0.0))
         found.append((track.times[chosen], excess))
     return found
 
@@ -225,6 +321,9 @@ def build_guess(layout: FullLayout, motion: Motion | None = None) -> FloatArray:
         InputError: the motion has another skeleton.
     """
     x, tree = np.zeros(layout.num_unknowns), layout.figure.tree
+    for load in layout.loads:
+        # Contacts carry equal parts of the weight
+        x[load.unknowns[:, 1]] = 1.0 / len(layout.timeline.phases[load.phase].contacts)
     if motion is None:
         x[: layout.num_curve_unknowns] = interpolate_pose_keys(layout).ravel()
         return set_flight_unknowns(layout, x)

@@ -26,8 +26,12 @@ from marey.spacetime.full.sampling import (
     GROSS_EXCESS,
     MAX_REFINEMENTS,
     Frames,
+    NearPair,
+    SupportFace,
     build_guess,
     compute_worst_excess,
+    find_near_pairs,
+    find_passed_faces,
     find_weak_instants,
     motion_from_unknowns,
     sample_track,
@@ -36,14 +40,18 @@ from marey.spacetime.full.sampling import (
 from marey.spacetime.full.simplified import SimplifiedProgramme
 from marey.spacetime.full.validation import validate_full
 from marey.spacetime.problem.definition import SpacetimeProblem
-from marey.spacetime.problem.solution import SpacetimeResult, check_solution
+from marey.spacetime.problem.solution import (
+    MIN_SAMPLES,
+    SolutionCheck,
+    SpacetimeResult,
+    check_solution,
+    settle_status,
+)
 from marey.spacetime.style import Style
 
 RATE_HZ = 120.0  # [Hz] of the motions handed out
 WARM_PENALTY = 100.0  # first weight of violations where the start is nearly a solution
 COARSE_ADVICE = "The finer spline was not solved; the motion is that of the coarser one."
-BETWEEN_FRAMES_ADVICE = "It holds at its frames, not between them: raise frames_per_span or refine, or shorten span_s."
-CHECK_PER_SPAN = 8  # samples of the dense check in a span: four times the two frames of the solver
 
 Solution = TypeVar("Solution")  # of a problem at some durations, in either space
 
@@ -84,6 +92,8 @@ class FullSolution:
     start: FloatArray  # unscaled unknowns
     answer: SQPResult
     extra: Frames  # beyond the regular ones
+    cuts: tuple[SupportFace, ...] = ()  # faces of supports beyond the regular rows
+    near: tuple[NearPair, ...] = ()  # capsules that are kept out of something
     levels: tuple[int, ...] = ()  # iterations of the coarser splines before this one
 
     @property
@@ -130,11 +140,11 @@ def refine_solution(
         if reference is not None:
             reference = refine_unknowns(solution.layout, reference)
         # Solve on the finer spline from the same motion; keep the coarse one if that fails
-        programme = _build_programme(layout, x, options, reference, solution.extra)
+        programme = _build_programme(layout, x, options, reference, solution)
         answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
         start = refine_unknowns(solution.layout, solution.start)
         levels = (*solution.levels, solution.answer.iterations - sum(solution.levels))
-        finer = FullSolution(layout, programme, start, answer, solution.extra, levels)
+        finer = replace(solution, layout=layout, programme=programme, start=start, answer=answer, levels=levels)
         finer = _solve_until_physics_holds(finer, options, reference, began)
         if not finer.answer.is_solved and finer.answer.status is not SolveStatus.STOPPED:
             spent = replace(
@@ -146,11 +156,17 @@ def refine_solution(
 
 
 def _build_programme(
-    layout: FullLayout, guess: FloatArray, options: FullOptions, reference: FloatArray | None, extra: Frames = ()
+    layout: FullLayout,
+    guess: FloatArray,
+    options: FullOptions,
+    reference: FloatArray | None,
+    old: FullSolution | None = None,
 ) -> FullProgramme:
-    near = None if reference is None else layout.points(reference)
+    """The programme with the frames, faces and capsules that an earlier solution asked for."""
+    more = {} if old is None else {"extra": old.extra, "cuts": old.cuts, "near": old.near}
+    target = None if reference is None else layout.points(reference)
     return FullProgramme(
-        layout, guess, derivatives=options.derivatives, reference=near, extra=extra, styles=options.styles
+        layout, guess, derivatives=options.derivatives, reference=target, styles=options.styles, **more
     )
 
 
@@ -182,19 +198,33 @@ def _solve_until_physics_holds(
 ) -> FullSolution:
     """Solve again with frames where the last solution broke physics between them, a few times at most."""
     for _ in range(MAX_REFINEMENTS):
-        if not solution.answer.is_solved:
+        if not solution.answer.is_solved or options.is_over(began):
             break
-        layout = solution.layout
-        weak = tuple(frame for frame in find_weak_instants(layout, solution.x) if frame not in solution.extra)
-        if not weak or options.is_over(began):
+        layout, x = solution.layout, solution.x
+        weak = tuple(frame for frame in find_weak_instants(layout, x) if frame not in solution.extra)
+        near = tuple(pair for pair in find_near_pairs(layout, x) if pair not in solution.near)
+        cuts = find_passed_faces(layout, x)
+        if not (weak or near or cuts):
             break
-        extra = (*solution.extra, *weak)
-        finer = _build_programme(layout, solution.x, options, reference, extra)
-        answer = _solve_programme(finer, solution.x, options.warm(), began, solution.answer)
-        if not answer.is_solved and compute_worst_excess(layout, solution.x) < GROSS_EXCESS:
+        more = replace(
+            solution,
+            extra=(*solution.extra, *weak),
+            cuts=(*solution.cuts, *cuts),
+            near=(*solution.near, *near),
+        )
+        programme = _build_programme(layout, x, options, reference, more)
+        answer = _solve_programme(programme, x, options.warm(), began, solution.answer)
+        if not answer.is_solved and not near and compute_worst_excess(layout, x) < GROSS_EXCESS:
             break  # what was missing between frames is small: keep the motion that has it
-        solution = replace(solution, programme=finer, answer=answer, extra=extra)
+        solution = replace(more, programme=programme, answer=answer)
     return solution
+
+
+def check_full(layout: FullLayout, x: FloatArray) -> SolutionCheck:
+    """Measure unscaled unknowns on at least a thousand samples, eight in a span or more."""
+    per_span = max(8, -(-MIN_SAMPLES // layout.timeline.spline.num_spans))
+    track = sample_track(layout, x, layout.timeline.grid(per_span))
+    return check_solution(layout.figure.tree, layout.problem, track)
 
 
 def build_full_result(solution: FullSolution, began: float, iterations: int | None = None) -> SpacetimeResult:
@@ -203,12 +233,11 @@ def build_full_result(solution: FullSolution, began: float, iterations: int | No
     problem = layout.problem
     seconds = time.perf_counter() - began
     total = answer.iterations if iterations is None else iterations
-    track = sample_track(layout, x, layout.timeline.grid(CHECK_PER_SPAN))
-    check = check_solution(layout.figure.tree, problem, track)
     # What holds at the frames only is not solved
-    is_broken = answer.is_solved and not check.has_physics
+    check = check_full(layout, x)
+    status, advice = settle_status(answer.status, check, answer.advice)
     return SpacetimeResult(
-        status=SolveStatus.STALLED if is_broken else answer.status,
+        status=status,
         motion=motion_from_unknowns(layout, x, RATE_HZ, problem.name),
         guess=motion_from_unknowns(layout, solution.start, RATE_HZ, f"{problem.name}, first guess"),
         violation=answer.violation,
@@ -219,7 +248,7 @@ def build_full_result(solution: FullSolution, began: float, iterations: int | No
         worst=answer.worst,
         check=check,
         history=answer.history,
-        advice=BETWEEN_FRAMES_ADVICE if is_broken else answer.advice,
+        advice=advice,
         problem=problem,
         counts={
             "unknowns": layout.num_unknowns,
@@ -302,7 +331,8 @@ def compute_lagrangian(solution: FullSolution, free: list[int], durations: Float
     old, new = solution.layout.timeline.edges, layout.timeline.edges
     shares = [(p, (t - old[p]) / (old[p + 1] - old[p])) for p, t in solution.extra]
     extra = tuple((p, float(new[p] + share * (new[p + 1] - new[p]))) for p, share in shares)
-    value, rows = FullProgramme(layout, solution.start, extra=extra).values(solution.answer.x)
+    programme = FullProgramme(layout, solution.start, extra=extra, cuts=solution.cuts, near=solution.near)
+    value, rows = programme.values(solution.answer.x)
     return value + float(solution.answer.multipliers @ rows)
 
 

@@ -22,10 +22,11 @@ from marey.spacetime.problem.definition import (
     SpacetimeProblem,
     check_key_conflicts,
 )
-from marey.spacetime.problem.support import build_support
+from marey.spacetime.problem.support import build_support, is_shared
 
 SAME_ANGLE_RAD = 1e-9  # [rad] values of two keys this near are the same
 REACH_TOL_M = 1e-6  # [m]
+TORQUE_WEIGHTS = ("torque", "min_torque_change", "min_variance", "contact_force", "contact_jerk")
 MAX_FRAMES = 100  # [per span] beyond it rows only repeat one another
 MAX_REFINE = 6  # halvings: a span of 0.1 s is then 1.6 ms long
 
@@ -119,7 +120,9 @@ def validate_numbers(problem: SpacetimeProblem) -> None:
             )
         if key.kind in ("point", "com", "com_velocity") and all(value is None for value in key.target):
             raise InputError(f"{label} has no target", "Give at least one component")
-        if key.kind in ("pose", "range") and not key.joints:
+        if key.pose is not None and key.kind != "pose":
+            raise InputError(f"{label} has a pose of a clip", "Only keys of the kind 'pose' take one")
+        if key.kind in ("pose", "range") and not key.joints and key.pose is None:
             raise InputError(f"{label} names no coordinate", "Give joints")
         if key.kind == "bar" and not (key.lower and key.lower > 0.0 and len(key.target) == 3):
             raise InputError(f"{label} has no radius or no place", "Give lower above 0, and target")
@@ -135,7 +138,13 @@ def validate_full(layout: FullLayout) -> None:
         for contact in phase.contacts:
             figure.point(contact.point)
         if phase.contacts:
-            build_support(phase)
+            if not is_shared(phase):
+                build_support(phase)
+            elif sum(getattr(problem.objective, name) for name in TORQUE_WEIGHTS) > 0.0:
+                raise InputError(
+                    f"phase '{phase.name}' has {len(phase.contacts)} contacts that share the load",
+                    f"Leave {', '.join(TORQUE_WEIGHTS)} at 0: torques and forces of one contact are not known there",
+                )
             for one, other in combinations(phase.contacts, 2):
                 _check_pair(figure, one, other, f"in phase '{phase.name}'")
     # Contacts of two supports in a row hold at one instant

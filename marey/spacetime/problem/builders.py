@@ -184,4 +184,4 @@ def build_surroundings(problem: SpacetimeProblem) -> World:
     bars = tuple(Bar((x - BAR_HALF_M, y, z), (x + BAR_HALF_M, y, z)) for (y, z), x in lines.items())
     feet = {c.position: max(c.half_extents_m) for c in contacts if c.kind == "foot" and c.position[1] > RAISED_M}
     stones = tuple(Stone((x, z), 1.4 * reach, y) for (x, y, z), reach in feet.items())
-    return World(stones=stones, bars=bars)
+    return World(stones=stones, bars=(*bars, *problem.bars), boxes=problem.boxes)

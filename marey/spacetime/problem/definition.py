@@ -12,6 +12,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from marey.base import InputError, UnknownNameError
+from marey.world import Bar, Box
 
 CONTACT_KINDS: Final = ("foot", "grip")
 KEY_KINDS: Final = ("pose", "velocity", "range", "turn", "point", "com", "com_velocity", "clearance", "bar", "force")
@@ -70,6 +71,7 @@ class Key:
     phase: str  # name of the phase
     at: float | None = 1.0  # share of the phase, 0 start to 1 end; None: all of it
     joints: Mapping[str, float] = field(default_factory=dict[str, float])  # pose, velocity: coordinate -> value
+    pose: str | None = None  # pose: a clip and a time instead of joints, "walk.bvh@1.2"
     point: str | None = None  # point, clearance: named point
     target: tuple[float | None, ...] = ()  # [m], [m/s] or [rad]; None leaves a component free
     lower: float | None = None  # range, turn, clearance, bar, force: at least
@@ -117,6 +119,9 @@ class SpacetimeProblem:
     start_com: Vector3 = (0.0, 1.2, 0.0)  # [m] where a motion without any contact floats
     max_iterations: int = 300
     refine: int = 0  # full space: times every span is halved and the problem solved again from its solution
+    floor_m: float | None = 0.0  # [m] height of the floor, lower where a foot is planted lower; None: no floor
+    boxes: tuple[Box, ...] = ()  # obstacles that stand on the floor: the whole body stays out of them
+    bars: tuple[Bar, ...] = ()  # round bars of any direction
 
     def __post_init__(self) -> None:
         if not self.phases:

@@ -1,25 +1,63 @@
 """Solutions and their dense check: whether a motion holds between the instants at which it was solved.
 
-The check is independent of the solver.
+The check is independent of the solver: it knows the motion, its contacts as points that can push, and the
+surroundings, and measures on at least a thousand samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, IntArray, Result
+from marey.base import BoolArray, FloatArray, IntArray, Result
 from marey.dynamics import GRAVITY, JointTree, compute_aggregate, compute_point_motion
+from marey.dynamics.contact_cones import compute_friction_edges, fit_moving_cones
 from marey.motion import Motion
-from marey.numerics import SolveStatus, SQPIteration
+from marey.numerics import SolveStatus, SQPIteration, convex_hull
 from marey.spacetime.problem.definition import SpacetimeProblem
-from marey.spacetime.problem.support import MOMENT_LABELS, build_support
+from marey.spacetime.problem.obstacles import measure_gaps
+from marey.spacetime.problem.poses import measure_pose
+from marey.spacetime.problem.support import contact_frame, sole_corners
 
-MIN_LOAD = 0.2  # [mg] normal force above which the pressure point counts
-SPIN_FLOOR = 5.0  # [kg m^2/s] momentum below which drift is measured against this
+MIN_SAMPLES: Final = 1000
+MIN_LOAD: Final = 0.2  # [mg] normal force above which the pressure point counts
+SPIN_FLOOR: Final = 5.0  # [kg m^2/s] momentum below which drift is measured against this
+CONE_EDGES: Final = 8  # of the pyramid about the friction cone of a corner; the round one is measured as a whole
+LEVEL_M: Final = 0.01  # [m] points this near to one plane have a common centre of pressure
+FACE_SCALE: Final = 2.0  # rows of faces are twice as strict
+MOMENT_COST: Final = 1e-3  # of the moments of grips in the split: the forces of contacts come first
+EXACT_TOL: Final = 1e-4  # [mg] corners that give a wrench to this have the pressure between them
+PUSH_COST: Final = 1e-4  # of the forces of grips: no larger than needed
+
+# Largest departure of a motion that may be called solved, with the words and the unit of the report
+LIMITS: Final[dict[str, tuple[float, str, float, str]]] = {
+    "wrench_residual": (0.05, "a force that no contact gives", 100.0, "% of body weight"),
+    "cone_excess": (0.05, "sideways force beyond friction, or beyond the grip", 100.0, "% of body weight"),
+    "angular_momentum_drift": (0.02, "angular momentum drifts in flight by", 100.0, "%"),
+    "plant_drift_m": (1e-3, "a plant moves by", 1e3, "mm"),
+    "cop_excess_m": (0.01, "pressure outside the sole by", 1e3, "mm"),
+    "limit_excess_rad": (np.deg2rad(2.0), "a joint beyond its limits by", 180.0 / np.pi, "°"),
+    "penetration_m": (5e-3, "the body enters its surroundings by", 1e3, "mm"),
+    "pose_error_rad": (np.deg2rad(1.0), "a key pose is missed by", 180.0 / np.pi, "°"),
+    "root_jump_m": (1e-3, "the root jumps between phases by", 1e3, "mm"),
+}
+
+
+class CheckFault(NamedTuple):
+    """One quantity of a check that is beyond its limit."""
+
+    name: str
+    value: float
+    limit: float
+    time_s: float
+
+    @property
+    def words(self) -> str:
+        """The fault as a phrase."""
+        _, words, factor, unit = LIMITS[self.name]
+        return f"{words} {factor * self.value:.3g} {unit} at {self.time_s:.2f} s (allowed {factor * self.limit:g})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +65,35 @@ class SolutionCheck:
     """Largest departures from physics and from the problem on a dense grid; mg is the body's weight on earth."""
 
     samples: int
-    wrench_residual: float  # [mg] force that no contact can give: flight, cone, pressure (moments over 1 m), pull
+    wrench_residual: float  # [mg] force, and moment over 1 m, that no contact can give
     flight_force: float  # [mg] in flight
     flight_moment: float  # [mg m] about the centre of mass in flight
-    angular_momentum_drift: float  # [-] of its size in the flight, or of 5 kg m^2/s if that is more
+    angular_momentum_drift: float  # [-] of its size in the flight, or of a floor if that is more
     angular_momentum_drift_si: float  # [kg m^2/s]
     plant_drift_m: float  # [m] contact points away from their plants
     cone_excess: float  # [mg] beyond friction, or beyond the strength of a grip
     cop_excess_m: float  # [m] pressure point outside the support, where the load is above 0.2 mg
-    moment_excess: float  # [mg m] pressure, twist or grip moment beyond what the support allows
-    min_normal_force: float  # [mg] lowest force of a foot; negative pulls
+    moment_excess: float  # [mg m] the part of the residual that is a moment
+    min_normal_force: float  # [mg] lowest force of feet; negative pulls
     max_force: float  # [mg]
     root_jump_m: float  # [m] across phase borders
     com_velocity_jump: float  # [m/s]
     clearance_m: float  # [m] lowest height above what clearance keys ask; inf without any
     limit_excess_rad: float  # [rad] beyond the character's limits
+    pose_error_rad: float = 0.0  # [rad] of key poses at an instant
+    penetration_m: float = 0.0  # [m] of the body's capsules into floor, boxes and bars
+    times: dict[str, float] = field(default_factory=dict[str, float])  # [s] when each is largest
+    entered: str = ""  # which part of the body enters what
+
+    @property
+    def faults(self) -> tuple[CheckFault, ...]:
+        """What is beyond its limit, worst first."""
+        found = [
+            CheckFault(name, float(getattr(self, name)), limit, self.times.get(name, 0.0))
+            for name, (limit, *_) in LIMITS.items()
+            if getattr(self, name) > limit
+        ]
+        return tuple(sorted(found, key=lambda fault: -fault.value / fault.limit))
 
     @property
     def has_physics(self) -> bool:
@@ -50,12 +102,19 @@ class SolutionCheck:
 
     @property
     def is_valid(self) -> bool:
-        """Physics holds, and plants to 1e-6 m."""
-        return self.has_physics and self.plant_drift_m < 1e-6
+        """Nothing is beyond its limit, and plants hold to 1e-6 m."""
+        return not self.faults and self.has_physics and self.plant_drift_m < 1e-6
+
+    @property
+    def sentence(self) -> str:
+        """What is beyond its limit, by how much and when; empty if nothing is."""
+        words = [fault.words for fault in self.faults]
+        return "; ".join(f"{text} ({self.entered})" if "surroundings" in text else text for text in words)
 
     def to_dict(self) -> dict[str, float | int | None]:
         """Plain numbers by name; None for what does not exist, such as the clearance without any key."""
-        return {name: value if np.isfinite(value) else None for name, value in asdict(self).items()}
+        own = {name: value for name, value in asdict(self).items() if name not in ("times", "entered")}
+        return {name: value if np.isfinite(value) else None for name, value in own.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,106 +128,260 @@ class SolutionTrack:
     qdd: FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class GroundExcess:
-    """What the contacts of a motion were found to exceed."""
+@dataclass(frozen=True, slots=True, eq=False)
+class SupplyPoints:
+    """Points at which the surroundings can push, at every sample."""
 
-    cone: float  # [mg] beyond friction, or beyond the strength of a grip
-    cop: float  # [m] pressure point outside the support
-    moment: float  # [mg m]
-    least: float  # [mg] lowest normal force
-    drift: float  # [m] of contact points from their plants
+    places: FloatArray  # (T, P, 3) [m]
+    active: BoolArray  # (T, P)
+    normals: FloatArray  # (T, P, 3) unit
+    friction: FloatArray  # (T, P); infinite for a grip, which pushes and pulls along every axis
+    strength: FloatArray  # (T, P) [mg] largest force of a grip, largest normal force of the sole of a corner
+    twist: FloatArray  # (T, P) [mg m] largest moment of a grip about each axis
+    drift: FloatArray  # (T,) [m] of the points of the body from their plants
+
+
+def find_contact_points(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> SupplyPoints:
+    """Corners of soles and middles of grips of a problem, at every sample of a motion."""
+    count, most = len(track.times), max((4 * len(phase.contacts) for phase in problem.phases), default=0)
+    flat = [np.zeros((count, most)) for _ in range(4)]
+    active, friction, strength, twist = flat[0] > 0.0, flat[1], flat[2], flat[3]
+    places, normals, drift = np.zeros((count, most, 3)), np.zeros((count, most, 3)), np.zeros(count)
+    for p, phase in enumerate(problem.phases):
+        own = np.flatnonzero(track.phases == p)
+        states = (track.q[own], track.qd[own], track.qdd[own])
+        for k, contact in enumerate(phase.contacts if len(own) else ()):
+            at = compute_point_motion(tree, *states, *tree.points[contact.point]).position
+            drift[own] = np.maximum(drift[own], np.linalg.norm(at - np.asarray(contact.position), axis=1))
+            # The corners of a sole, or the middle of a grip
+            is_grip = contact.kind == "grip"
+            corners = np.asarray(contact.position)[None] if is_grip else sole_corners(contact)
+            columns = np.arange(4 * k, 4 * k + len(corners))
+            block = np.ix_(own, columns)
+            places[block], normals[block], active[block] = corners, contact_frame(contact)[0], True
+            friction[block] = np.inf if is_grip else contact.friction
+            strength[block], twist[block] = contact.max_force, contact.twist_m
+    return SupplyPoints(places, active, normals, friction, strength, twist, drift)
 
 
 def check_solution(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> SolutionCheck:
-    """Measure a motion against its problem.
+    """Measure a motion whose contacts are those of the problem.
 
     Args:
         tree: the character.
         problem: phases, contacts and keys; phases are numbered as in ``track.phases``.
-        track: coordinates with exact derivatives, about four times denser than the frames of the solver.
+        track: coordinates with exact derivatives.
     """
-
-    def measure_ground(wrench: FloatArray) -> GroundExcess:
-        cone = cop = moments = drift = 0.0
-        least = np.inf
-        for p, phase in enumerate(problem.phases):
-            chosen = track.phases == p
-            if not phase.contacts or not chosen.any():
-                continue
-            # Contact points away from their plants
-            states = (track.q[chosen], track.qd[chosen], track.qdd[chosen])
-            for contact in phase.contacts:
-                at = compute_point_motion(tree, *states, *tree.points[contact.point]).position
-                drift = max(drift, _largest_row(at - np.asarray(contact.position)))
-            # Rows of the support under the wrench about its centre
-            support, force = build_support(phase), wrench[chosen, :3]
-            moment = wrench[chosen, 3:] - np.cross(support.centre, force)
-            rows = np.concatenate([force, moment], axis=1) @ support.matrix.T
-            below, above = support.lower - rows, rows - support.upper
-            if support.friction is None:
-                cone = max(cone, _largest(np.linalg.norm(force, axis=1) - support.max_force))
-                moments = max(moments, _largest(np.maximum(below, above)))
-                continue
-            normal = force @ support.normal
-            sideways = np.linalg.norm(force - normal[:, None] * support.normal, axis=1)
-            cone = max(cone, _largest(sideways - support.friction * normal.clip(0.0)))
-            # Distance of the pressure point beyond an edge, where the foot is loaded
-            edges, loaded = below[:, 1 : 1 + len(support.hull)], normal > MIN_LOAD
-            cop = max(cop, _largest(edges[loaded] / normal[loaded, None]))
-            limited = np.array([label in MOMENT_LABELS for label in support.labels])
-            moments, least = max(moments, _largest(below[:, limited])), min(least, float(normal.min()))
-        return GroundExcess(cone, cop, moments, least, drift)
-
-    over = max(_largest(tree.lower - track.q), _largest(track.q - tree.upper))
-    weight = tree.mass * GRAVITY
-    return measure_solution(
-        tree, problem, track, measure_ground, weight=weight, root=np.arange(3), spin_floor=SPIN_FLOOR, over_rad=over
-    )
+    points = find_contact_points(tree, problem, track)
+    lower, upper = tree.lower.copy(), tree.upper.copy()
+    for name, (low, high) in problem.limits.items():
+        if name in tree.names:
+            lower[tree.index(name)], upper[tree.index(name)] = low, high
+    beyond = np.maximum(lower - track.q, track.q - upper)
+    return measure_solution(tree, problem, track, points, beyond=beyond, root=np.arange(3))
 
 
 def measure_solution(
     tree: JointTree,
     problem: SpacetimeProblem,
     track: SolutionTrack,
-    measure_ground: Callable[[FloatArray], GroundExcess],
+    points: SupplyPoints,
     *,
-    weight: float,
+    beyond: FloatArray,
     root: IntArray,
-    spin_floor: float,
-    over_rad: float,
+    spin_floor: float = SPIN_FLOOR,
 ) -> SolutionCheck:
     """Measure a motion on a dense grid.
 
     Args:
         tree: the character.
-        problem: phases, contacts and keys.
+        problem: phases, contacts, keys and surroundings.
         track: the motion.
-        measure_ground: what contacts exceed under wrenches ``(T, 6)`` about the world's origin, over the weight.
-        weight: of the body [N].
+        points: what can push at every sample.
+        beyond: how far coordinates are beyond their limits ``(T, D)`` [rad].
         root: coordinates of the root's position.
         spin_floor: [kg m^2/s] momentum below which drift is measured against this.
-        over_rad: how far coordinates are beyond their limits.
     """
     whole = compute_aggregate(tree, track.q, track.qd, track.qdd, gravity=problem.gravity)
-    wrench, com = whole.wrench / weight, np.asarray(whole.com)
+    wrench, com = whole.wrench / (tree.mass * GRAVITY), np.asarray(whole.com)
     spin, velocity = np.asarray(whole.angular_momentum), np.asarray(whole.com_velocity)
-    phases = problem.phases
+    phases, count = problem.phases, len(track.times)
     flying = np.array([phase.is_flight for phase in phases])[track.phases]
     # In flight nothing pushes, and nothing turns the body about its centre of mass
-    about_com = wrench[:, 3:] - np.cross(com, wrench[:, :3])
-    force, moment = _largest_row(wrench[flying, :3]), _largest_row(about_com[flying])
+    about_com = np.concatenate([wrench[:, :3], wrench[:, 3:] - np.cross(com, wrench[:, :3])], axis=1)
+    force, moment = (np.where(flying, np.linalg.norm(about_com[:, s], axis=1), 0.0) for s in (slice(3), slice(3, 6)))
+    missing, cone, cop, least = measure_supply(wrench, points, ~flying)
+    residual = np.where(flying, np.maximum(force, moment), np.linalg.norm(missing, axis=1))
     # Spread of the angular momentum in each flight
-    drift = drift_si = 0.0
-    for p, phase in enumerate(phases):
-        inside = spin[track.phases == p]
-        if phase.is_flight and len(inside):
-            mean = inside.mean(axis=0)
-            away = float(np.linalg.norm(inside - mean, axis=1).max())
-            drift_si = max(drift_si, away)
-            drift = max(drift, away / max(float(np.linalg.norm(mean)), spin_floor))
-    # Lowest height above what clearance keys ask for; with "@joint" the point is the joint that carries it
-    clearance, names = np.inf, [phase.name for phase in phases]
+    spread, share = np.zeros(count), np.zeros(count)
+    for p in np.flatnonzero([phase.is_flight for phase in phases]):
+        own = track.phases == p
+        if own.any():
+            mean = spin[own].mean(axis=0)
+            spread[own] = np.linalg.norm(spin[own] - mean, axis=1)
+            share[own] = spread[own] / max(float(np.linalg.norm(mean)), spin_floor)
+    # Capsules of the body in floor, boxes and bars
+    depth, entered = np.zeros(count), [""] * 0
+    for capsule, obstacle, gap in measure_gaps(tree, problem, track.q, track.phases):
+        if float(-gap.min(initial=0.0)) > float(depth.max(initial=0.0)):
+            entered = [f"{capsule.name} in {obstacle.name}"]
+        depth = np.maximum(depth, -gap)
+    # Key poses at the sample nearest to their instant
+    posed, edges = np.zeros(count), np.concatenate([[0.0], np.cumsum([phase.duration_s for phase in phases])])
+    for key in (key for key in problem.keys if key.kind == "pose" and key.at is not None):
+        p = problem.phase_index(key.phase)
+        away = np.abs(track.times - edges[p] - float(key.at or 0.0) * (edges[p + 1] - edges[p]))
+        n = int(np.argmin(np.where(track.phases == p, away, np.inf)))
+        posed[n] = max(posed[n], measure_pose(tree, key, track.q[n]))
+    # Jumps across borders of phases
+    jump, leap = np.zeros(count), np.zeros(count)
+    borders = np.flatnonzero((np.diff(track.phases) != 0) & (np.diff(track.times) < 1e-9))
+    jump[borders] = np.linalg.norm(np.diff(track.q[:, root], axis=0)[borders], axis=1)
+    leap[borders] = np.linalg.norm(np.diff(velocity, axis=0)[borders], axis=1)
+    measured = {
+        "wrench_residual": residual,
+        "flight_force": force,
+        "flight_moment": moment,
+        "angular_momentum_drift": share,
+        "angular_momentum_drift_si": spread,
+        "plant_drift_m": points.drift,
+        "cone_excess": cone,
+        "cop_excess_m": cop,
+        "moment_excess": np.linalg.norm(missing[:, 3:], axis=1),
+        "max_force": np.linalg.norm(wrench[:, :3], axis=1),
+        "root_jump_m": jump,
+        "com_velocity_jump": leap,
+        "limit_excess_rad": beyond.max(axis=1, initial=0.0),
+        "penetration_m": depth,
+        "pose_error_rad": posed,
+    }
+    return SolutionCheck(
+        samples=count,
+        min_normal_force=float(least.min(initial=np.inf)),
+        clearance_m=_measure_clearance(tree, problem, track),
+        times={name: float(track.times[np.argmax(values)]) for name, values in measured.items()},
+        entered="".join(entered),
+        **{name: float(values.max(initial=0.0)) for name, values in measured.items()},
+    )
+
+
+def measure_supply(
+    wrench: FloatArray, points: SupplyPoints, is_held: BoolArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    r"""What contacts cannot give of wrenches about the world's origin ``(T, 6)`` [mg, mg m].
+
+    Forces at the active points are sums of generators, the edges of friction cones or all directions of a grip, with
+    weights :math:`\lambda \ge 0` that bring :math:`G\lambda` nearest to the wrench about the middle of the points.
+
+    Returns:
+        what is missing ``(T, 6)``, sideways force beyond friction or force beyond a grip ``(T,)``, distance of the
+        pressure point outside the hull ``(T,)`` [m], and normal force ``(T,)``, infinite without feet on one plane.
+    """
+    count = len(wrench)
+    missing, cone, cop, least = np.zeros((count, 6)), np.zeros(count), np.zeros(count), np.full(count, np.inf)
+    active = points.active & is_held[:, None]
+    alone = is_held & ~active.any(axis=1)
+    missing[alone] = wrench[alone]
+    # Moments about the middle of what touches
+    shares = active / np.maximum(active.sum(axis=1, keepdims=True), 1)
+    middles = np.einsum("tp,tpi->ti", shares, points.places)
+    demands = np.concatenate([wrench[:, :3], wrench[:, 3:] - np.cross(middles, wrench[:, :3])], axis=1)
+    arms = points.places - middles[:, None]
+    # Samples whose points have one normal and one friction go together; the others one by one
+    first = np.argmax(active, axis=1)
+    own = np.arange(count)
+    normal, friction = points.normals[own, first], points.friction[own, first]
+    is_same = (np.abs(points.normals - normal[:, None]).max(axis=2) < 1e-6) & (points.friction == friction[:, None])
+    is_plain = (is_same | ~active).all(axis=1) & np.isfinite(friction) & active.any(axis=1)
+    kinds = np.unique(np.column_stack([normal, friction])[is_plain], axis=0)
+    for kind in kinds:
+        at = np.flatnonzero(is_plain & (np.column_stack([normal, friction]) == kind).all(axis=1))
+        up, mu = kind[:3], float(kind[3])
+        x = np.cross(up, [1.0, 0.0, 0.0] if abs(up[0]) < 0.7 else [0.0, 1.0, 0.0])
+        axes = np.stack([x / np.linalg.norm(x), np.cross(up, x / np.linalg.norm(x))])
+        no_grips = np.zeros(active[at].shape, dtype=np.bool_)
+        edges = compute_friction_edges(up, mu / np.cos(np.pi / CONE_EDGES), CONE_EDGES)
+        given, _ = fit_moving_cones(demands[at], arms[at], active[at], no_grips, edges, 1.0)
+        missing[at] = demands[at] - given
+        # On one plane: friction of the whole, and the pressure point where the corners do not give the moment
+        is_level = np.where(active[at], np.abs(arms[at] @ up), 0.0).max(axis=1) < LEVEL_M
+        load = wrench[at, :3] @ up
+        least[at[is_level]] = load[is_level]
+        sideways = np.linalg.norm(wrench[at, :3] - load[:, None] * up, axis=1)
+        cone[at] = np.where(is_level, np.maximum(sideways - mu * load.clip(0.0), 0.0), 0.0)
+        for k in np.flatnonzero(is_level & (load > MIN_LOAD) & (np.abs(missing[at]).max(axis=1) > EXACT_TOL)):
+            hull = convex_hull(np.round(arms[at[k], active[at[k]]] @ axes.T, 9))
+            cop[at[k]] = _outside_hull(axes @ np.cross(up, demands[at[k], 3:]) / load[k], hull)
+    for t in np.flatnonzero(active.any(axis=1) & ~is_plain):
+        missing[t], cone[t] = _split_wrench(demands[t], arms[t], points, np.flatnonzero(active[t]), int(t))
+    return missing, cone, cop, least
+
+
+def _split_wrench(
+    demand: FloatArray, arms: FloatArray, points: SupplyPoints, own: IntArray, t: int
+) -> tuple[FloatArray, float]:
+    """What contacts of several kinds leave of a wrench ``(6,)``, and the force beyond the strength of a grip [mg]."""
+    from scipy.optimize import lsq_linear, nnls
+
+    angles = 2.0 * np.pi * np.arange(CONE_EDGES) / CONE_EDGES
+    # Columns: edges of the cone of each corner, or both ways along every axis and turn of a grip
+    columns, costs = list[FloatArray](), list[float]()
+    is_grip = np.isinf(points.friction[t, own])
+    for k, holds in zip(own, is_grip, strict=True):
+        if holds:
+            push = np.concatenate([np.eye(3), -np.eye(3)])
+            turn = np.concatenate([np.zeros((6, 3)), push], axis=1)
+            costs += [PUSH_COST] * 6 + [MOMENT_COST] * 6
+        else:
+            up, mu = points.normals[t, k], points.friction[t, k] / np.cos(np.pi / CONE_EDGES)
+            x = np.cross(up, [1.0, 0.0, 0.0] if abs(up[0]) < 0.7 else [0.0, 1.0, 0.0])
+            x = x / np.linalg.norm(x)
+            push = up + mu * (np.outer(np.cos(angles), x) + np.outer(np.sin(angles), np.cross(up, x)))
+            turn = np.zeros((0, 6))
+            costs += [0.0] * CONE_EDGES
+        columns += [np.concatenate([push, np.cross(arms[k], push)], axis=1), turn]
+    G, price = np.concatenate(columns).T, np.array(costs)
+    # Grips take what the others leave: internal forces have no need
+    extra = np.diag(price)[price > 0.0]
+    weights = nnls(np.concatenate([G, extra]), np.concatenate([demand, np.zeros(len(extra))]))[0]
+    # What a hand can turn is limited: weights between ends, where the free ones pass them
+    ends = np.where(price == MOMENT_COST, points.twist[t, own].min(), np.inf)
+    if (weights > ends).any():
+        weights = lsq_linear(G, demand, (np.zeros(len(ends)), ends), method="bvls").x
+    start, over = 0, 0.0
+    for k, holds in zip(own, is_grip, strict=True):
+        if holds:
+            push = weights[start : start + 3] - weights[start + 3 : start + 6]
+            over = max(over, float(np.linalg.norm(push)) - float(points.strength[t, k]))
+        start += 12 if holds else CONE_EDGES
+    return demand - G @ weights, over
+
+
+def separating_face(points: SupplyPoints, missing: FloatArray, n: int) -> tuple[float, ...]:
+    r"""The face of the cone of the contacts at a sample that separates it from the wrench there: a row (6,).
+
+    The part :math:`r` of a wrench that no sum of generators gives has :math:`r^T g \le 0` for each of them and
+    :math:`r^T w > 0`, so that :math:`-r^T w \ge 0` is a row that every wrench of the support keeps.
+    """
+    middle, r = points.places[n, points.active[n]].mean(axis=0), missing[n] / np.linalg.norm(missing[n])
+    # About the world's origin: r . (m - o x f) = r . m - (r x o) . f
+    row = -np.concatenate([r[:3] - np.cross(r[3:], middle), r[3:]])
+    return tuple((FACE_SCALE * row).tolist())
+
+
+def _outside_hull(place: FloatArray, hull: FloatArray) -> float:
+    """Distance [m] of a place ``(2,)`` outside a hull ``(h, 2)`` in a plane."""
+    edges, off = np.roll(hull, -1, axis=0) - hull, place - hull
+    inner = edges[:, 0] * off[:, 1] - edges[:, 1] * off[:, 0]
+    if len(hull) > 2 and ((inner >= 0.0).all() or (inner <= 0.0).all()):
+        return 0.0
+    share = np.clip((off * edges).sum(axis=1) / np.maximum((edges * edges).sum(axis=1), 1e-18), 0.0, 1.0)
+    return float(np.linalg.norm(off - share[:, None] * edges, axis=1).min())
+
+
+def _measure_clearance(tree: JointTree, problem: SpacetimeProblem, track: SolutionTrack) -> float:
+    """Lowest height above what clearance keys ask for; with "@joint" the point is the joint that carries it."""
+    clearance, names = np.inf, [phase.name for phase in problem.phases]
     for key in problem.keys:
         if key.kind == "clearance" and key.point is not None and key.at is None:
             chosen = track.phases == names.index(key.phase)
@@ -177,27 +390,17 @@ def measure_solution(
             place = np.zeros(3) if joint else place
             motion = compute_point_motion(tree, track.q[chosen], track.qd[chosen], track.qdd[chosen], dof, place)
             clearance = min(clearance, float(motion.position[:, 1].min()) - (key.lower or 0.0))
-    ground = measure_ground(wrench)
-    borders = np.flatnonzero((np.diff(track.phases) != 0) & (np.diff(track.times) < 1e-9))
-    q = track.q[:, root]
-    return SolutionCheck(
-        samples=len(track.times),
-        wrench_residual=max(force, moment, ground.cone, ground.moment, -ground.least, 0.0),
-        flight_force=force,
-        flight_moment=moment,
-        angular_momentum_drift=drift,
-        angular_momentum_drift_si=drift_si,
-        plant_drift_m=ground.drift,
-        cone_excess=ground.cone,
-        cop_excess_m=ground.cop,
-        moment_excess=ground.moment,
-        min_normal_force=ground.least,
-        max_force=_largest_row(wrench[:, :3]),
-        root_jump_m=_largest_row(q[borders + 1] - q[borders]),
-        com_velocity_jump=_largest_row(velocity[borders + 1] - velocity[borders]),
-        clearance_m=clearance,
-        limit_excess_rad=over_rad,
-    )
+    return clearance
+
+
+def settle_status(status: SolveStatus, check: SolutionCheck, advice: str) -> tuple[SolveStatus, str]:
+    """Status and advice after the check: what holds at the frames of the solver only is not solved."""
+    if status is not SolveStatus.CONVERGED or not check.faults:
+        return status, advice
+    return SolveStatus.STALLED, f"Between its frames {check.sentence}. {BETWEEN_FRAMES_ADVICE}"
+
+
+BETWEEN_FRAMES_ADVICE: Final = "Raise frames_per_span or refine, shorten span_s, or ask for less."
 
 
 def frame_instants(edges: FloatArray, rate_hz: float) -> tuple[FloatArray, IntArray]:
@@ -205,14 +408,6 @@ def frame_instants(edges: FloatArray, rate_hz: float) -> tuple[FloatArray, IntAr
     count = int(np.floor(edges[-1] * rate_hz + 1e-6)) + 1
     times = np.minimum(np.arange(count) / rate_hz, edges[-1])
     return times, np.clip(np.searchsorted(edges, times + 1e-9, side="right") - 1, 0, len(edges) - 2)
-
-
-def _largest(values: FloatArray) -> float:
-    return float(values.max(initial=0.0))
-
-
-def _largest_row(rows: FloatArray) -> float:
-    return float(np.linalg.norm(rows, axis=1).max(initial=0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -244,6 +439,8 @@ class SpacetimeResult(Result):
     def sentence(self) -> str:
         """What happened, in one line."""
         checked = self.check
+        if not self.is_solved and self.violation <= 1e-4 and checked.faults:
+            return f"{self.motion.name}: not solved after {self.iterations} iterations. {self.advice}"
         if not self.is_solved:
             rows = "; ".join(f"{name} ({value:.2g})" for name, value in self.worst[:3])
             ended = f"{self.status.value} after {self.iterations} iterations"
@@ -265,6 +462,7 @@ class SpacetimeResult(Result):
             "terms": self.terms,
             "worst": [{"row": name, "violation": value} for name, value in self.worst],
             "check": self.check.to_dict(),
+            "faults": [{**fault._asdict(), "words": fault.words} for fault in self.check.faults],
             "advice": self.advice,
             "counts": self.counts,
             "levels": list(self.levels),

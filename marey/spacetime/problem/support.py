@@ -14,7 +14,6 @@ from marey.spacetime.problem.definition import Contact, ProblemPhase
 CONE_SIDES: Final = 8  # of the pyramid inside the friction cone
 PRESSURE: Final = "pressure inside the support"
 TWIST: Final = "twist about the normal"
-MOMENT_LABELS: Final = (PRESSURE, TWIST)
 CONE_SMOOTHING: Final = 1e-2  # [mg] rounds the tip of the friction cone, where its gradient jumps
 
 
@@ -50,6 +49,23 @@ class PhaseSupport:
         return value, self.friction * self.normal - tangent / length[:, None]
 
 
+def is_shared(phase: ProblemPhase) -> bool:
+    """Whether contacts of a phase share its wrench in a way that one set of rows cannot say.
+
+    One contact has rows of its own, feet on one plane those of their hull; of others each has its own wrench.
+    """
+    if len(phase.contacts) < 2:
+        return False
+    first = phase.contacts[0]
+    is_level = all(
+        c.kind == "foot"
+        and np.allclose(c.normal, first.normal, atol=1e-9)
+        and abs(float(np.subtract(c.position, first.position) @ np.asarray(first.normal))) < 1e-6
+        for c in phase.contacts
+    )
+    return not is_level
+
+
 def build_support(phase: ProblemPhase, margin_m: float = 0.0) -> PhaseSupport:
     """Limits of a phase with contacts (rows C1-C5 of [Fang2003]_ §4.2.3); coplanar feet share their hull.
 
@@ -61,7 +77,7 @@ def build_support(phase: ProblemPhase, margin_m: float = 0.0) -> PhaseSupport:
     if kinds != {"grip"} or len(phase.contacts) != 1:
         raise InputError(
             f"phase '{phase.name}' mixes {len(phase.contacts)} contacts of kinds {', '.join(sorted(kinds))}",
-            "A phase of the full space has one grip, or feet on one plane; split it",
+            "One set of rows is for one grip, or for feet on one plane; the others have a wrench each",
         )
     # A grip bears any force up to its strength, and small moments about every axis
     contact = phase.contacts[0]
@@ -86,6 +102,14 @@ def contact_frame(contact: Contact) -> tuple[FloatArray, FloatArray, FloatArray]
     return normal, along, side
 
 
+def sole_corners(contact: Contact, margin_m: float = 0.0) -> FloatArray:
+    """Corners ``(4, 3)`` [m] of a sole in world, smaller by a margin on all sides."""
+    _, ahead, aside = contact_frame(contact)
+    signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]], dtype=np.float64)
+    length, width = (max(side - margin_m, 0.1 * side) for side in contact.half_extents_m)
+    return signs[:, :1] * length * ahead + signs[:, 1:] * width * aside + np.asarray(contact.position)
+
+
 def _foot_support(contacts: tuple[Contact, ...], phase: str, margin_m: float) -> PhaseSupport:
     r"""Rows of feet: normal force, an edge of the hull each, the pyramid of friction, the twist to both sides.
 
@@ -96,14 +120,7 @@ def _foot_support(contacts: tuple[Contact, ...], phase: str, margin_m: float) ->
     """
     normal, along, across = contact_frame(contacts[0])
     centre = np.asarray(contacts[0].position, dtype=np.float64)
-    # Corners of the soles, smaller by the margin
-    signs = np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]], dtype=np.float64)
-    soles: list[FloatArray] = []
-    for contact in contacts:
-        _, ahead, aside = contact_frame(contact)
-        length, width = (max(side - margin_m, 0.1 * side) for side in contact.half_extents_m)
-        soles.append(signs[:, :1] * length * ahead + signs[:, 1:] * width * aside + np.asarray(contact.position))
-    corners = np.concatenate(soles) - centre
+    corners = np.concatenate([sole_corners(contact, margin_m) for contact in contacts]) - centre
     height = np.abs(corners @ normal).max()
     if height > 1e-6:
         raise InputError(

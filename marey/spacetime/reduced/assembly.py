@@ -5,7 +5,8 @@ The guess has the poses at the ends and a crouched hold between them ([Safonova2
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,9 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.dynamics import compute_com_motion, compute_points_motion
 from marey.motion import Motion
-from marey.spacetime.problem.definition import Contact, SpacetimeProblem
+from marey.skeleton import role_map
+from marey.spacetime.problem.definition import Contact, Key, SpacetimeProblem
+from marey.spacetime.problem.poses import ROOT_NAMES
 from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace
 from marey.spacetime.reduced.keys import build_key_rows, find_key_instants, validate_reduced
 from marey.spacetime.reduced.layout import FEET, Curves, ReducedVariables, build_layout
@@ -28,6 +31,7 @@ from marey.spacetime.reduced.legs import (
 from marey.spacetime.reduced.nodes import (
     FootRoll,
     NormalForceLimits,
+    SupportCut,
     build_nodes,
     build_supports,
     find_heel_stop,
@@ -39,6 +43,7 @@ from marey.spacetime.reduced.physics_rows import (
     clearance_rows,
     com_joint_rows,
     flight_rows,
+    height_rows,
     leg_joint_rows,
     limit_rows,
     stretch_rows,
@@ -65,8 +70,58 @@ class SupportPose:
     rates: FloatArray  # (d,)
 
 
+MAX_GAZE_DOWN_RAD: Final = 0.25  # [rad] below the horizon: people look some metres ahead, not at their feet
+
+
+def find_end_pose(problem: SpacetimeProblem, behaviour: BehaviourSpace, name: str) -> tuple[BehaviourPose, FloatArray]:
+    """The pose at an end of a motion, and what must be added there ``(D,)`` to what the behaviour says of it.
+
+    It is that of a pose key at the end, which the space of the behaviour holds only in part; or else that of the
+    behaviour, with the head raised where its actor looked at his feet.
+    """
+    tree, pose = behaviour.tree, behaviour.pose(name)
+    offset, (root, turns) = np.zeros(tree.num_dofs), find_root_dofs(tree)
+    key = find_end_key(problem, name)
+    if key is not None:
+        q = pose.q.copy()
+        for joint, value in key.joints.items():
+            q[tree.index(ROOT_NAMES.get(joint, joint))] = value
+        near = q.copy()
+        near[behaviour.columns] = behaviour.decode(behaviour.encode(q))
+        offset = q - near
+        offset[np.concatenate([root, turns])] = 0.0
+        return BehaviourPose(q, np.zeros_like(q)), offset
+    if any(k.kind == "turn" and k.axis != "yaw" for k in problem.keys):
+        return pose, offset  # who turns over looks where he must
+    # Joints from the neck up that nod, and the pitch of the head below the horizon
+    motion = tree.to_motion(pose.q[None], 1.0)
+    joints = role_map(motion.skeleton).joints
+    if "head" not in joints or "neck" not in joints:
+        return pose, offset
+    chain, joint = list[int](), int(joints["head"])
+    while joint >= 0:
+        chain.append(joint)
+        joint = int(motion.skeleton.parents[joint])
+    frame = reduce(lambda a, b: a @ b, [motion.rotations[0, j] for j in reversed(chain)])
+    down = float(np.arcsin(np.clip(-(frame @ np.array([0.0, 0.0, 1.0]))[1], -1.0, 1.0)))
+    above = {motion.skeleton.names[j] for j in chain if j >= joints["neck"]}
+    nods = [i for i in range(tree.num_dofs) if tree.groups[i] in above and abs(tree.axes[i][0]) > 0.9]
+    if nods and down > MAX_GAZE_DOWN_RAD:
+        offset[nods] = -(down - MAX_GAZE_DOWN_RAD) / len(nods)
+    return pose, offset
+
+
+def find_end_key(problem: SpacetimeProblem, name: str) -> Key | None:
+    """The key pose at the start or the end of a problem."""
+    phase, at = (problem.phases[0], 0.0) if name == "start" else (problem.phases[-1], 1.0)
+    return next((k for k in problem.keys if k.kind == "pose" and k.phase == phase.name and k.at == at), None)
+
+
 def place_on_plants(
-    scene: RowContext, pose: BehaviourPose, contacts: tuple[Contact | None, Contact | None], name: str
+    scene: RowContext,
+    posed: tuple[BehaviourPose, FloatArray],
+    contacts: tuple[Contact | None, Contact | None],
+    name: str,
 ) -> SupportPose:
     """Turn and move a pose onto its plants: root over the feet, ankles at their height, no leg overstretched.
 
@@ -75,6 +130,7 @@ def place_on_plants(
     """
     space, behaviour = scene.space, scene.behaviour
     plants = {leg: contact for leg, contact in enumerate(contacts) if contact is not None}
+    pose, offset = posed
     q, qd = pose.q.copy(), pose.qd.copy()
     a = behaviour.encode(q)
     # Encoding takes the mean pose off, which a velocity does not have
@@ -82,6 +138,7 @@ def place_on_plants(
     mean[behaviour.columns] = behaviour.mean
     rates = behaviour.encode(qd + mean)
     q[behaviour.columns] = behaviour.decode(a)
+    q += offset
     if plants:
         heading = float(np.mean([np.deg2rad(contact.heading_deg) for contact in plants.values()]))
         # Face the heading, velocities too
@@ -136,7 +193,7 @@ def fix_end(scene: RowContext, seat: SupportPose, *, at_start: bool) -> None:
         interval = layout.interval_of(leg, phase)
         if not interval.is_stance:
             dofs = space.legs[leg].dofs
-            said = space.mean[dofs] + space.modes[dofs] @ seat.amplitudes
+            said = space.mean[dofs] + space.modes[dofs] @ seat.amplitudes + space.offsets[int(not at_start)][dofs]
             held.append((interval.curves, seat.q[dofs] - said, seat.qd[dofs] - space.modes[dofs] @ seat.rates))
     # The outer control point is the value, the next one follows from the rate: a third of the first span away
     outer, inner = (0, 1) if at_start else (-1, -2)
@@ -219,6 +276,18 @@ RUN_LEAN_M: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
+class SeparatingPlane:
+    """A point of the body stays beyond a plane at an instant."""
+
+    phase: int
+    time_s: float
+    link: int  # coordinate whose link carries the point
+    place: tuple[float, float, float]  # [m] in the link
+    normal: tuple[float, float, float]
+    offset_m: float  # least component of the point along the normal
+
+
+@dataclass(frozen=True, slots=True)
 class ReducedSettings:
     """Settings of the reduced formulation; the defaults were chosen by measurement."""
 
@@ -230,6 +299,8 @@ class ReducedSettings:
     rounding: float = STRETCH_ROUNDING  # of stretched legs
     looks: tuple[tuple[int, float], ...] = ()  # phase and time [s] of further nodes
     watched: tuple[int, ...] = ()  # coordinates of the upper body that are kept within their limits by rows
+    cuts: tuple[SupportCut, ...] = ()  # rows of supports that earlier solutions passed
+    planes: tuple[SeparatingPlane, ...] = ()  # between parts of the body and what earlier solutions entered
     border_weight: float = 0.3
 
 
@@ -274,20 +345,23 @@ def build_reduced_problem(
 ) -> ReducedProblem:
     """Curves, nodes, rows, objective and guess of a problem."""
     settings = settings or ReducedSettings()
-    space = build_reduced_space(behaviour)
+    end_poses = tuple(find_end_pose(problem, behaviour, name) for name in ("start", "end"))
+    offsets = np.stack([offset for _, offset in end_poses])
+    space = replace(build_reduced_space(behaviour), offsets=offsets, duration_s=problem.duration_s)
     layout = build_layout(problem, behaviour.dimension)
     validate_reduced(problem, layout, space)
-    instants = solver_instants(layout, settings.roll, (*find_key_instants(problem, layout), *settings.looks))
+    looks = (*settings.looks, *((plane.phase, plane.time_s) for plane in settings.planes))
+    instants = solver_instants(layout, settings.roll, (*find_key_instants(problem, layout), *looks))
     nodes = build_nodes(layout, space.legs, settings.roll, instants, space.dimension)
-    supports = build_supports(layout, nodes, space.legs, settings.limits)
+    supports = build_supports(layout, nodes, space.legs, settings.limits, settings.cuts)
     has_torque = problem.objective.torque > 0.0 and settings.has_physics
     poses = PoseMap(space, nodes, settings.rounding)
     maker = NodeEvaluator(poses, supports, gravity=problem.gravity, has_torque=has_torque)
     scene = RowContext(behaviour, space, layout, nodes, supports, maker, ReducedVariables(layout), problem.gravity)
     # Poses at the ends are fixed, the guess fills what lies between
     seats = (
-        place_on_plants(scene, behaviour.pose("start"), layout.contacts[0], "start"),
-        place_on_plants(scene, behaviour.pose("end"), layout.contacts[-1], "end"),
+        place_on_plants(scene, end_poses[0], layout.contacts[0], "start"),
+        place_on_plants(scene, end_poses[1], layout.contacts[-1], "end"),
     )
     # Keep the heel down where the foot is flat, and bound its lift, its strike and the swivel elsewhere
     roll = settings.roll
@@ -312,7 +386,9 @@ def build_reduced_problem(
     fix_end(scene, seats[1], at_start=False)
     fill_guess(scene, *seats, settings.crouch_m, settings.lean_m)
     scene.variables.finish()
-    # Rows of the body, of the keys and of physics
+    # Rows of the body, of the keys and of physics; poses at the ends are fixed already
+    fixed = [find_end_key(problem, name) for name in ("start", "end")]
+    inner = [key for key in problem.keys if not any(key is other for other in fixed)]
     floor = np.full(nodes.count, min(c.position[1] for phase in problem.phases for c in phase.contacts))
     groups = [
         leg_joint_rows(scene),
@@ -322,8 +398,13 @@ def build_reduced_problem(
         limit_rows(scene, planted=False),
         upper_body_limit_rows(scene, settings.watched),
         clearance_rows(scene, floor),
-        *build_key_rows(scene, problem),
+        *build_key_rows(scene, replace(problem, keys=tuple(inner))),
     ]
+    if settings.planes:
+        beyond = [(nodes.at(p.phase, p.time_s), p.link, np.asarray(p.place)) for p in settings.planes]
+        offsets = np.array([plane.offset_m for plane in settings.planes])
+        normals = np.array([plane.normal for plane in settings.planes])
+        groups.append(height_rows(scene, "surroundings", beyond, offsets, normals))
     if settings.has_physics:
         groups += [wrench_rows(scene), *flight_rows(scene)]
     usual = settings.border_weight * float(np.sqrt(problem.objective.prior))  # it is a prior too
@@ -341,14 +422,16 @@ def vector_from_motion(built: ReducedProblem, motion: Motion) -> FloatArray:
     space, layout, variables = scene.space, scene.layout, scene.variables
     q = space.tree.from_motion(motion)
     times = float(layout.edges[-1]) * np.arange(len(q)) / max(len(q) - 1, 1)
-    amplitudes = scene.behaviour.encode(q)
+    # The behaviour says what is left without that which is added at the ends
+    plain = q - space.offset_rates(times)[:, 0]
+    amplitudes = scene.behaviour.encode(plain)
     _fit_curves(built, layout.amplitudes, times, amplitudes)
     _fit_curves(built, layout.angles, times, q[:, space.turns])
     for _, curves in layout.roots:
         _fit_curves(built, curves, times, q[:, space.root])
     for leg in (0, 1):
         dofs = space.legs[leg].dofs
-        off = q[:, dofs] - space.mean[dofs] - amplitudes @ space.modes[dofs].T
+        off = plain[:, dofs] - space.mean[dofs] - amplitudes @ space.modes[dofs].T
         for interval in layout.legs[leg]:
             if interval.is_stance:
                 # Swivel of the knee and lift of the heel (F, 2) [rad] of a leg, as if its foot stood on the plant

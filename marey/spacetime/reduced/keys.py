@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Final
 
 import numpy as np
 
 from marey.base import FloatArray, InputError
-from marey.spacetime.problem.definition import AXES, Key, SpacetimeProblem
+from marey.spacetime.problem.definition import AXES, Contact, Key, SpacetimeProblem
 from marey.spacetime.reduced.layout import FEET, ReducedLayout
 from marey.spacetime.reduced.physics_rows import NO_BLOCKS, RowContext, RowGroup, coordinate_rows, height_rows
 from marey.spacetime.reduced.pose import NodeState, ReducedSpace
@@ -112,6 +113,7 @@ def validate_reduced(problem: SpacetimeProblem, layout: ReducedLayout, space: Re
     Raises:
         InputError: with the phase, and the distance where there is one.
     """
+    _refuse_ignored_fields(problem)
     for phase in (0, layout.num_phases - 1):
         if layout.is_flight(phase):
             raise InputError(
@@ -142,4 +144,35 @@ def validate_reduced(problem: SpacetimeProblem, layout: ReducedLayout, space: Re
                     raise InputError(
                         f"the feet of phase {names} are planted {apart:.2f} m apart, this body reaches {reach:.2f} m",
                         "Put the plants nearer together, or a flight between them",
+                    )
+
+
+# Fields that mean nothing in the space of a behaviour: its own body, sole, guess and weights count there
+IGNORED_FIELDS: Final = ("character", "flight", "impact", "guess", "height_m", "mass_kg", "start_com", "refine")
+IGNORED_CONTACT_FIELDS: Final = ("half_extents_m", "twist_m", "max_tilt_deg")
+KNOWN_WEIGHTS: Final = ("accel", "torque", "prior")
+
+
+def _refuse_ignored_fields(problem: SpacetimeProblem) -> None:
+    """Refuse settings that this space cannot honour, rather than leave them aside without a word."""
+    usual = {item.name: item.default for item in fields(SpacetimeProblem)}
+    for name in IGNORED_FIELDS:
+        if getattr(problem, name) != usual[name]:
+            raise InputError(
+                f"{name} = {getattr(problem, name)!r} has no meaning in the reduced space",
+                "Leave it out: body and guess are those of the behaviour; or use the full space",
+            )
+    for item in fields(problem.objective):
+        if item.name not in KNOWN_WEIGHTS and getattr(problem.objective, item.name) > 0.0:
+            raise InputError(
+                f"the reduced space has no weight '{item.name}'", f"It has {', '.join(KNOWN_WEIGHTS)}; leave it out"
+            )
+    for phase in problem.phases:
+        for contact in phase.contacts:
+            for item in fields(Contact):
+                if item.name in IGNORED_CONTACT_FIELDS and getattr(contact, item.name) != item.default:
+                    raise InputError(
+                        f"{item.name} of contact '{contact.point}' in phase '{phase.name}' has no meaning in the "
+                        "reduced space",
+                        "Leave it out: soles are those of the behaviour's body; or use the full space",
                     )

@@ -187,6 +187,7 @@ HEEL_STRIP_M: Final = 0.04  # [m] length of the supporting part of the sole whil
 PRESSURE_SCALE: Final = 4.0  # rows of the centre of pressure are four times as strict, twists twice
 TWIST_SCALE: Final = 2.0
 MAX_ROWS: Final = 20  # normal force, 4 of friction, 2 of twist, edges of the hull of two soles at most 8
+SupportCut = tuple[int, int, int, tuple[float, ...]]  # phase, what both feet do, and a row (6,) at least 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +214,20 @@ class NodeSupports:
 
 
 def build_supports(
-    layout: ReducedLayout, nodes: CollocationNodes, legs: tuple[Leg, Leg], limits: NormalForceLimits
+    layout: ReducedLayout,
+    nodes: CollocationNodes,
+    legs: tuple[Leg, Leg],
+    limits: NormalForceLimits,
+    cuts: tuple[SupportCut, ...] = (),
 ) -> NodeSupports:
-    """Friction, pressure and force limits at every node; empty in flight."""
-    matrix = np.zeros((nodes.count, MAX_ROWS, 6))
-    lower, upper = np.full((nodes.count, MAX_ROWS), -np.inf), np.full((nodes.count, MAX_ROWS), np.inf)
+    """Friction, pressure and force limits at every node; empty in flight.
+
+    ``cuts`` are faces of the cone of the soles' corners that earlier solutions passed: there the twist that friction
+    leaves depends on where the pressure is.
+    """
+    most = MAX_ROWS + len(cuts)
+    matrix = np.zeros((nodes.count, most, 6))
+    lower, upper = np.full((nodes.count, most), -np.inf), np.full((nodes.count, most), np.inf)
     count, shares = np.zeros(nodes.count, dtype=np.int64), np.zeros((nodes.count, 2, 6, 6))
     known: dict[tuple[int, int, int], FloatArray] = {}
     for n in np.flatnonzero(~nodes.is_flight):
@@ -252,7 +262,8 @@ def build_supports(
                 found.append(PRESSURE_SCALE * np.concatenate([-(edge @ np.cross(inner, up)) * up, edge]))
             cone = np.array(found)
             cone[:, :3] -= np.cross(cone[:, 3:], o)  # m_o = m - o x f, and r . (o x f) = (r x o) . f
-            known[phase, left, right] = cone
+            own = [row for *state, row in cuts if state == [phase, left, right]]
+            known[phase, left, right] = np.concatenate([cone, np.array(own).reshape(-1, 6)])
         rows = known[phase, left, right]
         k = len(rows)
         matrix[n, :k], lower[n, :k], count[n] = rows, 0.0, k

@@ -72,6 +72,13 @@ class RowContext:
     gravity: float
 
     @property
+    def limits(self) -> tuple[FloatArray, FloatArray]:
+        """Lowest and highest coordinates ``(D,)``: those of the behaviour, moved by what is added to its poses."""
+        offsets = self.space.offsets if self.space.offsets.size else np.zeros((1, len(self.behaviour.lower)))
+        low, high = np.minimum(offsets.min(axis=0), 0.0), np.maximum(offsets.max(axis=0), 0.0)
+        return self.behaviour.lower + low, self.behaviour.upper + high
+
+    @property
     def slots(self) -> int:
         """Local unknowns at a node."""
         return self.nodes.basis.shape[1]
@@ -217,7 +224,8 @@ def limit_rows(scene: RowContext, *, planted: bool) -> RowGroup:
             rows += [(int(n), int(dof)) for dof in dofs]
             masks += [mask] * len(dofs)
     nodes, columns = np.array(rows, dtype=np.int64).reshape(-1, 2).T
-    ends = scene.behaviour.lower[columns], scene.behaviour.upper[columns]
+    lower, upper = scene.limits
+    ends = lower[columns], upper[columns]
     all_masks = np.array(masks, dtype=bool).reshape(len(nodes), scene.slots)
     return coordinate_rows(scene, "joint limit", nodes, columns, ends, mask=all_masks, is_linear=not planted)
 
@@ -226,7 +234,7 @@ def upper_body_limit_rows(scene: RowContext, dofs: tuple[int, ...]) -> RowGroup:
     """Coordinates of the upper body stay within their limits; the poses at the ends of the motion have a say."""
     nodes, columns = (a.ravel() for a in np.meshgrid(np.arange(scene.nodes.count), np.array(dofs, dtype=np.int64)))
     poses = [scene.behaviour.decode(scene.behaviour.encode(pose.q)) for pose in scene.behaviour.poses.values()]
-    lower, upper = scene.behaviour.lower.copy(), scene.behaviour.upper.copy()
+    lower, upper = scene.limits
     own = scene.behaviour.columns
     lower[own], upper[own] = np.min([lower[own], *poses], axis=0), np.max([upper[own], *poses], axis=0)
     mask = np.zeros((len(nodes), scene.slots), dtype=bool)
@@ -250,12 +258,19 @@ def clearance_rows(scene: RowContext, floor: FloatArray) -> RowGroup:
     return height_rows(scene, "clearance", rows, floor[[n for n, _, _ in rows]] if rows else np.zeros(0))
 
 
-def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatArray]], least: FloatArray) -> RowGroup:
-    """Points stay above heights ``least`` (r,) [m].
+def height_rows(
+    scene: RowContext,
+    label: str,
+    rows: list[tuple[int, int, FloatArray]],
+    least: FloatArray,
+    normals: FloatArray | None = None,
+) -> RowGroup:
+    """Points stay above heights ``least`` (r,) [m], or beyond planes with ``normals`` (r, 3).
 
     ``rows`` are the node of each, the coordinate whose link carries its point, and the place of the point in the link.
     """
     index = np.array([n for n, _, _ in rows], dtype=np.int64)
+    up = np.tile([0.0, 1.0, 0.0], (len(rows), 1)) if normals is None else normals
     kinds = sorted({(dof, tuple(point)) for _, dof, point in rows})
     which = np.array([kinds.index((dof, tuple(point))) for _, dof, point in rows], dtype=np.int64)
     seen, inverse = np.unique(index, return_inverse=True)
@@ -268,21 +283,23 @@ def height_rows(scene: RowContext, label: str, rows: list[tuple[int, int, FloatA
         moved = compute_points_motion(
             scene.space.tree, q, zero, zero, [k[0] for k in kinds], np.array([k[1] for k in kinds])
         )
-        values = CLEARANCE_SCALE * moved.position[inverse, which, 1]
+        values = CLEARANCE_SCALE * np.einsum("ri,ri->r", up, moved.position[inverse, which])
         if frame.wrench_blocks is None:
             return values, NO_BLOCKS
-        slopes = moved.J[inverse, which, 1][:, None, :] @ state.G[index]
+        slopes = np.einsum("ri,rid->rd", up, moved.J[inverse, which])[:, None, :] @ state.G[index]
         return values, value_blocks(CLEARANCE_SCALE * slopes[:, 0])
 
-    # In flight the height of the centre of mass is on the parabola of its unknowns
+    # In flight the centre of mass is on the parabola of its unknowns
     lower, own = CLEARANCE_SCALE * np.asarray(least, dtype=np.float64), list[tuple[int, int, float]]()
     for r, n in enumerate(index):
         phase = int(scene.nodes.phases[n])
         if scene.layout.is_flight(phase):
             fall = scene.nodes.times[n] - scene.layout.edges[phase]
             flight = scene.variables.flight_of(phase)
-            own += [(r, int(flight[1]), CLEARANCE_SCALE), (r, int(flight[4]), CLEARANCE_SCALE * fall)]
-            lower[r] += CLEARANCE_SCALE * 0.5 * scene.gravity * fall**2
+            for axis in np.flatnonzero(np.abs(up[r]) > 1e-9).tolist():
+                factor = CLEARANCE_SCALE * float(up[r, axis])
+                own += [(r, int(flight[axis]), factor), (r, int(flight[3 + axis]), factor * fall)]
+            lower[r] += CLEARANCE_SCALE * float(up[r, 1]) * 0.5 * scene.gravity * fall**2
     parts = tuple(scene.space.tree.names[dof] for _, dof, _ in rows)
     ends = lower, np.full(len(index), np.inf)
     return scene.group(label, index, ends, evaluate, parts=parts, unknowns=own)

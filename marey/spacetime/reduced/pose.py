@@ -5,7 +5,7 @@ Everything that rows and objective use is evaluated once for each point of the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -37,6 +37,26 @@ class ReducedSpace:
     turns: IntArray  # (3,) coordinates of the root's angles, in order
     mean: FloatArray  # (D,)
     modes: FloatArray  # (D, d) zero where the behaviour says nothing
+    offsets: FloatArray = field(default_factory=lambda: np.zeros((2, 0)))  # (2, D) added at the start and at the end
+    duration_s: float = 1.0  # over which the first offset goes over into the second
+
+    def offset_rates(self, times: FloatArray) -> FloatArray:
+        r"""What is added to the poses of the behaviour, with its rates ``(N, 3, D)``.
+
+        .. math:: \delta(t) = (1 - s)\,\delta_0 + s\,\delta_1,\quad s = 10u^3 - 15u^4 + 6u^5,\quad u = t/T
+        """
+        u = np.clip(times / self.duration_s, 0.0, 1.0)
+        share = np.stack(
+            [
+                u**3 * (10.0 - 15.0 * u + 6.0 * u * u),
+                30.0 * u**2 * (1.0 - u) ** 2 / self.duration_s,
+                60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / self.duration_s**2,
+            ],
+            axis=1,
+        )
+        out = share[:, :, None] * (self.offsets[1] - self.offsets[0])
+        out[:, 0] += self.offsets[0]
+        return out
 
     @property
     def dimension(self) -> int:
@@ -110,8 +130,12 @@ class PoseMap:
             G[:, dofs, slots] = 1.0
             G[self.planted[leg][:, None], dofs] = 0.0
         self._constant = G
-        self._rest = space.mean.copy()
-        self._rest[np.concatenate([space.root, space.turns])] = 0.0
+        mean = space.mean.copy()
+        mean[np.concatenate([space.root, space.turns])] = 0.0
+        self._rest = np.zeros((nodes.count, 3, len(mean)))
+        if space.offsets.size:
+            self._rest += space.offset_rates(nodes.times)
+        self._rest[:, 0] += mean
 
     def evaluate(self, coefficients: FloatArray, *, gradients: bool = True) -> PoseState:
         """Poses for all coefficients ``(K,)``, with their derivatives or with those left at zero."""
@@ -120,7 +144,7 @@ class PoseMap:
         count, slots = self.nodes.count, y.shape[2]
         # Upper body, root on the ground and free legs are linear in the unknowns
         states = y @ self._constant.transpose(0, 2, 1)  # (N, 3, D)
-        states[:, 0] += self._rest
+        states += self._rest
         G = self._constant.copy()
         Gd, Gdd = np.zeros((2, count, 19, slots))
         stretch, stretch_gradient = np.zeros((count, 2)), np.zeros((count, 2, slots))

@@ -18,27 +18,34 @@ from typing import Final
 import numpy as np
 
 from marey.base import FloatArray, InputError, MissingFileError
-from marey.dynamics import compute_aggregate
+from marey.dynamics import GRAVITY, compute_aggregate, compute_points_motion
 from marey.motion import Motion
 from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
 from marey.spacetime.full.solve import descend_durations, find_free_phases, replace_durations
 from marey.spacetime.problem.definition import SpacetimeProblem
-from marey.spacetime.problem.solution import SpacetimeResult
+from marey.spacetime.problem.obstacles import find_nearest, measure_gaps
+from marey.spacetime.problem.solution import (
+    SolutionTrack,
+    SpacetimeResult,
+    measure_supply,
+    separating_face,
+    settle_status,
+)
 from marey.spacetime.reduced.assembly import (
     ReducedProblem,
     ReducedSettings,
+    SeparatingPlane,
     build_reduced_problem,
+    build_reduced_space,
     choose_settings,
     vector_from_motion,
 )
 from marey.spacetime.reduced.behaviour import BehaviourSpace
 from marey.spacetime.reduced.track import (
     check_track,
-    compute_ground_excess,
-    find_check_instants,
     find_stray_coordinates,
     motion_from_solution,
-    sample_reduced_track,
+    sample_contacts,
 )
 
 DEEPER_CROUCH_M: Final = 0.05  # [m] how much lower the body is held in the next attempt
@@ -49,9 +56,14 @@ SOFT_ROUNDING: Final = 1e-5  # [m^4] of stretched legs in the first search, wher
 SHORT_STEPS: Final = 0.1  # first trust region of a search that overstretched a leg with the usual one
 DETOUR_FRACTION: Final = 0.15  # [-] by which flights are longer or shorter on the way to the asked ones
 MORE_COORDINATES: Final = 3
-MAX_REFINEMENTS: Final = 3  # how often nodes are added where the dense check finds unsupplied forces
-REFINEMENT_TOLERANCE: Final = 0.035  # [mg] 5 % is what is allowed
-STRAY_RAD: Final = 0.05  # [rad] beyond its limits by which a coordinate of the upper body gets rows of its own
+MAX_REFINEMENTS: Final = 5  # how often nodes are added where the dense check finds unsupplied forces
+REFINEMENT_TOLERANCE: Final = 0.03  # [mg] 5 % is what is allowed
+COP_TOLERANCE_M: Final = 0.006  # [m] 10 mm are allowed
+LOOK_SAMPLES: Final = 400  # of the looks between searches; the check of the result has a thousand
+PLANE_DEPTH_M: Final = 0.005  # [m] a part of the body this deep in something is kept out of it
+PLANES_PER_STRETCH: Final = 4
+CUT_SIZE: Final = 0.02  # [mg] a wrench this far outside shows which face of the cone it passed
+STRAY_RAD: Final = 0.012  # [rad] beyond its limits by which a coordinate of the upper body gets rows of its own
 
 ReducedSolution = tuple[ReducedProblem, SQPResult]
 
@@ -198,6 +210,45 @@ def transfer_vector(old: ReducedProblem, x: FloatArray, new: ReducedProblem) -> 
     return np.clip(variables.pack(old.scene.variables.unpack(x)), lower, upper)
 
 
+def find_separating_planes(built: ReducedProblem, track: SolutionTrack) -> list[SeparatingPlane]:
+    """Planes that keep parts of the body out of what they enter: that of the nearest face where they are deepest.
+
+    Shapes are convex, so what is beyond the plane is outside; a later solution may choose another plane.
+    """
+    tree, found = built.scene.space.tree, list[SeparatingPlane]()
+    for capsule, obstacle, gap in measure_gaps(tree, built.problem, track.q, track.phases):
+        inside = gap < -PLANE_DEPTH_M
+        starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
+        ends = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]]))
+        for a, b in zip(starts, ends, strict=True):
+            # The deepest instant decides the face; the stretch before and after it keeps to the same
+            deepest = a + int(np.argmin(gap[a : b + 1]))
+            chosen = np.unique(np.linspace(max(a - 6, 0), min(b + 6, len(gap) - 1), PLANES_PER_STRETCH).round())
+            chosen = np.unique([*chosen.astype(int), deepest])
+            chosen = chosen[track.phases[chosen] == track.phases[deepest]]
+            still = np.zeros_like(track.q[chosen])
+            at = compute_points_motion(tree, track.q[chosen], still, still, [capsule.link] * 2, capsule.ends).position
+            shares, gaps = find_nearest(obstacle, at, capsule.radii)
+            k = int(np.flatnonzero(chosen == deepest)[0])
+            near = at[:, 0] + shares[:, None] * (at[:, 1] - at[:, 0])
+            normal = obstacle.distance(near[k : k + 1])[1][0]
+            radius = capsule.radii[0] + shares[k] * (capsule.radii[1] - capsule.radii[0])
+            surface = float(near[k] @ normal) - (float(gaps[k]) + radius)
+            for n in chosen:
+                for end, size in zip(capsule.ends, capsule.radii, strict=True):
+                    found.append(
+                        SeparatingPlane(
+                            int(track.phases[n]),
+                            float(track.times[n]),
+                            capsule.link,
+                            (float(end[0]), float(end[1]), float(end[2])),
+                            (float(normal[0]), float(normal[1]), float(normal[2])),
+                            surface + size,
+                        )
+                    )
+    return found
+
+
 def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQPResult) -> ReducedSolution:
     """Add nodes where forces are not supplied and rows where the upper body violates its limits, and continue."""
     for _ in range(MAX_REFINEMENTS):
@@ -205,27 +256,39 @@ def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQP
             break
         # Look where the dense check finds forces that nothing gives
         scene = built.scene
-        values = scene.variables.unpack(result.x)
-        track, nodes = sample_reduced_track(built, values, find_check_instants(built))
+        track, nodes, points = sample_contacts(built, scene.variables.unpack(result.x), LOOK_SAMPLES)
         whole = compute_aggregate(scene.space.tree, track.q, track.qd, track.qdd, gravity=scene.gravity)
-        wrench = whole.wrench / (scene.space.tree.mass * scene.gravity)
+        wrench = whole.wrench / (scene.space.tree.mass * GRAVITY)
         about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
-        # Moment in flight, excess of friction and moments, and pull on the ground
-        size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), 0.0)
-        size = np.maximum(size, compute_ground_excess(built, nodes, wrench)[:, :2].max(axis=1))
-        size = np.maximum(size, np.where(nodes.is_flight, 0.0, -wrench[:, 1]))
-        # Peaks above the tolerance get a node
+        missing, cone, cop, _ = measure_supply(wrench, points, ~nodes.is_flight)
+        # Moment in flight, and what the soles cannot give, each over what is allowed
+        size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), np.linalg.norm(missing, axis=1))
+        size = np.maximum(np.maximum(size, cone) / REFINEMENT_TOLERANCE, cop / COP_TOLERANCE_M)
+        # Peaks above the tolerance get a node, and their supports the face of the cone that they passed
         padded = np.concatenate([[0.0], size, [0.0]])
-        peaks = np.flatnonzero((size > REFINEMENT_TOLERANCE) & (size >= padded[:-2]) & (size >= padded[2:]))
+        peaks = np.flatnonzero((size > 1.0) & (size >= padded[:-2]) & (size >= padded[2:]))
         weak = tuple((int(nodes.phases[n]), float(nodes.times[n])) for n in peaks)
+        far = [int(n) for n in peaks if not nodes.is_flight[n] and np.linalg.norm(missing[n]) > CUT_SIZE]
+        states = np.column_stack([nodes.phases, nodes.feet])[far].tolist()
+        cuts = [(*state, separating_face(points, missing, n)) for state, n in zip(states, far, strict=True)]
         stray = find_stray_coordinates(built, track, STRAY_RAD)
-        if not weak and not stray:
+        planes = find_separating_planes(built, track)
+        if not weak and not stray and not planes:
             break
+        old = built.settings
         settings = replace(
-            built.settings, looks=(*built.settings.looks, *weak), watched=(*built.settings.watched, *stray)
+            old,
+            looks=(*old.looks, *weak),
+            watched=(*old.watched, *stray),
+            cuts=(*old.cuts, *cuts),
+            planes=(*old.planes, *planes),
         )
-        again = build_reduced_problem(built.problem, built.scene.behaviour, settings)
-        better = search.solve(again, result.x, SHORT_STEPS)
+        # All at once, or if that fails what physics needs alone
+        for tried in (settings, replace(settings, watched=old.watched, planes=old.planes)):
+            again = build_reduced_problem(built.problem, built.scene.behaviour, tried)
+            better = search.solve(again, result.x, SHORT_STEPS)
+            if better.is_solved or tried == old:
+                break
         if not better.is_solved:
             break
         built, result = again, better
@@ -314,7 +377,11 @@ def optimize_reduced(
     whole = read_problem_behaviour(problem) if behaviour is None else behaviour
     space = whole.with_energy() if behaviour is None else behaviour
     wider = whole.truncate(min(space.dimension + MORE_COORDINATES, whole.dimension))
-    search = ReducedSearch(problem, space, settings or choose_settings(problem), on_iteration, time_limit_s, solver)
+    space, wider = (keep_limits(one, problem) for one in (space, wider))
+    settings = settings or choose_settings(problem)
+    own = {space.tree.index(name) for name in problem.limits} - set(build_reduced_space(space).leg_dofs.tolist())
+    settings = replace(settings, watched=(*settings.watched, *sorted(own)))
+    search = ReducedSearch(problem, space, settings, on_iteration, time_limit_s, solver)
     search.wider = wider if wider.dimension > space.dimension else None
     built, result = solve_with_restarts(search, stages, warm_start)
     # Durations, then collocation where the dense check finds faults
@@ -323,6 +390,17 @@ def optimize_reduced(
         built, result = optimise_durations(search, built, result, free)
     built, result = refine_collocation(search, built, result)
     return _build_result(search, built, result, rate_hz)
+
+
+def keep_limits(behaviour: BehaviourSpace, problem: SpacetimeProblem) -> BehaviourSpace:
+    """The behaviour with the limits that a problem gives in place of its own."""
+    if not problem.limits:
+        return behaviour
+    lower, upper = behaviour.lower.copy(), behaviour.upper.copy()
+    for name, (low, high) in problem.limits.items():
+        i = behaviour.tree.index(name)
+        lower[i], upper[i] = low, high
+    return replace(behaviour, lower=lower, upper=upper)
 
 
 def read_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
@@ -338,7 +416,7 @@ def read_problem_behaviour(problem: SpacetimeProblem) -> BehaviourSpace:
     for path in (Path(problem.basis), shipped / problem.basis, shipped / f"{problem.basis}.safetensors"):
         if path.is_file():
             return BehaviourSpace.load(path)
-    raise MissingFileError(problem.basis, "Fit a behaviour with BehaviourSpace.fit, or name a shipped one.")
+    raise MissingFileError(problem.basis, "Fit one with `marey fit behaviour CLIPS... -o FILE`, or name a shipped one.")
 
 
 def _build_result(search: ReducedSearch, built: ReducedProblem, result: SQPResult, rate_hz: float) -> SpacetimeResult:
@@ -352,8 +430,10 @@ def _build_result(search: ReducedSearch, built: ReducedProblem, result: SQPResul
         "frames": built.scene.nodes.count,
         "amplitudes": built.scene.space.dimension,
     }
+    check = check_track(built, values)
+    status, advice = settle_status(result.status, check, result.advice)
     return SpacetimeResult(
-        status=result.status,
+        status=status,
         motion=motion_from_solution(built, values, rate_hz, built.problem.name),
         guess=motion_from_solution(built, guess, rate_hz, f"{built.problem.name} guess"),
         violation=result.violation,
@@ -362,9 +442,9 @@ def _build_result(search: ReducedSearch, built: ReducedProblem, result: SQPResul
         objective=result.objective,
         terms={"accel": terms.accel, "torque": terms.torque, "prior": terms.prior, "border": terms.border},
         worst=result.worst,
-        check=check_track(built, values),
+        check=check,
         history=result.history,
-        advice=result.advice if result.is_solved else " ".join([result.advice, *search.remarks]),
+        advice=advice if result.is_solved else " ".join([advice, *search.remarks]),
         problem=built.problem,
         counts=counts,
     )

@@ -10,32 +10,29 @@ from marey.base import BoolArray, FloatArray
 from marey.dynamics import compute_points_motion
 from marey.motion import Contacts, Motion
 from marey.spacetime.problem.solution import (
-    GroundExcess,
+    MIN_SAMPLES,
     SolutionCheck,
     SolutionTrack,
+    SupplyPoints,
     frame_instants,
     measure_solution,
 )
 from marey.spacetime.reduced.assembly import ReducedProblem
-from marey.spacetime.reduced.legs import pack_plant
+from marey.spacetime.reduced.legs import Leg, pack_plant
 from marey.spacetime.reduced.nodes import (
     FREE,
+    HEEL_STRIP_M,
     ON_HEEL,
     ON_TOES,
-    PRESSURE_SCALE,
-    TWIST_SCALE,
     CollocationNodes,
-    NormalForceLimits,
     build_nodes,
-    build_supports,
     grid_instants,
 )
 from marey.spacetime.reduced.physics_rows import RowContext
 from marey.spacetime.reduced.pose import PoseMap
 
-MIN_LOAD = 0.1  # [mg] normal force above which the pressure point counts
 SPIN_FLOOR = 25.0  # [kg m^2/s] 2 % of it is the 0.5 kg m^2/s that the acceptance check allows
-GRID_FRACTION = 0.25  # of the distance between solver nodes
+TOUCH_M = 0.01  # [m] a part of a sole this near to its plane can push
 
 
 def sample_reduced_track(
@@ -73,79 +70,89 @@ def motion_from_solution(built: ReducedProblem, values: FloatArray, rate_hz: flo
     return replace(built.scene.space.tree.to_motion(track.q, rate_hz, contacts), name=name)
 
 
-def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
-    """Measure a solution on a grid four times finer than the solver's nodes."""
+def sample_contacts(
+    built: ReducedProblem, values: FloatArray, samples: int = MIN_SAMPLES
+) -> tuple[SolutionTrack, CollocationNodes, SupplyPoints]:
+    """A solution on so many samples at least, and where its soles can push: what touches is seen from its height."""
     scene = built.scene
-    track, nodes = sample_reduced_track(built, values, find_check_instants(built))
+    step = float(scene.layout.edges[-1]) / samples
+    track, nodes = sample_reduced_track(built, values, grid_instants(scene.layout, step))
+    places, active, friction = (list[FloatArray]() for _ in range(3))
+    drift = np.zeros(nodes.count)
+    for leg in (0, 1):
+        geometry = scene.space.legs[leg]
+        # Heel and ball of the foot, tip of the toes, each to both sides; a heel is a pad, not a line
+        foot, toe = int(geometry.dofs[6]), int(geometry.dofs[7])
+        places_local = np.stack([geometry.heel_local, np.zeros(3), geometry.tip_local])
+        marks = compute_points_motion(scene.space.tree, track.q, track.qd, track.qdd, [foot, toe, toe], places_local)
+        for p, phase in enumerate(scene.layout.contacts):
+            own, contact = np.flatnonzero(nodes.phases == p), phase[leg]
+            if contact is None or not len(own):
+                continue
+            turn = np.deg2rad(contact.heading_deg)
+            across = geometry.half_width * np.array([np.cos(turn), 0.0, -np.sin(turn)])
+            ahead = np.array([np.sin(turn), 0.0, np.cos(turn)])
+            for k, shift in ((0, 0.0 * ahead), (0, HEEL_STRIP_M * ahead), (1, 0.0 * ahead), (2, 0.0 * ahead)):
+                at = marks.position[own, k]
+                height = at[:, 1] - contact.position[1]
+                # The ball is a joint above the sole, and stands for the sole below it
+                is_down = height < (TOUCH_M if k != 1 else TOUCH_M + ball_height(geometry))
+                for side in (-1.0, 1.0):
+                    place = np.zeros((nodes.count, 3))
+                    place[own] = at + shift + side * across
+                    place[own, 1] = contact.position[1]
+                    touching = np.zeros(nodes.count)
+                    touching[own] = is_down
+                    places.append(place)
+                    active.append(touching)
+                    friction.append(np.full(nodes.count, contact.friction))
+            # Largest distance of the supporting part of a foot from its plant
+            for k, on_heel in ((1, False), (0, True)):
+                standing = own[nodes.feet[own, leg] != (ON_TOES if on_heel else ON_HEEL)]
+                heading = float(np.deg2rad(contact.heading_deg))
+                goal = pack_plant(geometry, np.asarray(contact.position), heading, on_heel=on_heel)[:3]
+                away = np.linalg.norm(marks.position[standing, k] - goal, axis=1)
+                drift[standing] = np.maximum(drift[standing], away)
+    shape = (nodes.count, len(places))
+    up = np.broadcast_to([0.0, 1.0, 0.0], (*shape, 3))
+    points = SupplyPoints(
+        np.stack(places, axis=1),
+        np.stack(active, axis=1) > 0.0,
+        up,
+        np.stack(friction, axis=1),
+        np.full(shape, np.inf),
+        np.zeros(shape),
+        drift,
+    )
+    return track, nodes, points
 
-    def measure_ground(wrench: FloatArray) -> GroundExcess:
-        cone, press, cop = (float(c.max(initial=0.0)) for c in compute_ground_excess(built, nodes, wrench).T)
-        least = float(wrench[~nodes.is_flight, 1].min(initial=np.inf))
-        # Largest distance [m] of the supporting part of a foot from its plant
-        worst = 0.0
-        for leg in (0, 1):
-            geometry = scene.space.legs[leg]
-            links = [geometry.dofs[7], geometry.dofs[6]]
-            moved = compute_points_motion(
-                scene.space.tree, track.q, track.qd, track.qdd, links, np.stack([np.zeros(3), geometry.heel_local])
-            ).position
-            for n in np.flatnonzero(nodes.feet[:, leg] != FREE):
-                contact = scene.layout.interval_of(leg, int(nodes.phases[n])).contact
-                assert contact is not None
-                for k, on_heel in ((0, False), (1, True)):
-                    if nodes.feet[n, leg] == (ON_HEEL, ON_TOES)[k]:
-                        continue  # ball in the air, heel in the air
-                    heading = float(np.deg2rad(contact.heading_deg))
-                    goal = pack_plant(geometry, np.asarray(contact.position), heading, on_heel=on_heel)[:3]
-                    worst = max(worst, float(np.linalg.norm(moved[n, k] - goal)))
-        return GroundExcess(cone, cop, press, least, worst)
 
+def check_track(built: ReducedProblem, values: FloatArray) -> SolutionCheck:
+    """Measure a solution on at least a thousand samples."""
+    scene = built.scene
+    track, _, points = sample_contacts(built, values)
+    beyond = compute_limit_excesses(scene, track)
+    root = scene.space.root
     return measure_solution(
-        scene.space.tree,
-        built.problem,
-        track,
-        measure_ground,
-        weight=scene.space.tree.mass * scene.gravity,
-        root=scene.space.root,
-        spin_floor=SPIN_FLOOR,
-        over_rad=float(compute_limit_excess(scene, track).max(initial=0.0)),
+        scene.space.tree, built.problem, track, points, beyond=beyond, root=root, spin_floor=SPIN_FLOOR
     )
 
 
-def find_check_instants(built: ReducedProblem) -> list[tuple[int, float]]:
-    """The grid of the check: four steps between two nodes of the solver."""
-    steps = [float(np.diff(breaks).max()) for breaks in built.scene.layout.breaks]
-    return grid_instants(built.scene.layout, 0.5 * GRID_FRACTION * min(max(steps), built.problem.span_s))
+def ball_height(leg: Leg) -> float:
+    """Height of the ball joint over the sole of a flat foot [m]."""
+    return float(leg.ball[1] - min(leg.heel[1], leg.tip[1]))
 
 
-def compute_limit_excess(scene: RowContext, track: SolutionTrack) -> FloatArray:
-    """How far [rad] each coordinate goes beyond its limits ``(D,)``; nothing for the root."""
-    lower, upper = scene.behaviour.lower, scene.behaviour.upper
-    over = np.maximum(lower - track.q, track.q - upper).max(axis=0)
-    over[np.concatenate([scene.space.root, scene.space.turns])] = 0.0
+def compute_limit_excesses(scene: RowContext, track: SolutionTrack) -> FloatArray:
+    """How far [rad] each coordinate goes beyond its limits ``(T, D)``; nothing for the root."""
+    lower, upper = scene.limits
+    over = np.maximum(lower - track.q, track.q - upper)
+    over[:, np.concatenate([scene.space.root, scene.space.turns])] = 0.0
     return np.maximum(over, 0.0)
 
 
 def find_stray_coordinates(built: ReducedProblem, track: SolutionTrack, tolerance: float) -> tuple[int, ...]:
     """Coordinates of the upper body beyond their limits by more than a tolerance [rad] without rows yet."""
-    over = compute_limit_excess(built.scene, track)
+    over = compute_limit_excesses(built.scene, track).max(axis=0)
     over[[*built.scene.space.leg_dofs, *built.settings.watched]] = 0.0
     return tuple(int(dof) for dof in np.flatnonzero(over > tolerance))
-
-
-def compute_ground_excess(built: ReducedProblem, nodes: CollocationNodes, wrench: FloatArray) -> FloatArray:
-    """Excess ``(N, 3)`` of friction [mg], of moments [mg m] and of the pressure point [m] over the whole soles."""
-    whole = NormalForceLimits(margin_m=0.0, twist_m=built.settings.limits.twist_m)
-    supports = build_supports(built.scene.layout, nodes, built.scene.space.legs, whole)
-    out = np.zeros((nodes.count, 3))
-    for n in np.flatnonzero(~nodes.is_flight):
-        f = wrench[n, :3]
-        contacts = [contact for contact in built.scene.layout.contacts[int(nodes.phases[n])] if contact is not None]
-        mu = min(contact.friction for contact in contacts)
-        k = int(supports.count[n])
-        rows = supports.matrix[n, :k] @ wrench[n]
-        edges = float((-rows[7:k] / PRESSURE_SCALE).max(initial=0.0))
-        out[n, 0] = max(float(np.hypot(f[0], f[2])) - mu * max(float(f[1]), 0.0), 0.0)
-        out[n, 1] = max(edges, float(-rows[5:7].min() / TWIST_SCALE))
-        out[n, 2] = edges / float(f[1]) if f[1] > MIN_LOAD else 0.0
-    return out

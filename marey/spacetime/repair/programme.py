@@ -39,6 +39,9 @@ class RepairSettings:
     swing_m: float = 0.02  # height of a heel or toe that has left the floor
     smoothness: float = 2e-4  # [s⁴] weight of the displacement's accelerations beside its size
     max_passes: int = 6  # of a repair; after each, the rows are rebuilt from the wrenches of the report
+    max_root_rad: float = 0.12  # of a repair: the person keeps his bearing, whatever the forces
+    max_spine_rad: float = 0.09  # all joints of the spine together; so for neck and head
+    max_joint_rad: float = 0.6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -270,6 +273,7 @@ class DisplacementProgramme:
         *,
         figure: JointTree,
         smoothness: float,
+        ends: tuple[FloatArray, FloatArray] | None = None,
     ) -> None:
         from scipy import sparse
 
@@ -285,6 +289,10 @@ class DisplacementProgramme:
         self._shape: tuple[int, int] = (spline.num_coefficients, int(S.shape[1]))
         bound = np.where(np.repeat(is_free, S.shape[1]), np.inf, 0.0)
         self.lower, self.upper = -bound, bound
+        if ends is not None:
+            # A spline stays between the ends of its control points
+            low, high = ((end / self._scales).ravel() for end in ends)
+            self.lower, self.upper = np.maximum(-bound, np.minimum(low, 0.0)), np.minimum(bound, np.maximum(high, 0.0))
         # Size and accelerations of the displacement, exact by Gauss points. Weights are roots of the share of the body
         # that hangs on a coordinate: heavy parts move last, light ones not alone
         times, shares = spline.gauss_times(4)

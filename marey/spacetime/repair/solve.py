@@ -11,8 +11,10 @@ import numpy as np
 from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, Result, UnknownNameError
 from marey.contacts import detect_contacts
 from marey.dynamics import Body, ValidityReport, check_validity
-from marey.motion import Contacts, Motion
+from marey.motion import Contacts, Motion, contact_positions, find_runs
 from marey.numerics import OnIteration, SolveStatus, SQPIteration, SQPResult, solve_sqp
+from marey.skeleton import role_map
+from marey.spacetime.repair.pops import mend_pops
 from marey.spacetime.repair.programme import DisplacementProgramme, RepairSettings
 from marey.spacetime.repair.window import (
     DisplacementProblem,
@@ -45,15 +47,16 @@ class RepairResult(Result):
 
     @property
     def is_solved(self) -> bool:
-        """Whether the search converged, or at least left more of the clip green than before."""
-        return self.status is SolveStatus.CONVERGED or self.after.valid_fraction > self.before.valid_fraction
+        """Whether the clip is what was asked for, by a check from the outside."""
+        return self.status is SolveStatus.CONVERGED
 
     @property
     def sentence(self) -> str:
         """What happened, in one line."""
         green = f"{100 * self.before.valid_fraction:.0f} % green before, {100 * self.after.valid_fraction:.0f} % after"
         moved = f"joints moved {np.rad2deg(self.change_rad):.1f}° (rms), the root at most {100 * self.change_m:.1f} cm"
-        return f"{self.motion.name}: {green}; {moved}; {self.iterations} iterations, {self.seconds:.2f} s"
+        ended = "" if self.is_solved else f"not solved: {self.advice} "
+        return f"{self.motion.name}: {ended}{green}; {moved}; {self.iterations} iterations, {self.seconds:.2f} s"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, without the motions."""
@@ -72,6 +75,41 @@ class RepairResult(Result):
 
     def __repr__(self) -> str:
         return f"RepairResult({self.status}, {self.sentence})"
+
+
+MAX_TRUNK_DEG: Final = 15.0  # [°] a trunk that turns farther is another person's
+MAX_LIFT_M: Final = 0.08  # [m] of a foot that stood
+LEAST_FLIGHT_S: Final = 0.12  # [s] of detected contacts: shorter gaps are the detector's
+
+
+def find_person_faults(before: Motion, after: Motion) -> list[str]:
+    """What a repair did to the person that it must not: a trunk that turns, flights that come or go."""
+    found: list[str] = []
+    # The trunk is seen from the hips to the neck, in the world
+    places = [motion.joint_positions() for motion in (before, after)]
+    joints = role_map(before.skeleton).joints
+    top = next((joints[role] for role in ("neck", "spine3", "head") if role in joints), None)
+    if top is not None:
+        lines = [place[:, top] - place[:, 0] for place in places]
+        lines = [line / np.maximum(np.linalg.norm(line, axis=1, keepdims=True), 1e-9) for line in lines]
+        turns = np.rad2deg(np.arccos(np.clip((lines[0] * lines[1]).sum(axis=1), -1.0, 1.0)))
+        worst = int(np.argmax(turns))
+        if turns[worst] > MAX_TRUNK_DEG:
+            found.append(f"the trunk turned by {turns[worst]:.0f}° at {worst / before.rate_hz:.2f} s")
+    # Flights as the detector sees them
+    least = round(LEAST_FLIGHT_S * before.rate_hz)
+    stands = [detect_contacts(replace(motion, contacts=None)).active.any(axis=1) for motion in (before, after)]
+    counts = [sum(b - a >= least for a, b in find_runs(~touching)) for touching in stands]
+    if counts[0] != counts[1]:
+        found.append(f"it has {counts[1]} flights where the clip had {counts[0]}")
+    # And as heights show: where the clip stood, its lowest foot is not carried away from the floor
+    lowest = [contact_positions(motion)[..., 1].min(axis=1) for motion in (before, after)]
+    risen = lowest[1] - lowest[0]
+    for a, b in find_runs((risen - np.median(risen) > MAX_LIFT_M) & stands[0]):
+        if b - a >= least:
+            found.append(f"a standing foot is lifted by {100 * risen[a:b].max():.0f} cm at {a / before.rate_hz:.2f} s")
+            break
+    return found
 
 
 def measure_changes(before: Motion, after: Motion, frames: slice) -> tuple[float, float]:
@@ -180,7 +218,9 @@ def make_valid(
     search = _RepairSearch(check, stretch, motion, before)
     if wrong[stretch.frames].any():
         if is_whole:
+            search.mend()
             search.level()
+            search.base = search.best.motion
         # A stretch must touch something that could carry it, or be as short as a jump
         supports, flags = search.last.report.supports, find_touching_points(motion, search.check.track)
         seconds = (stretch.last - stretch.first) / motion.rate_hz
@@ -240,7 +280,15 @@ class _RepairSearch:
     def __init__(self, check: RepairCheck, stretch: EditWindow, motion: Motion, report: ValidityReport) -> None:
         self.check, self.stretch = check, stretch
         self.best = self.last = _RepairState(motion, report, np.zeros((stretch.spline.num_coefficients, 0)))
+        self.base = motion  # the clip set down and without pops, from which the person is judged
         self.answers: list[SQPResult] = []
+
+    def mend(self) -> None:
+        """Take out jumps of the root and flips of joints: no force explains them."""
+        motion = mend_pops(self.last.motion)
+        if motion is not self.last.motion:
+            self.check = self.check.detect_again(motion)
+            self.best = self.last = replace(self.last, motion=motion, report=self.check.report(motion))
 
     def level(self) -> None:
         """Move the clip as a whole until it stands level on the floor, if that leaves as much of it green.
@@ -273,7 +321,7 @@ class _RepairSearch:
             stage = DisplacementProblem(
                 now.motion, self.check.body, self.check.track, stretch, now.report, settings=self.check.settings
             )
-            programme = stage.programme(friction=self.check.friction)
+            programme = stage.programme(friction=self.check.friction, moved=now.displacement)
             answer = solve_displacement(programme, max_iterations, left, on_iteration)
             self.answers.append(answer)
             added = programme.displacement(answer.x)
@@ -292,21 +340,30 @@ class _RepairSearch:
 
     def result(self, original: Motion, before: ValidityReport, seconds: float) -> RepairResult:
         """Everything that was found."""
-        last = self.answers[-1] if self.answers else None
+        last, report, motion = self.answers[-1] if self.answers else None, self.best.report, self.best.motion
         is_green = not self.best.wrong(self.stretch).any()
-        turned, moved = measure_changes(original, self.best.motion, self.stretch.frames)
+        turned, moved = measure_changes(original, motion, self.stretch.frames)
+        faults = find_person_faults(self.base, motion)
+        levels, violation = report.levels[self.stretch.frames], report.violation[self.stretch.frames]
+        is_whole = len(levels) == report.num_frames
+        # A part is judged by itself: nothing red in it, or a tenth of what was missing
+        was = float(before.violation[self.stretch.frames].sum())
+        is_mended = report.colour == "green" if is_whole else not (levels == 2).any() or violation.sum() < 0.1 * was
+        if not (is_mended or is_green):
+            worst = report.worst_span
+            where = "" if worst is None else f", worst from {worst.start_s:.2f} to {worst.stop_s:.2f} s: {worst.words}"
+            faults.append(f"the clip is {report.colour}{where}")
         if turned > FAR_RAD:
-            advice = "Little of the clip is left: check its frame rate and its contacts."
-        elif is_green:
-            advice = "Nothing to do."
-        elif last is None:
-            advice = "There was no time to search: give a longer time limit."
-        else:
-            further = "Give contacts= for what is not green yet, or a finer span_s."
-            advice = further if last.is_solved else last.advice
+            faults.append("little of the clip is left: check its frame rate and its contacts")
+        status, advice = SolveStatus.CONVERGED, "Nothing to do."
+        if faults:
+            ended = SolveStatus.TIME_LIMIT if last is None else last.status
+            status = SolveStatus.STALLED if ended is SolveStatus.CONVERGED else ended
+            advice = f"{'; '.join(faults)[:1].upper()}{'; '.join(faults)[1:]}."
+            advice += " There was no time to search: give a longer time limit." if last is None else ""
         return RepairResult(
-            SolveStatus.CONVERGED if is_green else SolveStatus.TIME_LIMIT if last is None else last.status,
-            self.best.motion,
+            status,
+            motion,
             original,
             0.0 if last is None else last.violation,
             sum(answer.iterations for answer in self.answers),

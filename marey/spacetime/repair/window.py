@@ -16,6 +16,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.dynamics import (
     CAUSES,
+    PRISMATIC,
     Body,
     JointTree,
     ValidityReport,
@@ -290,8 +291,12 @@ class DisplacementProblem:
         points: PointRows | None = None,
         angles: AngleRows | None = None,
         styles: tuple[Style, ...] = (),
+        moved: FloatArray | None = None,
     ) -> DisplacementProgramme:
-        """The stretch as a programme: contacts, limits, and what is asked beyond."""
+        """The stretch as a programme: contacts, limits, and what is asked beyond.
+
+        With ``moved (K, D)``, the displacement of earlier passes, angles stay near those of the clip in all.
+        """
         reference = self.reference()
         # Heels and toes near the floor that do not stand stay above it, or no lower than they were
         known, positions = contact_points(self.clip.skeleton).names, contact_positions(self.clip)
@@ -321,7 +326,26 @@ class DisplacementProblem:
             styles,
             figure=self.figure,
             smoothness=self.settings.smoothness,
+            ends=None if moved is None else self._find_ends(chosen, moved),
         )
+
+    def _find_ends(self, S: FloatArray, moved: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How far each column of the displacement may go down and up at its control points ``(K, d)``."""
+        tree, settings = self.tree, self.settings
+        root = set(tree.figure.joint_dofs[0]) if tree.figure is not None else set[int]()
+        most = np.full(S.shape[1], settings.max_joint_rad)
+        total = np.zeros((self.stretch.spline.num_coefficients, S.shape[1]))
+        for j in range(S.shape[1]):
+            members = np.flatnonzero(S[:, j])
+            if tree.kinds[members[0]] == PRISMATIC:
+                most[j] = np.inf
+            elif int(members[0]) in root:
+                most[j] = settings.max_root_rad
+            elif len(members) > 1:
+                most[j] = settings.max_spine_rad / len(members)
+            if moved.size:
+                total[:, j] = moved[:, members[0]]
+        return -most - total, most - total
 
     def motion(self, displacement: FloatArray) -> Motion:
         """The clip with control points ``(K, D)`` added; frames that none of them reaches stay bit for bit."""
