@@ -339,7 +339,7 @@ class Engine:
         ahead_s = check_time("tau", tau)
         if ahead_s == 0.0:
             return self.pose
-        source, moment = self._source, self._source.snapshot()
+        source, go_back = self._source, self._remember()
         planting, tick, contacts, broken = self._planting.copy(), self._tick, self._contacts, self._broken
         past, foreseen, shown = self._past.copy(), self._foreseen, self._shown_tick
         try:
@@ -356,7 +356,7 @@ class Engine:
             return Pose(self.model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))
         finally:
             # The character is left as it was.
-            source.restore(moment)
+            go_back()
             self._planting, self._tick, self._contacts, self._broken = planting, tick, contacts, broken
             self._past, self._foreseen, self._shown_tick = past, foreseen, shown
 
@@ -375,6 +375,15 @@ class Engine:
             poses.append(self.step(max(start + i / rate - self.time_s, 0.0)))
             contacts.append(self.contacts)
         return build_clip(poses, rate, np.stack(contacts), name="locomotion")
+
+    def _remember(self) -> Callable[[], None]:
+        """Remember this moment of what moves the character; returns what comes back to it."""
+        machine, walker = self._machine, self._walker
+        if machine is not None:
+            jump = machine.snapshot()
+            return lambda: machine.restore(jump)
+        moment = walker.snapshot()
+        return lambda: walker.restore(moment)
 
     @property
     def _source(self) -> GaitWalker | JumpStateMachine:
@@ -430,7 +439,7 @@ class Engine:
         self._foreseen = intent
         if self._tick >= last:
             return
-        moment = source.snapshot()
+        go_back = self._remember()
         self._walker.look_ahead()
         # A character that begins has had the corrections of its first moment.
         self._tick = max(self._tick, last - TICKS_AHEAD - 1)
@@ -443,7 +452,7 @@ class Engine:
             then = options._replace(scale=frame.leg_length_m / self.model.leg_length_m)
             hold_tick(forecast, then, self._legs, self._planting, frame.root_position, frame.rotations)
             self._past.append(self._planting.copy())
-        source.restore(moment)
+        go_back()
 
 
 def build_clip(poses: list[Pose], rate_hz: float, contacts: BoolArray, *, name: str) -> Motion:
