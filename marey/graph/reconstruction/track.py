@@ -172,8 +172,8 @@ def blend_positions(first: FloatArray, second: FloatArray, weight: float) -> Flo
 SHUFFLE_M: Final = 0.08  # [m] a foot that two stretches have farther apart than this takes a step
 HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
 SETTLED_S: Final = 0.05  # [s] after the landing of the other foot it may begin
-# Every plant keeps its own height: how thick the soles of a skeleton are is known to a centimetre or two
-PATH_HOLD: Final = HoldSettings(level_m=0.0, pit_m=0.0)
+# A plant above the ground keeps its own height: how thick the soles of a skeleton are is known to a centimetre or two
+PATH_HOLD: Final = HoldSettings(level_m=0.0)
 MAX_SOLE_M: Final = 0.025  # [m] from the ground: farther than soles of captures differ
 LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
 
