@@ -28,9 +28,7 @@ def test_feet_take_turns(name):
 
 
 STRAIGHT = "back-flip-straight"
-MISSED = pytest.mark.xfail(
-    strict=True, reason="a joint is 3.0° beyond its limits between nodes, 2° are allowed"
-)
+MISSED = pytest.mark.xfail(strict=True, reason="a joint is 3.0° beyond its limits between nodes, 2° are allowed")
 SOLVED = [pytest.param(name, marks=MISSED) if name == STRAIGHT else name for name in sorted(REDUCED_EXAMPLES)]
 
 
