@@ -11,12 +11,9 @@ from marey.base import BoolArray, FloatArray
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, centre_of_mass
-from marey.skeleton import Skeleton, contact_points, foot_points, role_map
+from marey.skeleton import Skeleton, contact_points
 
 FLAT_TOL_RAD = 0.02  # a foot turned by less than a degree counts as flat on the ground
-SOLE_CLEARANCE_M = 0.022  # [m] of heel and toe in mid-swing; captured walks have 1 to 5 cm
-CLEAR_FROM = 0.16  # [-] part of a swing after which, and before whose end, the sole is clear
-X_AXIS, Y_AXIS, Z_AXIS = np.eye(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,6 @@ class FootShape:
 
     heel: FloatArray  # (3,) [m] where the heel touches the ground
     ball: FloatArray  # (3,) [m] the toe joint
-    toe: FloatArray  # (3,) [m] the end of the sole, from the toe joint
     ankle_height_m: float
 
     @classmethod
@@ -66,9 +62,7 @@ class FootShape:
         points = contact_points(skeleton)
         heel = points.offsets[points.names.index(f"{side}_heel")]
         height = float(skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 1])
-        soles = foot_points(skeleton, role_map(skeleton))
-        toe = soles.offsets[soles.index(f"{side}_toe_end")]
-        return cls(heel, skeleton.offsets[skeleton.index(f"{side}_foot")], toe, height)
+        return cls(heel, skeleton.offsets[skeleton.index(f"{side}_foot")], height)
 
 
 def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, clearance_m: float) -> FootTrack:
@@ -101,16 +95,7 @@ def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, cle
         ankle_track, pitch_track = curve[:, :3], curve[:, 3]
         ankle_track[:, 1] += clearance_m * (3125.0 / 108.0) * part**2 * (1.0 - part) ** 3  # highest at 0.4 of the swing
         relaxed = np.clip(part / 0.6, 0.0, 1.0)
-        toe_track = pitch_track * relaxed**2 * (3.0 - 2.0 * relaxed)
-        # The sole clears the floor within the first sixth of the swing, and keeps clear up to its last one
-        heel = ankle_track[:, 1] + (SO3.exp(pitch_track[:, None] * X_AXIS) @ shape.heel)[:, 1]
-        ball = ankle_track[:, 1] + (SO3.exp(pitch_track[:, None] * X_AXIS) @ shape.ball)[:, 1]
-        toe = ball + (SO3.exp(toe_track[:, None] * X_AXIS) @ shape.toe)[:, 1]
-        ramp = np.clip(np.minimum(part, 1.0 - part) / CLEAR_FROM, 0.0, 1.0)
-        wanted = SOLE_CLEARANCE_M * ramp**2 * (3.0 - 2.0 * ramp)
-        short = wanted - np.minimum(heel, toe)
-        ankle_track[:, 1] += 0.5 * (short + np.hypot(short, 0.2 * wanted))  # a rounded max(short, 0)
-        ankle[off], pitch[off], toes[off] = ankle_track, pitch_track, toe_track
+        ankle[off], pitch[off], toes[off] = ankle_track, pitch_track, pitch_track * relaxed**2 * (3.0 - 2.0 * relaxed)
     return FootTrack(ankle, pitch, toes, heel_down, toe_down)
 
 
@@ -138,6 +123,7 @@ REACH_TOL_M = 5e-4  # a planted ankle that misses its place by less is not seen 
 LOWERING_M = 0.004
 COM_PASSES = 4  # each pass reduces the error of the centre of mass about tenfold
 KNEE_HINT_RAD = 0.6  # bends the knee forward, which defines the plane of the leg solver
+X_AXIS, Y_AXIS, Z_AXIS = np.eye(3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
