@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from marey.base import InputError, Result, UnknownNameError, check_frame_count
-from marey.contacts import contact_phases
+from marey.contacts import contact_phases, hold_feet
 from marey.motion import resample
 from marey.pipeline.measures import SketchCheck, check_motion
 from marey.pipeline.repair import SketchRepair, measure_reaches, repair_motion
@@ -257,7 +257,9 @@ class _SketchRun:
             from marey.locomotion import walk_sketch
 
             own = {name: value for name, value in options.items() if name not in ("k", "epsilon", "budget_s")}
-            made = _EngineOutput(SOLVED, chosen, walk_sketch(sketch, self.model, rate_hz=self.rate_hz, **own).motion)
+            walked = walk_sketch(sketch, self.model, rate_hz=self.rate_hz, **own).motion
+            # The engine smooths its plants on line; the whole clip is known here, so that feet can be held exactly
+            made = _EngineOutput(SOLVED, chosen, hold_feet(walked).motion)
         elif chosen == "spacetime":
             from marey.locomotion import trim_sliding_contacts
 

@@ -350,7 +350,10 @@ class _RepairSearch:
         was = float(before.violation[self.stretch.frames].sum())
         is_mended = report.colour == "green" if is_whole else not (levels == 2).any() or violation.sum() < 0.1 * was
         if not (is_mended or is_green):
-            worst = report.worst_span
+            frames = self.stretch.frames
+            reds = [one for one in report.spans if one.status == "red"]
+            inside = [one for one in reds if one.start < frames.stop and one.stop > frames.start]
+            worst = report.worst_span if is_whole else max(inside, key=len, default=None)
             where = "" if worst is None else f", worst from {worst.start_s:.2f} to {worst.stop_s:.2f} s: {worst.words}"
             faults.append(f"the clip is {report.colour}{where}")
         if turned > FAR_RAD:
