@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from marey.cli.common import find_validity_fault, print_json, progress_bar, remark, warn, write_motion, write_strip
 from marey.cli.options import Count, Json, RequireValid, Strip, check_motion_file, one_of
+
+if TYPE_CHECKING:
+    from marey.graph import SearchSolution
 
 ENGINES = ("auto", "graph", "locomotion", "spacetime")
 ENGINE_OPTIONS = {
@@ -94,9 +97,11 @@ def synth(
 
         own["model"] = load_model(model)
     if watch and not json and engine in ("auto", "graph"):
-        own["on_solution"] = lambda one: remark(
-            f"{one.seconds:.1f} s: a way of cost {one.cost:.1f}, at most {one.proved:.2f} times the best"
-        )
+
+        def tell(found: SearchSolution) -> None:
+            remark(f"{found.seconds:.1f} s: a way of cost {found.cost:.1f}, at most {found.proved:.2f} times the best")
+
+        own["on_solution"] = tell
     others = "" if engine == "auto" else "Or try --engine auto"
     try:
         done = synthesize_sketch(sketch, engine, graph=graph, **own)

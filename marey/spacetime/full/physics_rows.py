@@ -140,7 +140,7 @@ def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: Int
     # The first contact takes what is left of the whole
     first, support = own.contacts[0], supports[0]
     low, high, labels = bound(support, first.point)
-    shifts = []
+    shifts: list[FloatArray] = []
     for load in loads:
         shift = np.eye(6)
         shift[3:, :3] = hat(np.subtract(own.contacts[load.contact].position, first.position))
@@ -274,9 +274,12 @@ def joint_rows(layout: FullLayout, builder: InstantBuilder) -> list[RowFamily]:
     for p, phase in enumerate(phases):
         for contact in phase.contacts[1:]:
             for edge, beside in ((p, p - 1), (p + 1, p + 1)):
-                held = phases[beside].contacts if 0 <= beside < len(phases) else ()
-                is_said = bool(held) and held[0].point == contact.point
-                is_kept = contact in held and beside < p and held[0].point == phase.contacts[0].point
+                held: tuple[Contact, ...] = phases[beside].contacts if 0 <= beside < len(phases) else ()
+                first = next(iter(held), None)
+                is_said = first is not None and first.point == contact.point
+                is_kept = (
+                    first is not None and contact in held and beside < p and first.point == phase.contacts[0].point
+                )
                 if not is_said and not is_kept:
                     at = builder.add(p, edges[edge])
                     rows += [relative_rows(layout, at, phase.contacts[0], contact, order) for order in (0, 1)]

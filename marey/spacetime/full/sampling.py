@@ -203,7 +203,7 @@ def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[SupportFace, .
     track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
     whole = compute_aggregate(layout.figure.tree, track.q, track.qd, track.qdd, gravity=layout.problem.gravity)
     points = find_contact_points(layout.figure.tree, layout.problem, track)
-    missing = measure_supply(np.asarray(whole.wrench) / layout.weight, points, points.active.any(axis=1))[0]
+    missing = measure_supply(np.asarray(whole.wrench) / layout.weight, points, np.asarray(points.active.any(axis=1)))[0]
     found: list[SupportFace] = []
     for p, phase in enumerate(layout.timeline.phases):
         size = np.where(track.phases == p, np.linalg.norm(missing, axis=1), 0.0)

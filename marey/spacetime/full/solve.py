@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -163,11 +163,11 @@ def _build_programme(
     old: FullSolution | None = None,
 ) -> FullProgramme:
     """The programme with the frames, faces and capsules that an earlier solution asked for."""
-    more = {} if old is None else {"extra": old.extra, "cuts": old.cuts, "near": old.near}
     target = None if reference is None else layout.points(reference)
-    return FullProgramme(
-        layout, guess, derivatives=options.derivatives, reference=target, styles=options.styles, **more
-    )
+    own: dict[str, Any] = {"derivatives": options.derivatives, "reference": target, "styles": options.styles}
+    if old is not None:
+        own |= {"extra": old.extra, "cuts": old.cuts, "near": old.near}
+    return FullProgramme(layout, guess, **own)
 
 
 def _solve_programme(

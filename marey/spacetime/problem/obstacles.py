@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import FloatArray, IntArray
 from marey.dynamics import JointTree, compute_points_motion
 from marey.spacetime.problem.definition import SpacetimeProblem
 from marey.world import Bar, Box
@@ -53,8 +53,9 @@ class ObstacleShape:
 def build_capsules(tree: JointTree) -> tuple[BodyCapsule, ...]:
     """Capsules along the bones of a tree, and to its named points; feet and hands end in points."""
     found: list[BodyCapsule] = []
-    for link, parent in enumerate(tree.parents.tolist()):
-        bone = tree.offsets[link]
+    parents: list[int] = tree.parents.tolist()
+    for link, parent in enumerate(parents):
+        bone: FloatArray = tree.offsets[link]
         if parent >= 0 and float(np.linalg.norm(bone)) >= SHORT_BONE_M:
             # From the joint of the parent to the one that it carries
             radius = _radius_of(tree.groups[parent])
@@ -132,7 +133,8 @@ def _box_shape(box: Box) -> ShapeDistance:
         face = np.eye(3)[np.argmax(over, axis=-1)] * sign
         out = outside * sign / np.maximum(length, 1e-9)[..., None]
         is_out = inside > 0.0
-        return np.where(is_out, length, inside), np.where(is_out[..., None], out, face) @ frame
+        gap = np.asarray(np.where(is_out, length, inside), dtype=np.float64)
+        return gap, np.asarray(np.where(is_out[..., None], out, face) @ frame, dtype=np.float64)
 
     return distance
 
@@ -191,7 +193,7 @@ def is_touching(problem: SpacetimeProblem, phase: int, capsule: BodyCapsule, obs
 
 
 def measure_gaps(
-    tree: JointTree, problem: SpacetimeProblem, q: FloatArray, phases: FloatArray
+    tree: JointTree, problem: SpacetimeProblem, q: FloatArray, phases: IntArray
 ) -> list[tuple[BodyCapsule, ObstacleShape, FloatArray]]:
     """Gap ``(T,)`` [m] of every capsule to every shape along a motion; infinite where it holds or stands on it."""
     capsules, obstacles = build_capsules(tree), build_obstacles(problem)

@@ -310,7 +310,8 @@ def measure_supply(
         sideways = np.linalg.norm(wrench[at, :3] - load[:, None] * up, axis=1)
         cone[at] = np.where(is_level, np.maximum(sideways - mu * load.clip(0.0), 0.0), 0.0)
         for k in np.flatnonzero(is_level & (load > MIN_LOAD) & (np.abs(missing[at]).max(axis=1) > EXACT_TOL)):
-            hull = convex_hull(np.round(arms[at[k], active[at[k]]] @ axes.T, 9))
+            corners: FloatArray = arms[at[k], active[at[k]]] @ axes.T
+            hull = convex_hull(np.round(corners, 9))
             cop[at[k]] = _outside_hull(axes @ np.cross(up, demands[at[k], 3:]) / load[k], hull)
     for t in np.flatnonzero(active.any(axis=1) & ~is_plain):
         missing[t], cone[t] = _split_wrench(demands[t], arms[t], points, np.flatnonzero(active[t]), int(t))

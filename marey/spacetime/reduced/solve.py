@@ -262,7 +262,8 @@ def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQP
         about_com = wrench[:, 3:] - np.cross(whole.com, wrench[:, :3])
         missing, cone, cop, _ = measure_supply(wrench, points, ~nodes.is_flight)
         # Moment in flight, and what the soles cannot give, each over what is allowed
-        size = np.where(nodes.is_flight, np.linalg.norm(about_com, axis=1), np.linalg.norm(missing, axis=1))
+        moments, lacks = np.linalg.norm(about_com, axis=1), np.linalg.norm(missing, axis=1)
+        size = np.asarray(np.where(nodes.is_flight, moments, lacks), dtype=np.float64)
         size = np.maximum(np.maximum(size, cone) / REFINEMENT_TOLERANCE, cop / COP_TOLERANCE_M)
         # Peaks above the tolerance get a node, and their supports the face of the cone that they passed
         padded = np.concatenate([[0.0], size, [0.0]])

@@ -98,7 +98,9 @@ def find_person_faults(before: Motion, after: Motion) -> list[str]:
             found.append(f"the trunk turned by {turns[worst]:.0f}° at {worst / before.rate_hz:.2f} s")
     # Flights as the detector sees them
     least = round(LEAST_FLIGHT_S * before.rate_hz)
-    stands = [detect_contacts(replace(motion, contacts=None)).active.any(axis=1) for motion in (before, after)]
+    stands: list[BoolArray] = [
+        np.asarray(detect_contacts(replace(motion, contacts=None)).active.any(axis=1)) for motion in (before, after)
+    ]
     counts = [sum(b - a >= least for a, b in find_runs(~touching)) for touching in stands]
     if counts[0] != counts[1]:
         found.append(f"it has {counts[1]} flights where the clip had {counts[0]}")
