@@ -11,9 +11,11 @@ from marey.base import BoolArray, FloatArray
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, centre_of_mass
-from marey.skeleton import Skeleton, contact_points
+from marey.skeleton import Skeleton, contact_points, foot_points
 
 FLAT_TOL_RAD = 0.02  # a foot turned by less than a degree counts as flat on the ground
+SOLE_CLEARANCE_M = 0.014  # [m] of every point of the sole in the middle of a swing; captured toes pass at 1 to 2 cm
+SWING_MIDDLE = (0.15, 0.85)  # part of a swing in which the sole is clear
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class FootShape:
 
     heel: FloatArray  # (3,) [m] where the heel touches the ground
     ball: FloatArray  # (3,) [m] the toe joint
+    tip: FloatArray  # (3,) [m] where the toes touch the ground, from the ball
     ankle_height_m: float
 
     @classmethod
@@ -61,12 +64,25 @@ class FootShape:
         """Measure the rest pose, in which the foot stands flat with its sole at height zero."""
         points = contact_points(skeleton)
         heel = points.offsets[points.names.index(f"{side}_heel")]
+        sole = foot_points(skeleton)
+        tip = sole.offsets[sole.index(f"{side}_toe_end")]
         height = float(skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 1])
-        return cls(heel, skeleton.offsets[skeleton.index(f"{side}_foot")], height)
+        return cls(heel, skeleton.offsets[skeleton.index(f"{side}_foot")], tip, height)
+
+    def lowest_point(self, pitch: FloatArray, toe_pitch: FloatArray) -> FloatArray:
+        """Height ``(F,)`` [m] of the lowest of heel, ball and toes over the ankle; pitches [rad] with the heel up."""
+        foot, toes = (SO3.exp(angle[:, None] * np.array([1.0, 0.0, 0.0])) for angle in (pitch, toe_pitch))
+        under_ball = np.array([0.0, self.tip[1], 0.0])  # the sole below the toe joint
+        ball = foot @ self.ball
+        points = (foot @ self.heel, ball + foot @ under_ball, ball + toes @ self.tip)
+        return np.min([point[:, 1] for point in points], axis=0)
 
 
 def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, clearance_m: float) -> FootTrack:
-    """Follow the steps: stances as planned, swings as cubic curves that keep position and velocity."""
+    """Follow the steps: stances as planned, swings as cubic curves that keep position and velocity.
+
+    A swinging ankle rises by ``clearance_m`` over its curve, and by more where the sole would pass below 14 mm.
+    """
     ankle, pitch, toes = np.zeros((len(times), 3)), np.zeros(len(times)), np.zeros(len(times))
     heel_down, toe_down = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
     for step in steps:
@@ -93,9 +109,14 @@ def track_foot(times: FloatArray, steps: list[StanceStep], shape: FootShape, cle
             - u * u * (1.0 - u) * (after[1] * duration)
         )
         ankle_track, pitch_track = curve[:, :3], curve[:, 3]
-        ankle_track[:, 1] += clearance_m * (3125.0 / 108.0) * part**2 * (1.0 - part) ** 3  # highest at 0.4 of the swing
         relaxed = np.clip(part / 0.6, 0.0, 1.0)
-        ankle[off], pitch[off], toes[off] = ankle_track, pitch_track, pitch_track * relaxed**2 * (3.0 - 2.0 * relaxed)
+        toe_track = pitch_track * relaxed**2 * (3.0 - 2.0 * relaxed)
+        # Highest at 0.4 of the swing, and as high as the lowest point of the sole asks
+        bump = (3125.0 / 108.0) * part**2 * (1.0 - part) ** 3
+        middle = (part >= SWING_MIDDLE[0]) & (part <= SWING_MIDDLE[1])
+        lacking = SOLE_CLEARANCE_M - ankle_track[:, 1] - shape.lowest_point(pitch_track, toe_track)
+        ankle_track[:, 1] += max(clearance_m, float((lacking / bump)[middle].max(initial=0.0))) * bump
+        ankle[off], pitch[off], toes[off] = ankle_track, pitch_track, toe_track
     return FootTrack(ankle, pitch, toes, heel_down, toe_down)
 
 

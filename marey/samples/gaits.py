@@ -6,6 +6,7 @@ flight, and steps follow measured laws of cadence. They do not replace captured 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -18,6 +19,21 @@ from marey.skeleton import Skeleton, human
 
 GRAVITY = 9.81  # [m/s²]
 RATE_HZ = 60.0
+CYCLE_POINTS = 256  # of a cycle in which the centre of mass is solved
+SIDES = ("left", "right")
+PRESSURE_FROM = 0.3  # [-] of the heel, where pressure is when the other foot has left
+PRESSURE_TO = 1.0  # [-] of the toes, where it is when the other foot lands
+
+
+@dataclass(frozen=True, slots=True)
+class _SteadyGait:
+    """When and where the feet of a straight gait land; the right foot lands at time zero."""
+
+    speed_mps: float
+    stride_s: float
+    duty: float  # [-] stance, part of a cycle
+    half_width: float  # [-] of the rest pose's distance between ankles
+    behind_m: float  # [m] middle of the ankle's stance behind the centre of mass
 
 
 @lru_cache(maxsize=32)  # a Motion cannot be changed, so callers may share it
@@ -25,7 +41,8 @@ def walk(speed_mps: float = 1.3, *, seconds: float = 4.0, stature_m: float = 1.7
     r"""A straight walk at constant speed, by law.
 
     Stride frequency is :math:`0.776\,s_n^{0.425}` Hz with :math:`s_n` the speed over leg length
-    ([Glardon2005]_ III.1.3, fitted to overground captures); stance is 62 % of a cycle [Winter2009]_.
+    ([Glardon2005]_ III.1.3, fitted to overground captures); stance is 62 % of a cycle [Winter2009]_. The centre of mass
+    goes where the feet can press [Kajita2003]_, so the physics report is green up to 1.5 m/s.
 
     Args:
         speed_mps: between 0.4 and 2.2 m/s; above that people run.
@@ -40,12 +57,14 @@ def walk(speed_mps: float = 1.3, *, seconds: float = 4.0, stature_m: float = 1.7
     times = np.arange(round(seconds * rate_hz)) / rate_hz
     pace = speed_mps / 1.3
     roll = StanceRoll(strike_rad=-0.32 * pace, leave_rad=0.55 + 0.4 * pace)
-    feet = _plan_feet(skeleton, times, stride_s, 0.62, speed_mps, roll, clearance_m=0.03, half_width=0.6, behind_m=0.10)
-    phase = 2.0 * np.pi * times / stride_s
-    # The centre of mass bobs twice a cycle, lowest in double support, and sways once
-    bob = -0.5 * (0.018 * pace * leg) * np.cos(2.0 * phase - 0.9)
-    sway = 0.022 * leg * np.sin(phase - 0.4)
-    com = np.stack([sway, _standing_com(skeleton) - (0.016 + 0.022 * pace) * leg + bob, speed_mps * times], axis=1)
+    gait = _SteadyGait(speed_mps, stride_s, duty=0.62, half_width=0.6, behind_m=0.10)
+    feet = _plan_feet(skeleton, times, gait, roll, clearance_m=0.03)
+    phase, cycle = 2.0 * np.pi * times / stride_s, 2.0 * np.pi * np.arange(CYCLE_POINTS) / CYCLE_POINTS
+    # The centre of mass bobs twice a cycle, lowest in double support; less in haste, or its feet would have to pull
+    height = _standing_com(skeleton) - (0.016 + 0.022 * pace) * leg
+    bob, bob_cycle = (-0.5 * (0.05 * min(pace, pace**-2) * leg) * np.cos(2.0 * angle - 0.9) for angle in (phase, cycle))
+    sway, progress = _follow_pressure(skeleton, times, gait, height + bob_cycle)
+    com = np.stack([sway, height + bob, progress], axis=1)
     targets = _plan_arm_swing(
         com, feet, phase, arm=0.36 * pace, elbow=(0.25, 0.2), yaw=-0.09 * pace, roll=0.06, lean=0.05
     )
@@ -73,7 +92,8 @@ def run(speed_mps: float = 3.0, *, seconds: float = 3.0, stature_m: float = 1.75
     duty = float(np.clip(0.44 - 0.035 * speed_mps, 0.26, 0.38))
     times = np.arange(round(seconds * rate_hz)) / rate_hz
     roll = StanceRoll(strike_rad=-0.12, flat_from=0.2, lift_from=0.38, leave_rad=1.15)
-    feet = _plan_feet(skeleton, times, stride_s, duty, speed_mps, roll, clearance_m=0.18, half_width=0.3, behind_m=0.10)
+    gait = _SteadyGait(speed_mps, stride_s, duty, half_width=0.3, behind_m=0.10)
+    feet = _plan_feet(skeleton, times, gait, roll, clearance_m=0.18)
     phase = 2.0 * np.pi * times / stride_s
     stance_s, step_s = duty * stride_s, 0.5 * stride_s
     com = np.zeros((len(times), 3))
@@ -140,31 +160,62 @@ def jump(length_m: float = 1.2, *, stature_m: float = 1.75, rate_hz: float = RAT
 
 
 def _plan_feet(
-    skeleton: Skeleton,
-    times: FloatArray,
-    stride_s: float,
-    duty: float,
-    speed_mps: float,
-    roll: StanceRoll,
-    *,
-    clearance_m: float,
-    half_width: float,
-    behind_m: float,
+    skeleton: Skeleton, times: FloatArray, gait: _SteadyGait, roll: StanceRoll, *, clearance_m: float
 ) -> dict[str, FootTrack]:
     """Steps of a steady gait: the right foot lands at phase 0, the left half a cycle later."""
     tracks: dict[str, FootTrack] = {}
+    stance_s = gait.duty * gait.stride_s
     for side, shift in (("left", 0.5), ("right", 0.0)):
-        rest_x = skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 0]
+        x = gait.half_width * skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 0]
         first = -1 if side == "right" else -2
-        lands = [(n + shift) * stride_s for n in range(first, int(times[-1] / stride_s) + 3)]
-        steps = [
-            StanceStep(
-                t, t + duty * stride_s, half_width * rest_x, speed_mps * (t + 0.5 * duty * stride_s) - behind_m, roll
-            )
-            for t in lands
-        ]
+        lands = [(n + shift) * gait.stride_s for n in range(first, int(times[-1] / gait.stride_s) + 3)]
+        places = [gait.speed_mps * (t + 0.5 * stance_s) - gait.behind_m for t in lands]
+        steps = [StanceStep(t, t + stance_s, x, z, roll) for t, z in zip(lands, places, strict=True)]
         tracks[side] = track_foot(times, steps, FootShape.from_skeleton(skeleton, side), clearance_m)
     return tracks
+
+
+def _follow_pressure(
+    skeleton: Skeleton, times: FloatArray, gait: _SteadyGait, height_m: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    r"""Sway and progress ``(F,)`` [m] of the centre of mass whose centre of pressure stays in the feet.
+
+    Forces that meet in the centre of mass at height :math:`h` over the pressure :math:`p` ask for
+
+    .. math:: \ddot x = \frac{g + \ddot h}{h}\,(x - p)
+
+    (the cart-table model [Kajita2003]_, with a height that changes). The pressure rolls from heel to ball of the foot
+    that carries alone, and goes over to the other foot while both stand. One cycle is solved as a periodic system of
+    central differences.
+
+    Args:
+        skeleton: whose feet they are.
+        times: ``(F,)`` [s] of the clip.
+        gait: when and where feet land.
+        height_m: ``(N,)`` [m] of the centre of mass, at even parts of a cycle from the landing of the right foot.
+    """
+    from scipy.interpolate import CubicSpline
+
+    count, stride_s = len(height_m), gait.stride_s
+    part, h = np.arange(count) / count, stride_s / count
+    x = {side: gait.half_width * skeleton.rest_positions()[skeleton.index(f"{side}_ankle"), 0] for side in SIDES}
+    # Pressure over one cycle, relative to a point that goes at the speed of the gait; the right foot lands at 0
+    shape, step = FootShape.from_skeleton(skeleton, "right"), 0.5 * gait.speed_mps * stride_s
+    middle = 0.5 * gait.speed_mps * gait.duty * stride_s - gait.behind_m  # where a foot stands that lands at 0
+    heel, ball = middle + PRESSURE_FROM * shape.heel[2], middle + shape.ball[2] + PRESSURE_TO * shape.tip[2]
+    alone = gait.duty - 0.5  # part of a cycle after which the foot that landed carries alone, up to the half
+    knots = np.array([alone, 0.5, 0.5 + alone, 1.0])
+    along = np.array([heel, ball, step + heel, step + ball]) - gait.speed_mps * stride_s * knots
+    aside = np.array([x["right"], x["right"], x["left"], x["left"]])
+    pressure = np.stack([np.interp(part, knots, values, period=1.0) for values in (aside, along)], axis=1)
+    # (D - k) x = -k p, D the second difference of a cycle
+    unit = np.eye(count)
+    second = (np.roll(unit, 1, axis=1) + np.roll(unit, -1, axis=1) - 2.0 * unit) / h**2
+    k = (GRAVITY + second @ height_m) / height_m
+    cycle = np.linalg.solve(second - np.diag(k), -k[:, None] * pressure)
+    closed = CubicSpline(np.append(part, 1.0), np.vstack([cycle, cycle[:1]]), bc_type="periodic")
+    sway, lead = closed(times / stride_s % 1.0).T
+    return sway, gait.speed_mps * times + lead
 
 
 def _plan_arm_swing(

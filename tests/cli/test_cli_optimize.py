@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.stiff_walk import make_stiff_walk
 
 import marey.spacetime
 from marey import samples
@@ -75,7 +76,7 @@ def hop(tmp_path) -> Path:
 @pytest.fixture(scope="module")
 def walk(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("clips") / "walk.safetensors"
-    save(samples.walk(seconds=1.0, rate_hz=30.0), path)
+    save(make_stiff_walk(seconds=1.0, rate_hz=30.0), path)
     return path
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from oracles.stiff_walk import make_stiff_walk
 
-from marey import samples
 from marey.base import InputError
 from marey.control import Tracker
 from marey.dynamics import GRAVITY, Body
@@ -126,7 +126,7 @@ class Twin:
 
 @pytest.fixture(scope="module")
 def walk() -> Motion:
-    return samples.walk()
+    return make_stiff_walk()
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.stiff_walk import make_stiff_walk
 from typer.testing import CliRunner
 
 from marey.base import ConvergenceError, InputError, MareyError
@@ -58,7 +59,7 @@ def hasty(stroll: Motion) -> RepairResult:
 
 @pytest.fixture(scope="module")
 def sample() -> RepairResult:
-    return make_valid(walk())
+    return make_valid(make_stiff_walk())
 
 
 # The shipped clips, on any machine
@@ -76,12 +77,12 @@ def test_the_sample_walk_hardly_moves(sample: RepairResult) -> None:
 
 
 def test_the_report_of_a_repair_is_that_of_its_motion(sample: RepairResult) -> None:
-    again = check_validity(sample.motion, contacts=walk().contacts)
+    again = check_validity(sample.motion, contacts=make_stiff_walk().contacts)
     assert again.valid_fraction == pytest.approx(sample.after.valid_fraction, abs=0.01)
 
 
 def test_the_same_clip_gives_the_same_bits(sample: RepairResult) -> None:
-    again = make_valid(walk())
+    again = make_valid(make_stiff_walk())
     assert np.array_equal(again.motion.rotations.wxyz, sample.motion.rotations.wxyz)
     assert np.array_equal(again.motion.root_positions, sample.motion.root_positions)
 
@@ -110,10 +111,10 @@ def test_a_result_says_what_it_did(sample: RepairResult) -> None:
 
 
 def test_planted_feet_stay_within_two_centimetres(sample: RepairResult) -> None:
-    before, after = contact_positions(walk()), contact_positions(sample.motion)
-    track = walk().contacts
+    before, after = contact_positions(make_stiff_walk()), contact_positions(sample.motion)
+    track = make_stiff_walk().contacts
     assert track is not None
-    names = contact_points(walk().skeleton).names
+    names = contact_points(make_stiff_walk().skeleton).names
     moved = [
         np.linalg.norm((after - before)[track.track(name), names.index(name)], axis=-1).max(initial=0.0)
         for name in track.names
@@ -341,7 +342,7 @@ def test_pendulum_rows_hold_a_pressure_that_follows_the_body() -> None:
 
 def test_the_command_repairs_a_clip(tmp_path: Path) -> None:
     source, target = tmp_path / "red.glb", tmp_path / "green.glb"
-    save(walk(), source)
+    save(make_stiff_walk(), source)
     done = CliRunner().invoke(app, ["optimize", "--from", str(source), "--make-valid", "-o", str(target), "--json"])
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
@@ -409,12 +410,12 @@ def test_a_search_that_is_stopped_keeps_what_it_has() -> None:
 
 
 def test_no_time_means_no_change_and_is_no_success() -> None:
-    found = make_valid(walk(), time_limit_s=0.0, on_failure="return")
+    found = make_valid(make_stiff_walk(), time_limit_s=0.0, on_failure="return")
     assert found.iterations == 0
     assert found.status is SolveStatus.TIME_LIMIT and not found.is_solved and "time limit" in found.advice
     with pytest.raises(ConvergenceError, match="no better"):
-        make_valid(walk(), time_limit_s=0.0)
-    assert np.array_equal(found.motion.root_positions, walk().root_positions)
+        make_valid(make_stiff_walk(), time_limit_s=0.0)
+    assert np.array_equal(found.motion.root_positions, make_stiff_walk().root_positions)
 
 
 @pytest.mark.parametrize(
