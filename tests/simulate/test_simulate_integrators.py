@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from oracles.momentum_map import conserved_momentum
+from oracles.stiff_walk import make_stiff_walk
 
-from marey import samples
 from marey.base import ConvergenceError, FloatArray, InputError
 from marey.dynamics import GRAVITY, Body
 from marey.lie import SO3, hat
@@ -23,7 +23,7 @@ EXPLICIT = INTEGRATORS[:3]
 
 @pytest.fixture(scope="module")
 def walk() -> Motion:
-    return samples.walk()
+    return make_stiff_walk()
 
 
 @pytest.fixture(scope="module")
