@@ -125,15 +125,15 @@ def test_verbose_adds_times(run, folder):
 
 
 def test_a_motion_that_must_be_valid_and_is_not_ends_with_one(run):
-    assert run("physics", "walk").code == 0
-    strict = run("physics", "walk", "--require-valid", "--json")
+    assert run("physics", "run").code == 0
+    strict = run("physics", "run", "--require-valid", "--json")
     assert strict.code == 1
     assert lines_of(strict.out)[0]["valid"] is False
     assert "green" in strict.err
 
 
 def test_plant_says_what_physics_thinks_when_asked(run, tmp_path):
-    result = run("plant", "walk", "-o", tmp_path / "w.bvh", "--require-valid", "--json")
+    result = run("plant", "run", "-o", tmp_path / "w.bvh", "--require-valid", "--json")
     assert result.code == 1
     assert lines_of(result.out)[0]["valid_fraction"] < 0.8
     assert "physically valid" in result.err

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.stiff_walk import make_stiff_walk
 
 from marey.lie import SO3, geodesic_distance
 from marey.motion import Motion
 from marey.motion.cleaning.gaps import GapSettings, drop_repeated_frames, fill_gaps
 from marey.motion.cleaning.jumps import remove_spikes, undo_exchanges, undo_flips, undo_root_jumps
 from marey.motion.cleaning.tremor import measure_tremor, remove_tremor
-from marey.samples import walk
 
 LEGS = [("left_hip", "right_hip"), ("left_knee", "right_knee"), ("left_ankle", "right_ankle")]
 
 
 @pytest.fixture(scope="module")
 def good() -> Motion:
-    return walk()
+    return make_stiff_walk()
 
 
 def damage(motion: Motion, wxyz: np.ndarray | None = None, positions: np.ndarray | None = None) -> Motion:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.stiff_walk import make_stiff_walk
 
-import marey
 from marey.base import InputError
 from marey.kinematics import PointTask, track
 from marey.lie import SO3
@@ -18,14 +18,14 @@ from marey.tracking import BODY_KEYPOINTS, Camera, PriorTracker, observe
 from marey.tracking.prior import _PriorProblem, _PriorState
 
 ENDS = ("left_wrist", "right_wrist", "left_ankle", "right_ankle", "head")
-WALK = marey.samples.walk(1.2)[::2]
+WALK = make_stiff_walk(1.2)[::2]
 CAMERA = Camera(np.array([3.5, 1.2, 1.5]), np.array([0.0, 0.9, 1.2]), 500.0)
 
 
 @pytest.fixture(scope="module")
 def tracker() -> PriorTracker:
     """A model of walks at other speeds than the one that is tracked."""
-    return PriorTracker(PGA(n_components=6).fit([marey.samples.walk(speed)[::2] for speed in (0.9, 1.5)]))
+    return PriorTracker(PGA(n_components=6).fit([make_stiff_walk(speed)[::2] for speed in (0.9, 1.5)]))
 
 
 def seen_ends(hidden: slice, point: int = 2) -> Markers:
