@@ -19,6 +19,7 @@ from marey.base.errors import (
     MissingExtraError,
     MissingFileError,
     UnknownNameError,
+    WorkerError,
     WriteError,
     deprecated_names,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "Tensors",
     "TomlLocation",
     "UnknownNameError",
+    "WorkerError",
     "WriteError",
     "as_number",
     "as_numbers",

@@ -90,6 +90,20 @@ class ConvergenceError(MareyError, ArithmeticError):
         return self.what
 
 
+class WorkerError(MareyError, RuntimeError):
+    """Worker processes died again and again, each time before they had finished a job."""
+
+    def __init__(self, deaths: int, left: int) -> None:
+        super().__init__(deaths, left)
+        self.deaths, self.left = deaths, left
+
+    def __str__(self) -> str:
+        return (
+            f"worker processes died {self.deaths} times in a row, with {self.left} jobs left. "
+            "Memory may be short: use fewer workers"
+        )
+
+
 class MissingExtraError(MareyError, ImportError):
     """An optional dependency is not installed; prints the install line."""
 
