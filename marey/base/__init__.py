@@ -9,7 +9,9 @@ from marey.base.arrays import (
     frozen,
     frozen_bools,
     frozen_ints,
+    split_blocks,
 )
+from marey.base.door import guard_function, guard_room
 from marey.base.errors import (
     ConvergenceError,
     FormatError,
@@ -90,6 +92,8 @@ __all__ = [
     "frozen",
     "frozen_bools",
     "frozen_ints",
+    "guard_function",
+    "guard_room",
     "inline_kernel",
     "kernel",
     "load_shipped_clip",
@@ -102,6 +106,7 @@ __all__ = [
     "read_toml_text",
     "run_in_pool",
     "serve_requests",
+    "split_blocks",
     "write_atomically",
     "write_table",
 ]

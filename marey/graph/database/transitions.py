@@ -5,13 +5,12 @@ Distances of all pairs of poses are products of rows; transitions are their lowe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, InputError, IntArray, split_blocks
 from marey.graph.algorithms import multiply_rows
 from marey.graph.arrays import to_frame
 from marey.graph.database.clips import Database
@@ -156,11 +155,6 @@ class PointClouds:
         return found
 
 
-def split_blocks(count: int, size: int = 1024) -> Iterator[slice]:
-    """Ranges of up to ``size`` rows."""
-    return (slice(start, min(start + size, count)) for start in range(0, count, size))
-
-
 NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
 STOPPING: Final = 2  # phases before and after a stand that belong to stopping and starting
 SAMPLE: Final = 400  # walking poses on which the threshold is set
@@ -250,7 +244,7 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
     inner = np.flatnonzero(has_successor(database))
     kinds = database.phases.kind[database.phase[inner]]
     for own in (inner[kinds == kind] for kind, planted in enumerate(database.classes) if planted):
-        for rows in split_blocks(len(own)) if len(own) > 1 else ():
+        for rows in split_blocks(len(own), 1024) if len(own) > 1 else ():
             # Distances of a block of poses to all of their class; neighbours in the same clip do not count
             here, D = own[rows], metric.between(own[rows], own)
             for at, pose in enumerate(here):

@@ -1,0 +1,253 @@
+"""The door of a room: what a caller gives is held against the annotations of the function that it was given to.
+
+A number that is no number is refused before anything runs. Everything else runs first, so that a function can say more
+about its own arguments than its annotations do, and calls between rooms cost nothing. Where the call ends in an error
+of Python or of numpy, an argument that is not what its annotation asks for is named in an :class:`InputError`; where
+every argument is as asked, the error is the function's own and goes on unchanged.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import wraps
+from importlib import import_module
+from numbers import Integral, Real
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final, Literal, cast, get_args, get_origin
+
+import numpy as np
+
+from marey.base.errors import InputError, MareyError
+
+LARGEST: Final = 1e15  # in SI units; products with rates and counts of larger numbers leave the range of integers
+SHOWN_CHARACTERS: Final = 60
+SHOWN_ITEMS: Final = 1000  # of a list that are looked at
+UNTYPED: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError, AssertionError)
+ARRAYS: Final = {"ArrayLike": "numbers", "FloatArray": "numbers", "IntArray": "whole numbers", "BoolArray": "flags"}
+SCALARS: Final = {
+    "float": "a finite number", "int": "a whole number", "bool": "True or False", "str": "a text", "bytes": "bytes",
+    "None": "None",
+}  # fmt: skip
+Function = Callable[..., Any]
+
+
+def guard_room(room: str) -> None:
+    """Put every function, and every public method of a class, that a room offers behind its door."""
+    module = sys.modules[room]
+    for name in cast(Sequence[str], vars(module)["__all__"]):
+        value = vars(module).get(name)
+        # What another room has made is behind that room's door
+        if not str(getattr(value, "__module__", "")).startswith(f"{room}."):
+            continue
+        if isinstance(value, FunctionType):
+            guarded = guard_function(value)
+            guarded.__module__ = room  # where pickle finds it
+            setattr(module, name, guarded)
+        elif isinstance(value, type) and not issubclass(value, (BaseException, Enum, tuple)):
+            _guard_class(value)
+
+
+def _guard_class(kind: type) -> None:
+    for name, member in tuple(vars(kind).items()):
+        is_made = name == "__init__" and not is_dataclass(kind)
+        is_settings = name == "__init__" and kind.__name__.endswith("Settings")
+        if name.startswith("_") and not is_made and not is_settings:
+            continue
+        function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+        if isinstance(function, FunctionType) and not getattr(function, "__isabstractmethod__", False):
+            guarded = guard_function(function)
+            setattr(kind, name, type(member)(guarded) if function is not member else guarded)
+
+
+def guard_function(function: Function) -> Function:
+    """Return the function with its arguments held against its annotations, as the module describes."""
+
+    @wraps(function)
+    def call(*values: Any, **options: Any) -> Any:
+        for value in values:
+            if isinstance(value, float) and value != value:
+                _refuse_misfit(function, values, options)
+        for value in options.values():
+            if isinstance(value, float) and value != value:
+                _refuse_misfit(function, values, options)
+        try:
+            return function(*values, **options)
+        except MareyError:
+            raise
+        except UNTYPED as error:
+            _refuse_misfit(function, values, options, error)
+            raise
+
+    return call
+
+
+def _refuse_misfit(
+    function: Function, values: tuple[Any, ...], options: Mapping[str, Any], error: Exception | None = None
+) -> None:
+    """Raise an error that names the first argument that is not what its annotation asks for; none, if there is none."""
+    try:
+        bound = inspect.signature(function).bind(*values, **options)
+    except TypeError:
+        return  # too many, too few or misnamed arguments: Python's own sentence says it
+    spaces = inspect.unwrap(function).__globals__
+    for name, parameter in inspect.signature(function).parameters.items():
+        annotation: Any = parameter.annotation
+        if (
+            name not in bound.arguments
+            or annotation is inspect.Parameter.empty
+            or parameter.kind.name.startswith("VAR")
+        ):
+            continue
+        try:
+            tree = ast.parse(annotation if isinstance(annotation, str) else str(annotation), mode="eval").body
+        except SyntaxError:
+            continue
+        value = bound.arguments[name]
+        wanted = list[str]()
+        if not _fits(value, tree, spaces, wanted):
+            asked = " or ".join(dict.fromkeys(wanted)) or "what its documentation says"
+            raise InputError(f"{function.__name__}: {name} is {_show(value)}", f"Give {asked}") from error
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        given = cast("np.ndarray[Any, Any]", value)
+        return f"an array of shape {given.shape} and type {given.dtype}"
+    try:
+        text = repr(value)
+    except Exception:  # of an object that cannot be shown
+        text = ""
+    is_short = 0 < len(text) <= SHOWN_CHARACTERS
+    return text if is_short else f"{text[: SHOWN_CHARACTERS - 3]}..." if isinstance(value, str) else _name_kind(value)
+
+
+def _name_kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[str]) -> bool:
+    """Whether a value is what an annotation asks for; what it asks for is added to ``wanted``."""
+    if isinstance(tree, ast.BinOp):  # A | B
+        sides = [_fits(value, side, spaces, wanted) for side in (tree.left, tree.right)]  # both say what they want
+        return any(sides)
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, str):  # a name in quotes
+        return _fits(value, ast.parse(tree.value, mode="eval").body, spaces, wanted)
+    if isinstance(tree, ast.Subscript):
+        return _fits_generic(value, tree, spaces, wanted)
+    name = ast.unparse(tree)
+    if name in ARRAYS:
+        wanted.append(f"an array of {ARRAYS[name]}")
+        return _is_array(value)
+    if name in SCALARS:
+        wanted.append(SCALARS[name])
+        return _is_scalar(value, name)
+    known = _resolve(name, spaces)
+    if isinstance(known, type) and known is not object:
+        wanted.append(f"a {known.__name__}" if known not in (Path,) else "a path")
+        try:
+            return isinstance(value, known)
+        except TypeError:  # a protocol whose members cannot be asked for
+            return True
+    if known is not None and get_origin(known) is not None:  # an alias such as AnyPath = str | PathLike
+        return _fits_alias(value, known, spaces, wanted)
+    return True
+
+
+def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wanted: list[str]) -> bool:
+    """As :func:`_fits`, of an annotation in brackets."""
+    name = ast.unparse(tree.value).rpartition(".")[2]
+    inner = list(tree.slice.elts) if isinstance(tree.slice, ast.Tuple) else [tree.slice]
+    if name == "Literal":
+        choices = [ast.literal_eval(choice) for choice in inner]
+        wanted.append(f"one of {', '.join(map(str, choices))}")
+        return any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices)
+    if name in ("Sequence", "list", "tuple", "Iterable", "frozenset", "set"):
+        wanted.append(f"a list of {ast.unparse(inner[0]).rpartition('.')[2]}")
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            return False
+        items = cast(Sequence[Any], value)
+        if name in ("Sequence", "tuple") and not hasattr(items, "__len__"):
+            return False
+        fixed = name == "tuple" and not (len(inner) == 2 and ast.unparse(inner[1]) == "...")
+        if fixed and len(items) != len(inner):
+            return False
+        if not isinstance(items, (list, tuple, np.ndarray, set, frozenset)):
+            return True  # an iterator is used up by looking at it
+        kinds = inner if fixed else [inner[0]] * len(items)
+        return all(_fits(item, kind, spaces, []) for item, kind in zip(list(items)[:SHOWN_ITEMS], kinds, strict=False))
+    if name in ("Mapping", "dict"):
+        wanted.append("a table of names and values")
+        return isinstance(value, Mapping)
+    if name == "Callable":
+        wanted.append("a function")
+        return callable(value)
+    if name == "NDArray":
+        wanted.append("an array")
+        return _is_array(value)
+    if name == "PathLike":
+        wanted.append("a path")
+        return isinstance(value, os.PathLike)
+    return True
+
+
+def _fits_alias(value: Any, alias: Any, spaces: Mapping[str, Any], wanted: list[str]) -> bool:
+    """As :func:`_fits`, of a type that is known."""
+    arguments = get_args(alias)
+    if get_origin(alias) is Literal:
+        wanted.append(f"one of {', '.join(map(str, arguments))}")
+        return any(type(value) is type(choice) and value == choice for choice in arguments)
+    try:
+        tree = ast.parse(str(alias), mode="eval").body
+    except SyntaxError:
+        return True
+    return _fits(value, tree, spaces, wanted)
+
+
+def _resolve(name: str, spaces: Mapping[str, Any]) -> Any:
+    """What a name of an annotation means: in the module of the function, as a built-in, or in a room."""
+    first, *rest = name.split(".")
+    found = spaces.get(first, getattr(builtins, first, None))
+    if found is None and rest:
+        found = sys.modules.get(first)
+    if found is None and not rest:
+        # Names that only the type checker imports are those of rooms that are loaded, or of none
+        rooms = [
+            module for key, module in tuple(sys.modules.items()) if key.startswith("marey.") and key.count(".") == 1
+        ]
+        return next((vars(room)[first] for room in rooms if isinstance(vars(room).get(first), type)), None)
+    for part in rest:
+        if found is not None and inspect.ismodule(found) and not hasattr(found, part):
+            try:
+                import_module(f"{found.__name__}.{part}")
+            except ImportError:
+                return None
+        found = getattr(found, part, None)
+    return found
+
+
+def _is_scalar(value: Any, name: str) -> bool:
+    if name == "float":
+        return isinstance(value, Real) and math.isfinite(value) and abs(value) <= LARGEST
+    if name == "int":
+        return isinstance(value, (Integral, np.integer)) and abs(int(value)) <= LARGEST
+    kinds: dict[str, Any] = {"bool": (bool, np.bool_), "str": str, "bytes": bytes, "None": type(None)}
+    return isinstance(value, kinds[name])
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value is an array of finite numbers, or can be made one."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return array.size > 0 and bool(np.isfinite(array).all())
