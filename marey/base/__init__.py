@@ -13,6 +13,7 @@ from marey.base.arrays import (
 )
 from marey.base.door import guard_function, guard_room
 from marey.base.errors import (
+    AccessError,
     ConvergenceError,
     FormatError,
     InputError,
@@ -34,6 +35,7 @@ from marey.base.files import (
     find_shipped_file,
     load_shipped_clip,
     read_format,
+    save_figure,
     write_atomically,
     write_table,
 )
@@ -57,6 +59,7 @@ from marey.base.toml import (
 
 __all__ = [
     "EPS",
+    "AccessError",
     "BoolArray",
     "ConvergenceError",
     "DaskJobs",
@@ -105,6 +108,7 @@ __all__ = [
     "read_tables",
     "read_toml_text",
     "run_in_pool",
+    "save_figure",
     "serve_requests",
     "split_blocks",
     "write_atomically",

@@ -1,6 +1,6 @@
 """The door of a room: what a caller gives is held against the annotations of the function that it was given to.
 
-A number that is no number is refused before anything runs. Everything else runs first, so that a function can say more
+A number that is not finite is refused before anything runs. Everything else runs first, so that a function can say more
 about its own arguments than its annotations do, and calls between rooms cost nothing. Where the call ends in an error
 of Python or of numpy, an argument that is not what its annotation asks for is named in an :class:`InputError`; where
 every argument is as asked, the error is the function's own and goes on unchanged.
@@ -26,12 +26,12 @@ from typing import Any, Final, Literal, cast, get_args, get_origin
 
 import numpy as np
 
-from marey.base.errors import InputError, MareyError
+from marey.base.errors import AccessError, InputError, MareyError
 
 LARGEST: Final = 1e15  # in SI units; products with rates and counts of larger numbers leave the range of integers
 SHOWN_CHARACTERS: Final = 60
 SHOWN_ITEMS: Final = 1000  # of a list that are looked at
-UNTYPED: Final = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError, AssertionError)
+ENDLESS: Final = ("limit", "budget", "max", "most", "until")  # parts of names of numbers that may be infinite
 ARRAYS: Final = {"ArrayLike": "numbers", "FloatArray": "numbers", "IntArray": "whole numbers", "BoolArray": "flags"}
 SCALARS: Final = {
     "float": "a finite number", "int": "a whole number", "bool": "True or False", "str": "a text", "bytes": "bytes",
@@ -73,17 +73,18 @@ def guard_function(function: Function) -> Function:
 
     @wraps(function)
     def call(*values: Any, **options: Any) -> Any:
-        for value in values:
-            if isinstance(value, float) and value != value:
-                _refuse_misfit(function, values, options)
-        for value in options.values():
-            if isinstance(value, float) and value != value:
+        for value in (*values, *options.values()) if options else values:
+            if isinstance(value, float) and value - value != 0.0:  # of NaN and infinities
                 _refuse_misfit(function, values, options)
         try:
             return function(*values, **options)
         except MareyError:
             raise
-        except UNTYPED as error:
+        except OSError as error:
+            if error.filename is None or not error.strerror:
+                raise
+            raise AccessError(str(error.filename), error.strerror) from error
+        except Exception as error:
             _refuse_misfit(function, values, options, error)
             raise
 
@@ -112,6 +113,10 @@ def _refuse_misfit(
         except SyntaxError:
             continue
         value = bound.arguments[name]
+        if error is None and not isinstance(value, float):
+            continue
+        if isinstance(value, float) and value == math.inf and any(part in name for part in ENDLESS):
+            continue
         wanted = list[str]()
         if not _fits(value, tree, spaces, wanted):
             asked = " or ".join(dict.fromkeys(wanted)) or "what its documentation says"
@@ -240,14 +245,16 @@ def _is_scalar(value: Any, name: str) -> bool:
         return isinstance(value, Real) and math.isfinite(value) and abs(value) <= LARGEST
     if name == "int":
         return isinstance(value, (Integral, np.integer)) and abs(int(value)) <= LARGEST
-    kinds: dict[str, Any] = {"bool": (bool, np.bool_), "str": str, "bytes": bytes, "None": type(None)}
+    if name == "str":
+        return isinstance(value, str) and "\0" not in value  # which no path and no name may hold
+    kinds: dict[str, Any] = {"bool": (bool, np.bool_), "bytes": bytes, "None": type(None)}
     return isinstance(value, kinds[name])
 
 
 def _is_array(value: Any) -> bool:
     """Whether a value is an array of finite numbers, or can be made one."""
     try:
-        array = np.asarray(value, dtype=np.float64)
+        array = np.asarray(value)
     except (TypeError, ValueError, OverflowError):
         return False
-    return array.size > 0 and bool(np.isfinite(array).all())
+    return array.dtype.kind in "fiub" and array.size > 0 and bool(np.isfinite(array).all())

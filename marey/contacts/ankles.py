@@ -35,9 +35,13 @@ def mend_ankles(motion: Motion, roles: RoleMap) -> tuple[Motion, str]:
         return shank, shank.inverse() @ frames[:, ankle] @ R_world_rest[ankle].inverse()
 
     # Joint frames of the whole clip are made only if an ankle is wrong somewhere
-    angles = motion.map_frames(
-        lambda _, frames: np.stack([find_bend(frames, k, a)[1].angle() for k, a, _ in legs.values()], axis=-1)
-    ) if legs else np.zeros((motion.num_frames, 0))
+    angles = (
+        motion.map_frames(
+            lambda _, frames: np.stack([find_bend(frames, k, a)[1].angle() for k, a, _ in legs.values()], axis=-1)
+        )
+        if legs
+        else np.zeros((motion.num_frames, 0))
+    )
     if not (angles > ANKLE_RAD).any():
         return motion, ""
     positions, frames = motion.joint_frames()

@@ -303,9 +303,7 @@ def _wrap_normalised(wxyz: FloatArray) -> SO3:
 
 def _normalise(wxyz: FloatArray) -> FloatArray:
     rows = wxyz.reshape(-1, 4)
-    if all(
-        np.abs(quaternions.norm(rows[part]) - 1.0).max() <= UNIT_TOL for part in split_blocks(len(rows), 1 << 14)
-    ):
+    if all(np.abs(quaternions.norm(rows[part]) - 1.0).max() <= UNIT_TOL for part in split_blocks(len(rows), 1 << 14)):
         return wxyz
     norms = quaternions.norm(wxyz)
     # Scaled first where squares would underflow or overflow
