@@ -1,7 +1,7 @@
 """Is anything lost, left half-written, untyped, slow or large, whatever is done to the product?
 
-``python benchmarks/fuzz.py [readers] [calls] [kills] [disks] [--seed 1] [--seconds 60]`` shares the time among the parts
-and prints what each found. Exit code 1 if something did not hold; each line names what to run again:
+``python benchmarks/fuzz.py [readers] [calls] [kills] [disks] [--seed 1] [--seconds 60]`` shares the time among the
+parts and prints what each found. Exit code 1 if something did not hold; each line names what to run again:
 
 - readers: damaged copies of files of every format. Each is read or refused by a typed error, without NaN, in 2 s of a
   processor and 200 MB. A finding is repeated by ``readers --seed S --only FILE --number N``.
@@ -28,12 +28,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 WORDS = (
-    b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", bytes(4), b"\0\0\0\x80", b"99999999999", b"-1", b"1e308", b"nan", b"<", b"{",
-    b"\0",
+    b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", bytes(4), b"\0\0\0\x80", b"99999999999", b"-1", b"1e308", b"nan",
+    b"<", b"{", b"\0",
 )  # fmt: skip
 PATIENCE_S, MEMORY_MB, MESSAGE_CHARACTERS = 2.0, 200.0, 1000
 ROOM_MB = 1000  # of address space that a reader may ask for
-BATCH = 200  # mutants of one process
+BATCH = 20  # mutants of one process
 GOOD = ("read", "refused", "returned", "held", "no right call", "fitted after all")
 DATA = tuple(
     Path(os.environ.get(f"MAREY_{n}", Path(__file__).parents[2] / "shared" / n.lower())) for n in ("MOCAP", "REAL")
@@ -155,12 +155,11 @@ def used_s() -> float:
 
 def run_readers(seed: int, seconds: float, only: str = "", number: int | None = None) -> Iterator[Verdict]:
     """Verdicts of damaged files until the time is up: files in turn, ``BATCH`` mutants of each in a process."""
-    deadline = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder:
         files = [file for file in seed_files(Path(folder)) if only in str(file)]
-        for file in files:
-            read_mutant(file)  # loads what readers load, once
-        at = 0
+        for suffix in {file.suffix for file in files}:
+            read_mutant(next(file for file in files if file.suffix == suffix))  # loads what readers load, once
+        at, deadline = 0, time.monotonic() + seconds
         while time.monotonic() < deadline:
             for file in files:
                 batch = range(at, at + BATCH) if number is None else range(number, number + 1)

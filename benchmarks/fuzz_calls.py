@@ -349,8 +349,8 @@ def arrays() -> tuple[Any, ...]:
     return (
         [], [[]], None, 3, "x", "1", object(), {}, np.nan, np.zeros(0), np.full(3, np.nan), np.full((20, 3), np.nan),
         np.full((2, 2), np.inf), np.zeros((3, 3, 3, 3)), np.zeros((1, 1)), np.array(["a", "b"]),
-        [[1.0], [1.0, 2.0]], np.full(3, 1e308), -np.ones(3), np.zeros((0, 3)), np.array([None, None]), [float("nan")] * 2,
-        np.zeros(3, dtype=complex),
+        [[1.0], [1.0, 2.0]], np.full(3, 1e308), -np.ones(3), np.zeros((0, 3)), np.array([None, None]),
+        [float("nan")] * 2, np.zeros(3, dtype=complex),
     )  # fmt: skip
 
 
@@ -524,7 +524,9 @@ def _run_cases(function: PublicFunction, right: dict[str, Any], cases: list[Any]
             signal.setitimer(signal.ITIMER_PROF, 0.0)
             verdict = verdict if name or verdict in ("returned", "nan") else "no right call"
             print(
-                json.dumps(dict(name=function.name, parameter=name, case=number, verdict=verdict, said=said)),
+                json.dumps(
+                    {"name": function.name, "parameter": name, "case": number, "verdict": verdict, "said": said}
+                ),
                 file=answers,
                 flush=True,
             )

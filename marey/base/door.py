@@ -26,11 +26,12 @@ from typing import Any, Final, Literal, cast, get_args, get_origin
 
 import numpy as np
 
-from marey.base.errors import AccessError, InputError, MareyError
+from marey.base.errors import AccessError, ConvergenceError, InputError, MareyError
 
 LARGEST: Final = 1e15  # in SI units; products with rates and counts of larger numbers leave the range of integers
 SHOWN_CHARACTERS: Final = 60
 SHOWN_ITEMS: Final = 1000  # of a list that are looked at
+TOO_LARGE: Final = ("Maximum allowed size exceeded", "array is too big", "Maximum allowed dimension exceeded")
 ENDLESS: Final = ("limit", "budget", "max", "most", "until")  # parts of names of numbers that may be infinite
 ARRAYS: Final = {"ArrayLike": "numbers", "FloatArray": "numbers", "IntArray": "whole numbers", "BoolArray": "flags"}
 SCALARS: Final = {
@@ -86,6 +87,12 @@ def guard_function(function: Function) -> Function:
             raise AccessError(str(error.filename), error.strerror) from error
         except Exception as error:
             _refuse_misfit(function, values, options, error)
+            _refuse_shapes(function, values, options, error)
+            if isinstance(error, MemoryError) or any(words in str(error) for words in TOO_LARGE):
+                raise InputError(f"{function.__name__} asks for too much memory: {error}", "Ask for less") from error
+            if isinstance(error, np.linalg.LinAlgError):
+                what = f"{function.__name__}: {error}. Check units, rates and sizes of what was given"
+                raise ConvergenceError(what) from error
             raise
 
     return call
@@ -121,6 +128,27 @@ def _refuse_misfit(
         if not _fits(value, tree, spaces, wanted):
             asked = " or ".join(dict.fromkeys(wanted)) or "what its documentation says"
             raise InputError(f"{function.__name__}: {name} is {_show(value)}", f"Give {asked}") from error
+
+
+def _refuse_shapes(function: Function, values: tuple[Any, ...], options: Mapping[str, Any], error: Exception) -> None:
+    """Raise an error that names the shapes of the arrays that were given, where numpy or a kernel objects to them.
+
+    Annotations say that an array is wanted, and not how long it is.
+    """
+    if not isinstance(error, (ValueError, IndexError)) and type(error).__name__ != "TypingError":
+        return
+    given = inspect.signature(function).bind(*values, **options).arguments
+    annotations = {name: str(p.annotation) for name, p in inspect.signature(function).parameters.items()}
+    arrays = {
+        name: np.asarray(value).shape
+        for name, value in given.items()
+        if value is not None and any(kind in annotations.get(name, "") for kind in (*ARRAYS, "Sequence[float]"))
+    }
+    if arrays:
+        shapes = ", ".join(f"{name} {shape}" for name, shape in arrays.items())
+        said = " ".join(str(error).split())[:120]
+        fix = "See the shapes in its documentation"
+        raise InputError(f"{function.__name__}: arrays do not fit together: {shapes} ({said})", fix) from error
 
 
 def _show(value: Any) -> str:
@@ -178,9 +206,11 @@ def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wa
         return any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices)
     if name in ("Sequence", "list", "tuple", "Iterable", "frozenset", "set"):
         wanted.append(f"a list of {ast.unparse(inner[0]).rpartition('.')[2]}")
+        items = cast(Sequence[Any], value)
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             return False
-        items = cast(Sequence[Any], value)
+        if isinstance(value, np.ndarray) and cast("np.ndarray[Any, Any]", value).ndim == 0:
+            return False
         if name in ("Sequence", "tuple") and not hasattr(items, "__len__"):
             return False
         fixed = name == "tuple" and not (len(inner) == 2 and ast.unparse(inner[1]) == "...")

@@ -94,7 +94,7 @@ def continuous_signs(wxyz: FloatArray) -> FloatArray:
 def _pad_length(num_frames: int, rate_hz: float, cutoff_hz: float) -> int:
     if not 0.0 < cutoff_hz < 0.5 * rate_hz:
         raise InputError(f"cutoff_hz is {cutoff_hz:g}", f"It must be between 0 and half the rate, {0.5 * rate_hz:g}")
-    pad = min(num_frames - 1, int(np.ceil(PAD_PERIODS * rate_hz / cutoff_hz)))
+    pad = int(min(num_frames - 1, np.ceil(PAD_PERIODS * rate_hz / cutoff_hz)))
     # A transform whose length has a large prime factor takes five times as long: long series are padded a little more
     while num_frames > LONG_FRAMES and pad < num_frames - 1 and not _has_small_factors(num_frames + 2 * pad):
         pad += 1

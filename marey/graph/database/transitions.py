@@ -26,7 +26,7 @@ LEE_ROLES: Final = (
 """Joints that count; wrists, ankles, toes and neck do not ([Lee2002]_)."""
 SECOND_FOOT_WEIGHT: Final = 0.6  # [-] weight of the other planted foot
 WINDOW: Final = 5  # poses of a point cloud
-BLOCK_ROWS: Final = 64  # rows of a table of distances that are worked on at once
+BLOCK_ROWS: Final = 128  # rows of a table of distances that are worked on at once
 UP: Final = np.array([0.0, 1.0, 0.0])
 
 
@@ -156,6 +156,7 @@ class PointClouds:
 
 
 NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
+SCAN_ROWS: Final = 256  # poses that are compared with all of their class at once
 BLOCK_POSES: Final = 1024  # after so many poses, transitions within a behaviour come before those between two
 WITHIN, ACROSS, REMEMBERED = 0, 1, 2  # kinds of low places
 STOPPING: Final = 2  # phases before and after a stand that belong to stopping and starting
@@ -250,7 +251,7 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
         group = PoseGroup(own, clip[own], behaviour[own])
         for block in split_blocks(len(own), BLOCK_POSES) if len(own) > 1 else ():
             parts: tuple[list[PosePairs], list[PosePairs]] = [], []
-            for rows in split_blocks(block.stop - block.start, BLOCK_ROWS):
+            for rows in split_blocks(block.stop - block.start, SCAN_ROWS):
                 # Distances of some poses to all of their class; low places of each row, by the limit they are within
                 first = block.start + rows.start
                 D = metric.between(own[first : block.start + rows.stop], own)
