@@ -157,13 +157,13 @@ class Motion:
         """Joint origins ``(F, J, 3)`` [m] and world rotations, batch ``(F, J)``."""
         return joint_frames(self.skeleton, self.root_positions, self.rotations.wxyz, self.translations)
 
-    def map_frames(self, compute: Callable[[FloatArray, SO3], FloatArray]) -> FloatArray:
+    def map_frames(self, compute: Callable[[FloatArray, SO3], FloatArray], *, size: int = 4096) -> FloatArray:
         """Rows ``(F, ...)`` that a function makes of the joint frames, a block of frames at a time.
 
         The result is that of ``compute(*self.joint_frames())``, without joint frames of the whole clip in memory.
         """
         rows = list[FloatArray]()
-        for part in split_blocks(self.num_frames):
+        for part in split_blocks(self.num_frames, size):
             moving = None if self.translations is None else self.translations[part]
             rows.append(
                 compute(*joint_frames(self.skeleton, self.root_positions[part], self.rotations.wxyz[part], moving))
