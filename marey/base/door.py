@@ -1,9 +1,9 @@
 """The door of a room: what a caller gives is held against the annotations of the function that it was given to.
 
-A number that is not finite is refused before anything runs. Everything else runs first, so that a function can say more
-about its own arguments than its annotations do, and calls between rooms cost nothing. Where the call ends in an error
-of Python or of numpy, an argument that is not what its annotation asks for is named in an :class:`InputError`; where
-every argument is as asked, the error is the function's own and goes on unchanged.
+A function runs first, so that it can say more about its own arguments than its annotations do, and calls between rooms
+cost nothing. Where it ends in an error of Python or of numpy, an argument that is not what its annotation asks for is
+named in an :class:`InputError`; where every argument is as asked, the error is its own and goes on unchanged.
+What it returns for a number that is not finite is not handed out: the number is refused.
 """
 
 from __future__ import annotations
@@ -74,11 +74,8 @@ def guard_function(function: Function) -> Function:
 
     @wraps(function)
     def call(*values: Any, **options: Any) -> Any:
-        for value in (*values, *options.values()) if options else values:
-            if isinstance(value, float) and value - value != 0.0:  # of NaN and infinities
-                _refuse_misfit(function, values, options)
         try:
-            return function(*values, **options)
+            result = function(*values, **options)
         except MareyError:
             raise
         except OSError as error:
@@ -94,6 +91,10 @@ def guard_function(function: Function) -> Function:
                 what = f"{function.__name__}: {error}. Check units, rates and sizes of what was given"
                 raise ConvergenceError(what) from error
             raise
+        for value in (*values, *options.values()) if options else values:
+            if isinstance(value, float) and value - value != 0.0:  # of NaN and infinities
+                _refuse_misfit(function, values, options)
+        return result
 
     return call
 
@@ -120,7 +121,7 @@ def _refuse_misfit(
         except SyntaxError:
             continue
         value = bound.arguments[name]
-        if error is None and not isinstance(value, float):
+        if error is None and not (isinstance(value, float) and "float" in str(annotation)):
             continue
         if isinstance(value, float) and value == math.inf and any(part in name for part in ENDLESS):
             continue
