@@ -124,7 +124,7 @@ def make_jobs(home: Path, workers: int) -> dict[str, Job]:
             lambda folder: hash_files(folder, "library/clips/*/*.safetensors"), check_library,
         ),
         "fit": Job(
-            ("fit", "pga", str(clips), "-o", "{out}/model.safetensors"),
+            ("fit", *(str(clips / f"clip{number}.bvh") for number in (0, 2, 4)), "-o", "{out}/model.safetensors"),
             lambda folder: hash_files(folder, "model.safetensors"), check_models,
         ),
         "batch": Job(("synth", *sketches, "-o", "{out}/batch", *fast), hash_batch, check_batch),
@@ -206,7 +206,7 @@ WRITERS = {
     "convert fbx": (".fbx", "convert walk {out}"),
     "convert usda": (".usda", "convert walk {out}"),
     "compress": (".marey", "compress walk -o {out}"),
-    "fit": (".safetensors", "fit pga walk -o {out}"),
+    "fit": (".safetensors", "fit walk -o {out}"),
     "limits": (".safetensors", "limits fit walk -o {out} --kind box"),
     "strip": (".png", "strip walk -o {out}"),
     "plot": (".png", "plot walk -o {out}"),
