@@ -15,7 +15,6 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
 from enum import Enum
 from functools import wraps
 from importlib import import_module
@@ -58,12 +57,13 @@ def guard_room(room: str) -> None:
 
 
 def _guard_class(kind: type) -> None:
-    for name, member in tuple(vars(kind).items()):
-        is_made = name == "__init__" and not is_dataclass(kind)
-        is_settings = name == "__init__" and kind.__name__.endswith("Settings")
-        if name.startswith("_") and not is_made and not is_settings:
+    label, is_data = kind.__name__, hasattr(kind, "__dataclass_fields__")
+    members = cast(dict[str, Any], dict(vars(kind)))
+    for name, member in members.items():
+        # Constructors of settings, and of classes that are no plain data: data check themselves
+        if name.startswith("_") and not (name == "__init__" and (label.endswith("Settings") or not is_data)):
             continue
-        function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+        function: Any = getattr(member, "__func__", member)  # of class and static methods
         if isinstance(function, FunctionType) and not getattr(function, "__isabstractmethod__", False):
             guarded = guard_function(function)
             setattr(kind, name, type(member)(guarded) if function is not member else guarded)
@@ -123,8 +123,11 @@ def _refuse_misfit(
         value = bound.arguments[name]
         if error is None and not (isinstance(value, float) and "float" in str(annotation)):
             continue
-        if isinstance(value, float) and value == math.inf and any(part in name for part in ENDLESS):
+        is_number = "float" in str(annotation)
+        if is_number and isinstance(value, float) and value == math.inf and any(part in name for part in ENDLESS):
             continue
+        if isinstance(error, ZeroDivisionError) and isinstance(value, Real) and value == 0:
+            raise InputError(f"{function.__name__}: {name} is {value}", "Give a number that is not zero") from error
         wanted = list[str]()
         if not _fits(value, tree, spaces, wanted):
             asked = " or ".join(dict.fromkeys(wanted)) or "what its documentation says"
@@ -273,9 +276,9 @@ def _resolve(name: str, spaces: Mapping[str, Any]) -> Any:
 
 def _is_scalar(value: Any, name: str) -> bool:
     if name == "float":
-        return isinstance(value, Real) and math.isfinite(value) and abs(value) <= LARGEST
+        return isinstance(value, Real) and math.isfinite(value) and abs(float(value)) <= LARGEST
     if name == "int":
-        return isinstance(value, (Integral, np.integer)) and abs(int(value)) <= LARGEST
+        return isinstance(value, Integral) and abs(int(value)) <= LARGEST
     if name == "str":
         return isinstance(value, str) and "\0" not in value  # which no path and no name may hold
     kinds: dict[str, Any] = {"bool": (bool, np.bool_), "bytes": bytes, "None": type(None)}
