@@ -53,12 +53,12 @@ def guard_room(room: str) -> None:
             guarded.__module__ = room  # where pickle finds it
             setattr(module, name, guarded)
         elif isinstance(value, type) and not issubclass(value, (BaseException, Enum, tuple)):
-            _guard_class(value)
+            _guard_class(cast(Any, value))
 
 
-def _guard_class(kind: type) -> None:
-    label, is_data = kind.__name__, hasattr(kind, "__dataclass_fields__")
-    members = cast(dict[str, Any], dict(vars(kind)))
+def _guard_class(kind: Any) -> None:
+    label, is_data = str(kind.__name__), hasattr(kind, "__dataclass_fields__")
+    members = dict(cast("dict[str, Any]", vars(kind)))
     for name, member in members.items():
         # Constructors of settings, and of classes that are no plain data: data check themselves
         if name.startswith("_") and not (name == "__init__" and (label.endswith("Settings") or not is_data)):
