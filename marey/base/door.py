@@ -232,7 +232,7 @@ def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wa
         return callable(value)
     if name == "NDArray":
         wanted.append("an array")
-        return _is_array(value)
+        return isinstance(value, np.ndarray)
     if name == "PathLike":
         wanted.append("a path")
         return isinstance(value, os.PathLike)

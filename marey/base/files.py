@@ -44,6 +44,8 @@ def atomic_file(target: Path) -> Generator[Path]:
     Raises:
         WriteError: the disk is full, the folder cannot be written, or the name is too long.
     """
+    if not target.name:
+        raise WriteError(str(target), "it names no file")
     # Beside the target, so that the last step is a rename on one disk
     draft = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
     try:

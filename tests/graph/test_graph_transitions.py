@@ -55,7 +55,7 @@ def test_low_places_are_those_of_the_definition():
     padded = np.pad(D, ((0, 0), (2, 2)), constant_values=np.inf)
     low = np.isfinite(D)
     for step in (1, 2):
-        low &= (D <= padded[:, 2 - step : 62 - step]) & (D < padded[:, 2 + step : 62 + step])
+        low &= (padded[:, 2 - step : 62 - step] >= D) & (padded[:, 2 + step : 62 + step] > D)
     same = behaviour[:30, None] == behaviour
     within, across = same & (limits[0] > D), ~same & (limits[1] > D)
     assert like == within.sum() + across.sum()
