@@ -10,7 +10,7 @@ PLAYER := marey/picture/viewer/viewer.js
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 BYTECODE := $(BIN)/python -m compileall -q -j 2 -x '/tests?/' $(VENV)/lib >/dev/null || true
 
-.PHONY: demo test browser check web docs bench interop studio study clean
+.PHONY: demo test browser check web docs bench interop studio study fuzz clean
 
 # The product alone: what the demo and the common commands need.
 $(CORE): pyproject.toml
@@ -39,6 +39,12 @@ browser: $(STAMP) $(PLAYER)
 
 study: $(STAMP)
 	$(BIN)/python -m pytest -m "slow and not timing"
+
+# Damaged files, hostile calls, kills and full disks; findings name their seed. By hand: make fuzz FUZZ_S=3600 FUZZ_SEED=7
+FUZZ_S ?= 60
+FUZZ_SEED ?= 1
+fuzz: $(STAMP)
+	$(BIN)/python benchmarks/fuzz.py --seconds $(FUZZ_S) --seed $(FUZZ_SEED)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

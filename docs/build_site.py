@@ -38,7 +38,7 @@ GUIDES = {
         *("own-clip", "own-people", "researchers", "formats", "characters", "pictures", "commands", "json"),
         "environment",
     ],
-    "Clips": ["cleaning", "feet", "measure", "retargeting", "laboratories", "library", "compression"],
+    "Clips": ["cleaning", "feet", "measure", "retargeting", "laboratories", "library", "scale", "compression"],
     "Poses": ["ik", "limits", "pose-models", "tracking"],
     "Physics": ["physics-report", "physics", "simulation", "muscles"],
     "Motions that are made": ["locomotion", "scripts", "graphs"],

@@ -9,8 +9,11 @@ from marey.base.arrays import (
     frozen,
     frozen_bools,
     frozen_ints,
+    split_blocks,
 )
+from marey.base.door import guard_function, guard_room
 from marey.base.errors import (
+    AccessError,
     ConvergenceError,
     FormatError,
     InputError,
@@ -19,6 +22,7 @@ from marey.base.errors import (
     MissingExtraError,
     MissingFileError,
     UnknownNameError,
+    WorkerError,
     WriteError,
     deprecated_names,
 )
@@ -31,6 +35,7 @@ from marey.base.files import (
     find_shipped_file,
     load_shipped_clip,
     read_format,
+    save_figure,
     write_atomically,
     write_table,
 )
@@ -54,6 +59,7 @@ from marey.base.toml import (
 
 __all__ = [
     "EPS",
+    "AccessError",
     "BoolArray",
     "ConvergenceError",
     "DaskJobs",
@@ -70,6 +76,7 @@ __all__ = [
     "Tensors",
     "TomlLocation",
     "UnknownNameError",
+    "WorkerError",
     "WriteError",
     "as_number",
     "as_numbers",
@@ -88,6 +95,8 @@ __all__ = [
     "frozen",
     "frozen_bools",
     "frozen_ints",
+    "guard_function",
+    "guard_room",
     "inline_kernel",
     "kernel",
     "load_shipped_clip",
@@ -99,7 +108,9 @@ __all__ = [
     "read_tables",
     "read_toml_text",
     "run_in_pool",
+    "save_figure",
     "serve_requests",
+    "split_blocks",
     "write_atomically",
     "write_table",
 ]

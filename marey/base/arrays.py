@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 import numpy as np
@@ -14,7 +15,13 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 EPS: Final = float(np.finfo(np.float64).eps)
+BLOCK_VALUES: Final = 1 << 16  # numbers that are checked at a time
 MAX_FRAMES: Final = 10_000_000  # 23 hours at 120 Hz; a request for more is a slip
+
+
+def split_blocks(count: int, size: int = 4096) -> Iterator[slice]:
+    """Ranges of up to ``size`` rows: what is made of them in between stays near the processor."""
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
 
 
 def check_frame_count(count: float, what: str, most: int = MAX_FRAMES) -> None:
@@ -33,7 +40,8 @@ def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:
         InputError: the shape is wrong, or a value is not finite; the message names the first bad index.
     """
     array = _freeze(values, np.float64, shape, name)
-    if not np.isfinite(array).all():
+    flat = array.reshape(-1)
+    if not all(np.isfinite(flat[part]).all() for part in split_blocks(len(flat), BLOCK_VALUES)):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(f"{name} holds {array[where]} at index {where}", "Fill or cut the gap first")
     return array

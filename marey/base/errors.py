@@ -6,11 +6,20 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
+
+SHOWN_CHARACTERS: Final = 300  # of a value or a sentence: what is longer is cut in the middle
 
 
 class MareyError(Exception):
     """Root of all errors that marey raises on purpose."""
+
+
+def shorten(text: object) -> str:
+    """Return a text as it is, or its beginning and its end: files and names can be of any length."""
+    said = str(text)
+    half = SHOWN_CHARACTERS // 2
+    return said if len(said) <= SHOWN_CHARACTERS else f"{said[:half]} ... {said[-half:]}"
 
 
 class MareyWarning(UserWarning):
@@ -26,7 +35,7 @@ class FormatError(MareyError, ValueError):
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line > 0 else self.file
-        return f"{where}: {self.what}. {self.fix}"
+        return f"{shorten(where)}: {shorten(self.what)}. {shorten(self.fix)}"
 
 
 class InputError(MareyError, ValueError):
@@ -37,7 +46,7 @@ class InputError(MareyError, ValueError):
         self.what, self.fix = what, fix
 
     def __str__(self) -> str:
-        return f"{self.what}. {self.fix}" if self.fix else f"{self.what}."
+        return f"{shorten(self.what)}. {shorten(self.fix)}" if self.fix else f"{shorten(self.what)}."
 
 
 class MissingFileError(MareyError, FileNotFoundError):
@@ -48,7 +57,7 @@ class MissingFileError(MareyError, FileNotFoundError):
         self.path, self.fix = path, fix
 
     def __str__(self) -> str:
-        return f"no file or folder '{self.path}'. {self.fix}"
+        return f"no file or folder '{shorten(self.path)}'. {shorten(self.fix)}"
 
 
 class WriteError(MareyError, OSError):
@@ -59,8 +68,18 @@ class WriteError(MareyError, OSError):
         self.path, self.reason = path, reason
 
     def __str__(self) -> str:
-        name = self.path if len(self.path) <= 200 else f"{self.path[:197]}..."
-        return f"cannot write '{name}': {self.reason}. A file of that name was not changed"
+        return f"cannot write '{shorten(self.path)}': {shorten(self.reason)}. A file of that name was not changed"
+
+
+class AccessError(MareyError, OSError):
+    """A file or folder cannot be opened: a missing permission, a name that is too long, a folder for a file."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path, self.reason = path, reason
+
+    def __str__(self) -> str:
+        return f"cannot open '{shorten(self.path)}': {shorten(self.reason)}. Check the path and who may read it"
 
 
 class UnknownNameError(MareyError, KeyError):
@@ -73,10 +92,11 @@ class UnknownNameError(MareyError, KeyError):
 
     def __str__(self) -> str:
         # A misspelt name is most often near the right one
-        near = get_close_matches(str(self.name), map(str, self.known), n=1, cutoff=0.6)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
-        shown = ", ".join(map(str, self.known[:8])) + (", ..." if len(self.known) > 8 else "")
-        return f"no {self.kind} '{self.name}' in {self.owner}.{hint} It has {len(self.known)}: {shown}"
+        name = shorten(self.name)
+        near = get_close_matches(name, map(str, self.known), n=1, cutoff=0.6)
+        hint = f" Did you mean '{shorten(near[0])}'?" if near else ""
+        shown = shorten(", ".join(map(str, self.known[:8])) + (", ..." if len(self.known) > 8 else ""))
+        return f"no {self.kind} '{name}' in {shorten(self.owner)}.{hint} It has {len(self.known)}: {shown}"
 
 
 class ConvergenceError(MareyError, ArithmeticError):
@@ -87,7 +107,21 @@ class ConvergenceError(MareyError, ArithmeticError):
         self.what, self.report = what, report
 
     def __str__(self) -> str:
-        return self.what
+        return shorten(self.what)
+
+
+class WorkerError(MareyError, RuntimeError):
+    """Worker processes died again and again, each time before they had finished a job."""
+
+    def __init__(self, deaths: int, left: int) -> None:
+        super().__init__(deaths, left)
+        self.deaths, self.left = deaths, left
+
+    def __str__(self) -> str:
+        return (
+            f"worker processes died {self.deaths} times in a row, with {self.left} jobs left. "
+            "Memory may be short: use fewer workers"
+        )
 
 
 class MissingExtraError(MareyError, ImportError):

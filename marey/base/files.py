@@ -44,6 +44,8 @@ def atomic_file(target: Path) -> Generator[Path]:
     Raises:
         WriteError: the disk is full, the folder cannot be written, or the name is too long.
     """
+    if not target.name:
+        raise WriteError(str(target), "it names no file")
     # Beside the target, so that the last step is a rename on one disk
     draft = target.with_name(f".{target.stem[:64]}-{secrets.token_hex(6)}{target.suffix}")
     try:
@@ -60,12 +62,35 @@ def atomic_file(target: Path) -> Generator[Path]:
 
 def write_atomically(target: Path, data: bytes | str) -> None:
     """Write bytes, or text as UTF-8, so that the name appears only when all of it is on the disk."""
+    content = data.encode() if isinstance(data, str) else data
     with atomic_file(target) as draft, draft.open("wb") as file:
-        file.write(data.encode() if isinstance(data, str) else data)
+        # A disk that is too full says so before anything is written
+        if len(content) >= RESERVED_BYTES and hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, len(content))
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
+def save_figure(figure: Any, path: str | os.PathLike[str], **options: Any) -> None:
+    """Write a figure of matplotlib; the suffix names the format.
+
+    Raises:
+        MissingFileError: there is no such folder.
+        InputError: no format has this suffix.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in FIGURE_SUFFIXES:
+        fix = f"Use one of {', '.join(FIGURE_SUFFIXES)}"
+        raise InputError(f"'{target.name[:200]}' has no suffix that can be written", fix)
+    if not target.parent.is_dir():
+        raise MissingFileError(str(target.parent), "Make the folder first.")
+    with atomic_file(target) as draft:
+        figure.savefig(draft, **options)
+
+
+FIGURE_SUFFIXES: Final = (".png", ".pdf", ".svg", ".jpg")
+RESERVED_BYTES: Final = 1 << 20  # files from this size have their space reserved first
 MAX_BYTES: Final = 1 << 30  # [byte] far above any model or limits in use
 MAX_HEADER_BYTES: Final = 1 << 24
 
@@ -243,7 +268,7 @@ class Result:
             panel.set_ylabel(name)
         panels[-1].set_xlabel(first)
         if path is not None:
-            figure.savefig(path)
+            save_figure(figure, path)
         return figure
 
     def __repr__(self) -> str:

@@ -18,9 +18,9 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar, cast
 
-from marey.base.errors import InputError, MissingExtraError
+from marey.base.errors import InputError, MissingExtraError, WorkerError
 
-RETRIES: Final = 3  # of a job whose worker on a cluster dies
+RETRIES: Final = 3  # of jobs whose worker dies, without a result in between
 CONNECT_S: Final = 10.0  # [s] to wait for the scheduler of a cluster
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -141,6 +141,10 @@ def run_in_pool(
     """Yield the number and result of every item as they are ready; ends early when cancelled between items.
 
     With one worker, or one item, the work is done in this process. ``function`` and the items are pickled otherwise.
+    Workers that die are replaced, and their items done again.
+
+    Raises:
+        WorkerError: workers died several times in a row without a result.
     """
     if workers <= 1 or len(items) <= 1:
         for number, item in enumerate(items):
@@ -150,14 +154,27 @@ def run_in_pool(
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
+    from concurrent.futures.process import BrokenProcessPool
 
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        jobs = {pool.submit(function, item): number for number, item in enumerate(items)}
-        for job in as_completed(jobs):
-            yield jobs[job], job.result()
-            if cancel is not None and cancel():
+    left, deaths = dict(enumerate(items)), 0
+    while left:
+        with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+            try:
+                jobs = {pool.submit(function, item): number for number, item in left.items()}
+                for job in as_completed(jobs):
+                    result = job.result()
+                    deaths = 0
+                    del left[jobs[job]]
+                    yield jobs.pop(job), result
+                    if cancel is not None and cancel():
+                        return
+            except BrokenProcessPool:
+                # One dead worker breaks the whole pool: what is left is given to a new one
+                deaths += 1
+                if deaths > RETRIES:
+                    raise WorkerError(deaths, len(left)) from None
+            finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-                return
 
 
 class DaskJobs:

@@ -1,6 +1,6 @@
 """Contact- and gravity-aware blending of clips, and physical checks of blends."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.blending.balance import balance_motion, lower_root_to_reach
 from marey.blending.phase_blending import (
     BlendedPhase,
@@ -65,6 +65,8 @@ __all__ = [
     "predict_validity",
     "whole_body_inertia",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

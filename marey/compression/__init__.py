@@ -1,6 +1,6 @@
 """Motion codecs with a bound on the error."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.compression.codec import compress, decompress, rate_distortion
 from marey.compression.measures import (
     compute_distortion,
@@ -27,6 +27,8 @@ __all__ = [
     "raw_bytes_acl",
     "raw_bytes_tournier",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

@@ -1,5 +1,6 @@
 """Feet and hands on the ground: detection, schedules of plants, and clips whose feet stay where they stand."""
 
+from marey.base import guard_room
 from marey.contacts.detection.cycle import (
     PlantInterval,
     detect_events,
@@ -45,3 +46,5 @@ __all__ = [
     "plant_windows",
     "slide_mm",
 ]
+
+guard_room(__name__)

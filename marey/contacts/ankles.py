@@ -23,17 +23,34 @@ def mend_ankles(motion: Motion, roles: RoleMap) -> tuple[Motion, str]:
     """
     pose = t_pose(motion.skeleton, roles)
     R_world_rest, p_rest = pose.joint_rotations(), pose.joint_positions()
+    legs = {
+        side: (knee, ankle, roles.get(f"{side}_foot"))
+        for side in ("left", "right")
+        if (knee := roles.get(f"{side}_knee")) is not None and (ankle := roles.get(f"{side}_ankle")) is not None
+    }
+
+    def find_bend(frames: SO3, knee: int, ankle: int) -> tuple[SO3, SO3]:
+        # Turn of the shank from standing, and of the ankle against it
+        shank = frames[:, knee] @ R_world_rest[knee].inverse()
+        return shank, shank.inverse() @ frames[:, ankle] @ R_world_rest[ankle].inverse()
+
+    # Joint frames of the whole clip are made only if an ankle is wrong somewhere
+    angles = (
+        motion.map_frames(
+            lambda _, frames: np.stack([find_bend(frames, k, a)[1].angle() for k, a, _ in legs.values()], axis=-1)
+        )
+        if legs
+        else np.zeros((motion.num_frames, 0))
+    )
+    if not (angles > ANKLE_RAD).any():
+        return motion, ""
     positions, frames = motion.joint_frames()
     wxyz, told = motion.rotations.wxyz.copy(), list[str]()
-    for side in ("left", "right"):
-        knee, ankle, ball = (roles.get(f"{side}_{part}") for part in ("knee", "ankle", "foot"))
-        if knee is None or ankle is None:
-            continue
-        shank = frames[:, knee] @ R_world_rest[knee].inverse()
-        bend = shank.inverse() @ frames[:, ankle] @ R_world_rest[ankle].inverse()
-        is_wrong = bend.angle() > ANKLE_RAD
+    for number, (side, (knee, ankle, ball)) in enumerate(legs.items()):
+        is_wrong = angles[:, number] > ANKLE_RAD
         if not is_wrong.any():
             continue
+        shank, bend = find_bend(frames, knee, ankle)
         vectors = bend.log()
         if ball is not None:
             foot, rest = positions[:, ball] - positions[:, ankle], p_rest[ball] - p_rest[ankle]
@@ -49,7 +66,5 @@ def mend_ankles(motion: Motion, roles: RoleMap) -> tuple[Motion, str]:
         if ball is not None:
             wxyz[is_wrong, ball] = pose.rotations.wxyz[ball]
         told.append(f"{side} in {int(is_wrong.sum())}")
-    if not told:
-        return motion, ""
     note = f"ankles turned back that were more than {np.degrees(ANKLE_RAD):.0f} degrees from standing: "
     return replace(motion, rotations=SO3(wxyz), source=None), f"{note}{', '.join(told)} of {len(wxyz)} frames"

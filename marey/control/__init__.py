@@ -1,6 +1,6 @@
 """Control of simulated figures by internal forces: balance, tracking, puppets, relaxations."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.control.controllers.internal_forces import (
     Controller,
 )
@@ -62,6 +62,8 @@ __all__ = [
     "track_clip",
     "walk_in_place",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

@@ -1,6 +1,6 @@
 """Mass, motion and force: bodies, inverse dynamics, momentum, contact cones, validity."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.dynamics.bodies import GRAVITY, Body
 from marey.dynamics.contact_cones import shift_wrench
 from marey.dynamics.inverse.differentiation import MotionStates, compute_differences, smooth_values
@@ -62,6 +62,8 @@ __all__ = [
     "solve_inverse_dynamics",
     "solve_newton_euler",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

@@ -1,6 +1,6 @@
 """Motion graphs: construction from clips, anytime search for a sketch, reconstruction of the motion."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.graph.arrays import GraphArrays
 from marey.graph.construction.build import build_graph
 from marey.graph.construction.event_tables import graph_report, register_event
@@ -26,6 +26,8 @@ __all__ = [
     "save_graph",
     "search_graph",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

@@ -67,7 +67,14 @@ def _add_products(rows: FloatArray, columns: FloatArray) -> FloatArray:
     for begin in range(0, length, BLOCK_COLUMNS):
         end = min(begin + BLOCK_COLUMNS, length)
         for i in range(len(rows)):
-            for k in range(count):
+            # Four columns at a time, added one after another: sums are those of one at a time
+            for k in range(0, count - 3, 4):
+                a, b, c, d = rows[i, k], rows[i, k + 1], rows[i, k + 2], rows[i, k + 3]
+                for j in range(begin, end):
+                    found[i, j] = (
+                        ((found[i, j] + a * columns[k, j]) + b * columns[k + 1, j]) + c * columns[k + 2, j]
+                    ) + d * columns[k + 3, j]
+            for k in range(count - count % 4, count):
                 factor = rows[i, k]
                 for j in range(begin, end):
                     found[i, j] += factor * columns[k, j]

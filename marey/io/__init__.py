@@ -1,5 +1,6 @@
 """Readers and writers of motion and marker files."""
 
+from marey.base import guard_room
 from marey.io.character import Character, load_character, pose_vertices
 from marey.io.clip import read_clip, write_clip
 from marey.io.dispatch import READABLE_SUFFIXES, WRITABLE_SUFFIXES, clips, load, save
@@ -34,3 +35,5 @@ __all__ = [
     "to_glb",
     "write_clip",
 ]
+
+guard_room(__name__)

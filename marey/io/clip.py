@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, MareyError
+from marey.base import FloatArray, InputError, MareyError, write_atomically
 from marey.io.binary import (
     MAX_JSON_BYTES,
     MAX_JSON_VALUES,
@@ -110,7 +110,7 @@ def write_clip(motion: Motion, path: AnyPath, *, channels: bool = True) -> None:
         channels: keep the values of the file the motion was read from too, so that a BVH file can still be given
             back channel by channel. It nearly doubles the size.
     """
-    Path(path).write_bytes(clip_bytes(motion, channels=channels))
+    write_atomically(Path(path), clip_bytes(motion, channels=channels))
 
 
 def clip_bytes(motion: Motion, *, channels: bool = True) -> bytes:

@@ -1,6 +1,6 @@
 """Inverse kinematics, joint limits, Jacobians, two-bone limbs, retargeting and marker fits."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.kinematics.ik.clip import IKTrackResult, track
 from marey.kinematics.ik.joint_types import BallJoint, HingeJoint, PrismaticJoint, UniversalJoint
 from marey.kinematics.ik.solve import IKResult, solve_ik
@@ -102,6 +102,8 @@ __all__ = [
     "solve_two_bone",
     "track",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

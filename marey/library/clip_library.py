@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
-from marey.base import InputError, MareyError, MissingFileError, UnknownNameError
+from marey.base import InputError, MareyError, MissingFileError, UnknownNameError, WriteError
 from marey.library.ingest import describe_clip, file_stamp, stage_motion
 from marey.library.records import (
     AddOutcome,
@@ -23,6 +26,7 @@ from marey.library.store import Store, file_sha256, take_path
 from marey.library.survey import is_library, survey_paths
 from marey.motion import Motion
 
+FULL_DISK: Final = os.strerror(errno.ENOSPC)
 Progress = Callable[[int, int, AddOutcome], None]  # files done, files in all, what became of the last
 
 
@@ -117,6 +121,9 @@ class Library:
                 closing(stage_clips(todo, folder, num_workers, cluster=cluster, on_link=on_link)) as ready,
             ):
                 for answer in ready:
+                    # A full disk fails every file that follows: the run stops, and a later one goes on from here
+                    if any(FULL_DISK in outcome.message for outcome in answer.staged.refused):
+                        raise WriteError(str(self.folder), FULL_DISK)
                     yield fresh[answer.index], (*self._take_in_file(answer), *answer.staged.refused)
 
     def _take_in_file(self, answer: StagingResult) -> Generator[AddOutcome]:

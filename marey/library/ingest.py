@@ -11,7 +11,7 @@ import numpy as np
 
 from marey.base import MareyError
 from marey.library.records import AddOutcome, ClipRecord, IngestJob, content_address, motion_signature
-from marey.library.store import StagedClip, StagedFile, file_sha256, flush_file, take_path, write_note
+from marey.library.store import StagedClip, StagedFile, file_sha256, take_path, write_note
 from marey.motion import Motion, find_runs
 from marey.skeleton import Skeleton
 
@@ -193,7 +193,6 @@ def stage_motion(motion: Motion, job: IngestJob, clip_file: Path, stamp: str) ->
     from marey.io import write_clip
 
     write_clip(motion, clip_file, channels=False)
-    flush_file(clip_file)
     staged = StagedClip(job, describe_clip(motion, job, clip_file), motion_signature(motion), stamp)
     write_note(staged, clip_file)
     return staged

@@ -12,10 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, cast
 
-from marey.base import DaskJobs, MareyError, ask_workers, count_cores
+from marey.base import DaskJobs, MareyError, ask_workers, count_cores, write_atomically
 from marey.library.ingest import file_stamp, stage_file
 from marey.library.records import AddOutcome, IngestJob
-from marey.library.store import StagedFile, flush_file, take_path, write_note
+from marey.library.store import StagedFile, take_path, write_note
 from marey.library.worker import answer_request
 
 
@@ -44,6 +44,7 @@ def stage_bytes(job: IngestJob, files: dict[str, bytes], stamp: str) -> tuple[st
             return StagedFile(refused=(AddOutcome(job.path, "failed", None, said),)).to_json(), []
 
 
+TRIES: Final = 2  # of a file whose worker dies, since it may have died of another cause
 JOBS_WORTH_A_WORKER: Final = 6  # a worker needs about a second to start; a file, some hundredths
 WORKER: Final = "marey.library.worker"
 OnLink = Callable[[str], None]
@@ -84,7 +85,7 @@ def stage_clips(
     elif workers == 0:
         answers = ((index, answer_request(request)) for index, request in enumerate(requests))
     else:
-        answers = ask_workers(WORKER, requests, workers)
+        answers = ask_workers(WORKER, requests, workers, tries=TRIES)
     # An answer is one JSON object; less of it means that the worker died
     for index, line in answers:
         if line.rstrip().endswith("}"):
@@ -108,7 +109,6 @@ def _answer_on_cluster(
                 line, data = StagedFile(refused=(refused,)).to_json(), []
             for number, (staged, clip) in enumerate(zip(StagedFile.from_json(line).clips, data, strict=True)):
                 clip_file = take_path(clip_files[index], number)
-                clip_file.write_bytes(clip)
-                flush_file(clip_file)
+                write_atomically(clip_file, clip)
                 write_note(staged, clip_file)
             yield index, line

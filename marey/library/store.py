@@ -35,12 +35,6 @@ from marey.library.records import AddOutcome, ClipRecord, IngestJob
 from marey.library.survey import CATALOGUE_NAME
 
 
-def flush_file(path: Path) -> None:
-    """Return when the file's content is on the disk."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
-
-
 def move_durably(path: Path, target: Path) -> None:
     """Rename within the library, so that the new name survives a power cut."""
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +178,11 @@ class Store:
             with self.catalogue.writing():
                 if self.catalogue.data_version() != version:
                     known = self.catalogue.same_motion(staged.record, staged.signature)
-                return self._take_in(staged, clip_file, known, num_takes)
+                outcome = self._take_in(staged, clip_file, known, num_takes)
+            # What is in, or was in already, needs its draft and its note no longer
+            for left in (clip_file, clip_file.with_suffix(".json")):
+                left.unlink(missing_ok=True)
+            return outcome
         except BaseException:
             with contextlib.suppress(MareyError), self.catalogue.writing():
                 if not self.catalogue.has(staged.record.id):

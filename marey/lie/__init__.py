@@ -1,5 +1,6 @@
 """Batches of rotations and rigid transforms, with their calculus."""
 
+from marey.base import guard_room
 from marey.lie.calculus import hat, right_jacobian
 from marey.lie.mean import RobustMean, frechet_mean, robust_mean
 from marey.lie.se3 import SE3
@@ -15,3 +16,5 @@ __all__ = [
     "right_jacobian",
     "robust_mean",
 ]
+
+guard_room(__name__)

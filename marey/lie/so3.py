@@ -10,7 +10,7 @@ from typing import Any, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, frozen
+from marey.base import FloatArray, InputError, frozen, split_blocks
 from marey.lie import quaternions
 from marey.lie.formulas import UNIT_TOL
 
@@ -302,9 +302,10 @@ def _wrap_normalised(wxyz: FloatArray) -> SO3:
 
 
 def _normalise(wxyz: FloatArray) -> FloatArray:
-    norms = quaternions.norm(wxyz)
-    if not norms.size or np.abs(norms - 1.0).max() <= UNIT_TOL:
+    rows = wxyz.reshape(-1, 4)
+    if all(np.abs(quaternions.norm(rows[part]) - 1.0).max() <= UNIT_TOL for part in split_blocks(len(rows), 1 << 14)):
         return wxyz
+    norms = quaternions.norm(wxyz)
     # Scaled first where squares would underflow or overflow
     if norms.min() < SAFE_NORMS[0] or norms.max() > SAFE_NORMS[1]:
         largest = np.abs(wxyz).max(axis=-1)

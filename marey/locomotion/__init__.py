@@ -1,6 +1,6 @@
 """On-line walking, running and jumping from a model of captured gaits."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.locomotion.engine.character import Engine, Footprint
 from marey.locomotion.engine.crowd import Crowd
 from marey.locomotion.fitting.fit import fit_locomotion
@@ -73,6 +73,8 @@ __all__ = [
     "trim_sliding_contacts",
     "walk_sketch",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

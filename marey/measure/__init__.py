@@ -1,5 +1,6 @@
 """The meter: published measures and plain geometry, independent of every engine's own flags."""
 
+from marey.base import guard_room
 from marey.measure.faults import Fault
 from marey.measure.measurement import MeasuredFigure, Measurement, measure_motion
 from marey.measure.reference import compare_frames, compute_l2, compute_npss
@@ -18,3 +19,5 @@ __all__ = [
     "measure_motion",
     "read_typical",
 ]
+
+guard_room(__name__)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from marey.base import FloatArray, Result, UnknownNameError
+from marey.base import FloatArray, Result, UnknownNameError, save_figure
 from marey.measure.faults import Fault, find_faults
 from marey.measure.feet import FootMeasures, measure_feet
 from marey.measure.flights import find_flight_arcs
@@ -128,7 +128,7 @@ class Measurement(Result):
         below.set(xlim=(-0.6, 1.6), yticks=range(len(ranged)), yticklabels=[figure.name for figure in ranged])
         below.set(xticks=[0.0, 1.0], xticklabels=["1 % of captures", "99 %"], ylim=(len(ranged) - 0.5, -0.5))
         if path is not None:
-            drawing.savefig(path)
+            save_figure(drawing, path)
         return drawing
 
 

@@ -1,6 +1,6 @@
 """Pose models: PCA, principal geodesics and hierarchical models, learnt from clips."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.models.basis_clips import choose_clips, clip_features
 from marey.models.hierarchy import (
     Components,
@@ -64,6 +64,8 @@ __all__ = [
     "sort_gaits",
     "sort_subjects",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

@@ -1,6 +1,6 @@
 """Motions, markers and key frames; gait cycles, time base, resampling."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.motion.analog import AnalogTracks, ForcePlate
 from marey.motion.clip import Contacts, LoadReport, Motion, Source
 from marey.motion.configurations import (
@@ -79,6 +79,8 @@ __all__ = [
     "to_absolute",
     "transform_motion",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools
+from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools, split_blocks
 from marey.lie import SO3
 from marey.skeleton import Pose, Skeleton, joint_frames, joint_positions
 
@@ -156,6 +156,19 @@ class Motion:
     def joint_frames(self) -> tuple[FloatArray, SO3]:
         """Joint origins ``(F, J, 3)`` [m] and world rotations, batch ``(F, J)``."""
         return joint_frames(self.skeleton, self.root_positions, self.rotations.wxyz, self.translations)
+
+    def map_frames(self, compute: Callable[[FloatArray, SO3], FloatArray], *, size: int = 4096) -> FloatArray:
+        """Rows ``(F, ...)`` that a function makes of the joint frames, a block of frames at a time.
+
+        The result is that of ``compute(*self.joint_frames())``, without joint frames of the whole clip in memory.
+        """
+        rows = list[FloatArray]()
+        for part in split_blocks(self.num_frames, size):
+            moving = None if self.translations is None else self.translations[part]
+            rows.append(
+                compute(*joint_frames(self.skeleton, self.root_positions[part], self.rotations.wxyz[part], moving))
+            )
+        return np.concatenate(rows) if len(rows) > 1 else rows[0]
 
     @overload
     def __getitem__(self, index: int) -> Pose: ...

@@ -173,9 +173,12 @@ def centre_of_mass(motion: Motion, roles: RoleMap | None = None) -> FloatArray:
         return motion.joint_positions().mean(axis=1)
     joints = [landmarks[name][0] for name in weights]
     tips = np.array([landmarks[name][1] for name in weights])
-    positions, frames = motion.joint_frames()
-    points = positions[:, joints] + SO3(frames.wxyz[:, joints]) @ tips
-    return np.einsum("p,fpi->fi", np.array(list(weights.values())), points)
+    shares = np.array(list(weights.values()))
+    return motion.map_frames(
+        lambda positions, frames: np.einsum(
+            "p,fpi->fi", shares, positions[:, joints] + SO3(frames.wxyz[:, joints]) @ tips
+        )
+    )
 
 
 def mass_weights(points: frozenset[str]) -> dict[str, float]:

@@ -74,7 +74,7 @@ def place(
     if not -motion.num_frames <= frame < motion.num_frames:
         raise InputError(f"frame {frame} of a motion of {motion.num_frames} frames")
     here = pelvis_positions(motion)[frame] * [1.0, 0.0, 1.0]
-    there = here if position is None else frozen([position[0], 0.0, position[1]], 3, name="position")
+    there = here if position is None else np.insert(frozen(position, 2, name="position"), 1, 0.0)
     turn = 0.0 if heading is None else float(heading) - float(headings(motion)[frame])
     return transform_motion(motion, turn, here, there)
 
@@ -229,7 +229,7 @@ def decode_relative_root(
     """Root positions ``(F, 3)`` [m] and rotations ``(F,)`` again, from where and how turned the first frame is."""
     yaws = yaw + np.cumsum(relative.turns)
     before = np.concatenate([[yaw], yaws[:-1]])
-    ground = np.cumsum(_turn(relative.steps, before), axis=0) + np.asarray(position, dtype=np.float64)
+    ground = np.cumsum(_turn(relative.steps, before), axis=0) + frozen(position, 2, name="position")
     positions = np.stack([ground[:, 0], relative.heights, ground[:, 1]], axis=-1)
     return positions, SO3.exp(yaws[:, None] * UP) @ relative.tilts
 

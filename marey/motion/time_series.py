@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray, check_frame_count
+from marey.base import BoolArray, FloatArray, InputError, IntArray, check_frame_count, split_blocks
 from marey.lie import SO3
 from marey.motion.clip import Contacts, Motion
 
@@ -94,17 +94,38 @@ def continuous_signs(wxyz: FloatArray) -> FloatArray:
 def _pad_length(num_frames: int, rate_hz: float, cutoff_hz: float) -> int:
     if not 0.0 < cutoff_hz < 0.5 * rate_hz:
         raise InputError(f"cutoff_hz is {cutoff_hz:g}", f"It must be between 0 and half the rate, {0.5 * rate_hz:g}")
-    return min(num_frames - 1, int(np.ceil(PAD_PERIODS * rate_hz / cutoff_hz)))
+    pad = int(min(num_frames - 1, np.ceil(PAD_PERIODS * rate_hz / cutoff_hz)))
+    # A transform whose length has a large prime factor takes five times as long: long series are padded a little more
+    while num_frames > LONG_FRAMES and pad < num_frames - 1 and not _has_small_factors(num_frames + 2 * pad):
+        pad += 1
+    return pad
+
+
+def _has_small_factors(count: int) -> bool:
+    for factor in (2, 3, 5, 7):
+        while count % factor == 0:
+            count //= factor
+    return count == 1
+
+
+LONG_FRAMES = 20_000
+BLOCK_NUMBERS = 1 << 18  # of a series that are filtered at a time
 
 
 def _apply_butterworth(values: FloatArray, rate_hz: float, cutoff_hz: float, order: int) -> FloatArray:
     """Multiply the spectrum along the first axis by the Butterworth gain; the line from end to end passes as it is."""
     count = len(values)
-    along = np.arange(count).reshape(-1, *([1] * (values.ndim - 1))) / (count - 1)
-    line = values[:1] + along * (values[-1:] - values[:1])
+    along = np.arange(count) / (count - 1)
     ratio = np.fft.rfftfreq(count, 1.0 / rate_hz) / cutoff_hz
-    gain = (1.0 / np.sqrt(1.0 + ratio ** (2 * order))).reshape(-1, *([1] * (values.ndim - 1)))
-    return line + np.fft.irfft(np.fft.rfft(values - line, axis=0) * gain, count, axis=0)
+    gain = 1.0 / np.sqrt(1.0 + ratio ** (2 * order))
+    rows = values.reshape(count, -1).T
+    filtered = np.empty((count, len(rows)))
+    # A few columns at a time: spectra of all would fill the memory of a long clip
+    for part in split_blocks(len(rows), max(8, BLOCK_NUMBERS // count)):
+        own = np.ascontiguousarray(rows[part])
+        line = own[:, :1] + along * (own[:, -1:] - own[:, :1])
+        filtered[:, part] = (line + np.fft.irfft(np.fft.rfft(own - line) * gain, count)).T
+    return filtered.reshape(values.shape)
 
 
 FRAME_TOL = 1e-7  # [frame] a sample this near to a frame is that frame; rounding in index * ratio stays below

@@ -1,6 +1,6 @@
 """Muscles: soft bodies moved by activation splines, and optimal control of them."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.muscle.body.soft_body import BodySettings, SoftBody
 from marey.muscle.human.activations import MuscleTrack, estimate_activations
 from marey.muscle.human.arm_reach import (
@@ -81,6 +81,8 @@ __all__ = [
     "solve_reach",
     "solve_scene",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

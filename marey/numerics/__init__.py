@@ -1,6 +1,6 @@
 """Splines, smooth steps, quadratic and nonlinear programmes."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.numerics.dense_qp import solve_qp
 from marey.numerics.hull import convex_hull
 from marey.numerics.splines import KnotSpline, evaluate_clamped_spline, fill_gaps, smootherstep, smoothstep
@@ -23,6 +23,8 @@ __all__ = [
     "solve_qp",
     "solve_sqp",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from marey.base import FloatArray
+from marey.base import FloatArray, frozen
 
 STRAIGHT_TOL = 1e-12  # twice the area of three corners, below which the middle one is on a line
 
 
 def convex_hull(points: FloatArray) -> FloatArray:
     """Corners ``(h, 2)`` of the hull of points ``(n, 2)``, counter-clockwise from the leftmost (Andrew's chain)."""
+    points = frozen(points, None, 2, name="points")
     if len(points) < 2:
         return points
     order = points[np.lexsort((points[:, 1], points[:, 0]))].tolist()

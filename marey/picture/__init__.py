@@ -1,6 +1,6 @@
 """Rendering without a window system: scenes as plain data, film strips, films, plots."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.picture.bodies import Palette, body_solids
 from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures
 from marey.picture.motions import ground_level, main_heading, make_light, motion_scene, render_motion
@@ -63,6 +63,8 @@ __all__ = [
     "view_direction",
     "write_labels",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

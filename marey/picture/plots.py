@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, MissingFileError
+from marey.base import BoolArray, FloatArray, InputError, save_figure
 from marey.motion import Motion, contact_positions, find_runs, root_speeds
 from marey.picture.bodies import contacts_or_detect
 from marey.picture.motions import ground_level
@@ -28,7 +27,6 @@ Axes = Any  # matplotlib.axes.Axes, most of whose methods take untyped options
 LEFT, RIGHT, MIDDLE = "#3f78b0", "#d08232", "#59626c"  # display colours of the two sides and the trunk
 LIMBS: Final = ("hip", "knee", "ankle", "shoulder", "elbow")  # shown when no joints are named
 DPI: Final = 150
-PLOT_SUFFIXES: Final = (".png", ".pdf", ".svg", ".jpg")
 
 
 def plot_angles(
@@ -147,16 +145,6 @@ def _finish_figure(figure: Figure, last: Axes, motion: Motion, path: str | os.Pa
     if path is not None:
         save_figure(figure, path)
     return figure
-
-
-def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure to a file of one of ``PLOT_SUFFIXES``."""
-    path = Path(path)
-    if path.suffix.lower() not in PLOT_SUFFIXES:
-        raise InputError(f"'{path.name}' has no suffix that can be written", f"Use one of {', '.join(PLOT_SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise MissingFileError(str(path.parent), "Make the folder first.")
-    cast(Any, figure).savefig(path)
 
 
 SPAN_COLOURS: Final = {"green": "#4f9d69", "amber": "#e3a83b", "red": "#c8453c"}

@@ -1,6 +1,6 @@
 """Whole jobs: cleaning of takes; synthesis from sketches with the choice of an engine and checks; batches, archives."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.pipeline.archive import ArchiveReport, run_archive
 from marey.pipeline.batch import run_batch
 from marey.pipeline.cleaning import CleaningResult, CleaningSettings, clean_motion
@@ -20,6 +20,8 @@ __all__ = [
     "run_batch",
     "synthesize_sketch",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

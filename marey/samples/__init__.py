@@ -1,5 +1,6 @@
 """Shipped models, sketches, scripts and problems, and synthetic clips."""
 
+from marey.base import guard_room
 from marey.samples.cached_graph import DEMO_SETTINGS, demo_graph, demo_graph_file
 from marey.samples.gaits import jump, run, walk
 from marey.samples.graph_clips import demo_clips
@@ -33,3 +34,5 @@ __all__ = [
     "sketch_names",
     "walk",
 ]
+
+guard_room(__name__)

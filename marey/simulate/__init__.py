@@ -1,6 +1,6 @@
 """Simulation of figures in the coordinates of a pose model or in all joints: integrators, contacts, limits."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.simulate.constraints.ground import FRICTIONS, Ground, StepContacts, contact_spheres
 from marey.simulate.constraints.kinds import Ball, Constraint, HolonomicConstraint, Pin, VelocityConstraint
 from marey.simulate.forces import PointForce, Push, forces_at
@@ -37,6 +37,8 @@ __all__ = [
     "momentum_scenario",
     "to_mjcf",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import BoolArray, FloatArray, InputError, MissingFileError, Result, frozen, write_atomically
+from marey.base import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    MissingFileError,
+    Result,
+    check_frame_count,
+    frozen,
+    write_atomically,
+)
 from marey.dynamics import Body
 from marey.lie import SO3
 from marey.models import PoseModel
@@ -213,6 +222,7 @@ def momentum_scenario(
     """
     if steps < 1:
         raise InputError(f"steps is {steps}", "Make at least one step")
+    check_frame_count(steps, "a scenario")
     push = PointForce(joint, PointForce(joint, impulse_ns).force_n / check_step(dt))
     logs: dict[str, SimulationLog] = {}
     for integrator in integrators:

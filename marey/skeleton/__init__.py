@@ -1,5 +1,6 @@
 """Skeletons, poses, forward kinematics and the canonical human."""
 
+from marey.base import guard_room
 from marey.skeleton.anatomy import Anatomy, assess_anatomy, require_human
 from marey.skeleton.body import Capsules, capsules
 from marey.skeleton.body_mesh import BodyMesh, capsule_mesh
@@ -64,3 +65,5 @@ __all__ = [
     "thorax_from",
     "tree_difference",
 ]
+
+guard_room(__name__)

@@ -238,6 +238,7 @@ def joint_frames(
 ) -> tuple[FloatArray, SO3]:
     """Joint origins ``(F, J, 3)`` [m] and world rotations, batch ``(F, J)``: R_world_joint."""
     positions, frames = _run_kinematics(skeleton, root_positions, wxyz, translations)
+    frames.flags.writeable = False  # so that they are wrapped, not copied
     return positions, SO3(frames)
 
 

@@ -1,6 +1,6 @@
 """Trajectory optimisation in the full and in a reduced space; repair and editing under validity."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.spacetime.dispatch import build_character, optimize, optimize_styled
 from marey.spacetime.editing.edit import EditIterate, ValidEditor, edit_kinematically, edit_physically
 from marey.spacetime.editing.goals import PointPin, PoseKey
@@ -62,6 +62,8 @@ __all__ = [
     "save_problem",
     "select_clips",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

@@ -1,5 +1,6 @@
 """Tracking of a person: particle filters in end-effector space and full pose space, and a pose model as prior."""
 
+from marey.base import guard_room
 from marey.tracking.end_effector_space import EffectorFilter
 from marey.tracking.observation import BODY_KEYPOINTS, KEYPOINTS, Camera, Observations, Occlusion, observe
 from marey.tracking.particle_filter import FilterResult, Likelihood
@@ -23,3 +24,5 @@ __all__ = [
     "seated_limits",
     "seated_motion",
 ]
+
+guard_room(__name__)

@@ -1,6 +1,6 @@
 """Sketches and worlds as plain data, with a TOML form."""
 
-from marey.base import deprecated_names
+from marey.base import deprecated_names, guard_room
 from marey.world.path import Path
 from marey.world.sketch import (
     Event,
@@ -35,6 +35,8 @@ __all__ = [
     "segment_distance",
     "sketch_to_toml",
 ]
+
+guard_room(__name__)
 
 __getattr__ = deprecated_names(
     __name__,

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from marey.base import ask_workers, count_cores
+from marey.base import WorkerError, ask_workers, count_cores, run_in_pool
 
 ECHO = """
 import json, os, sys
@@ -69,3 +69,32 @@ def test_a_caller_that_stops_early_leaves_no_process(echo):
 
 def test_there_is_at_least_one_core():
     assert count_cores() >= 1
+
+
+def die_once(marker: str) -> int:
+    """Name of a file that the first try makes before it dies; later tries return the process."""
+    import os
+    import signal
+    from pathlib import Path
+
+    if marker and not Path(marker).exists():
+        Path(marker).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return len(marker)
+
+
+def die_always(_: int) -> None:
+    import os
+    import signal
+
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_pool_replaces_a_killed_worker_and_does_its_items_again(tmp_path):
+    items = ["", str(tmp_path / "first"), "", str(tmp_path / "second"), ""]
+    assert dict(run_in_pool(die_once, items, 2)) == {n: len(item) for n, item in enumerate(items)}
+
+
+def test_a_pool_whose_workers_always_die_says_so(tmp_path):
+    with pytest.raises(WorkerError, match="with 2 jobs left"):
+        list(run_in_pool(die_always, [1, 2], 2))

@@ -12,12 +12,13 @@ from marey.graph.construction.build import event_phases, rescue_events
 from marey.graph.database.settings import GraphSettings
 from marey.graph.database.transitions import (
     LEE_ROLES,
+    PoseGroup,
     PoseMetric,
     Transitions,
-    _local_minima,
     _smallest_in_groups,
     calibrate_threshold,
     compute_lee_features,
+    find_low_places,
     find_transitions,
     has_successor,
     pose_behaviours,
@@ -27,13 +28,40 @@ from marey.lie import SO3
 from marey.skeleton import role_map
 
 
+def find_low(D, *, apart=0, clips=1, behaviours=1, limits=(1e9, 1e9, 1e9)):
+    """Low places of rows of distances to poses of some clips and behaviours, as in a build."""
+    count = D.shape[1]
+    group = PoseGroup(np.arange(count), np.arange(count) * clips // count, np.arange(count) % behaviours)
+    return find_low_places(D.copy(), 0, group, apart, np.array(limits))
+
+
 def test_a_valley_keeps_its_lowest_place():
     D = np.array([[5.0, 3.0, 1.0, 2.0, 4.0, 3.0, 2.5, 6.0, 7.0]])
-    assert np.flatnonzero(_local_minima(D)[0]).tolist() == [2, 6]
+    assert find_low(D)[0].tolist() == [2, 6]
 
 
 def test_places_that_are_no_pairs_are_never_lowest():
-    assert not _local_minima(np.full((2, 5), np.inf)).any()
+    assert not len(find_low(np.full((2, 5), np.inf))[0])
+
+
+def test_low_places_are_those_of_the_definition():
+    rng = np.random.default_rng(4)
+    D, apart, limits = rng.integers(0, 20, (30, 60)).astype(float), 4, (9.0, 5.0, 12.0)
+    places, kinds, (least, like) = find_low(D, apart=apart, clips=3, behaviours=2, limits=limits)
+    clip, behaviour, pose = np.arange(60) // 20, np.arange(60) % 2, np.arange(60)
+    # The same by whole arrays
+    beside = (np.abs(pose[:30, None] - pose) < apart) & (clip[:30, None] == clip)
+    D[beside] = np.inf
+    padded = np.pad(D, ((0, 0), (2, 2)), constant_values=np.inf)
+    low = np.isfinite(D)
+    for step in (1, 2):
+        low &= (padded[:, 2 - step : 62 - step] >= D) & (padded[:, 2 + step : 62 + step] > D)
+    same = behaviour[:30, None] == behaviour
+    within, across = same & (limits[0] > D), ~same & (limits[1] > D)
+    assert like == within.sum() + across.sum()
+    assert least == D.min()
+    for kind, mask in enumerate((within & low, across & low, ~same & ~across & low & (limits[2] > D))):
+        assert np.flatnonzero(mask).tolist() == places[kinds == kind].tolist()
 
 
 def test_nearest_of_each_group_in_their_old_order():

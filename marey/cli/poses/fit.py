@@ -225,25 +225,27 @@ def fit(
 
 def _draw_model(fitted: PoseModel, motions: list[Motion], settings: PCA | PGA, pictures: PictureOptions) -> None:
     """Draw what was asked for: explained variance, choice of size, components by clip, the components themselves."""
+    from marey.base import save_figure
+
     if pictures.plot is not None:
         from marey.models import plot_explained
 
         figure: Any = plot_explained(fitted)
-        figure.savefig(pictures.plot)
+        save_figure(figure, pictures.plot)
         remark(f"wrote {pictures.plot}")
     if pictures.select is not None:
         from marey.models import plot_selection, selection_curve
 
         curve = selection_curve(motions, settings=settings)
         figure = plot_selection(curve)
-        figure.savefig(pictures.select)
+        save_figure(figure, pictures.select)
         remark(f"wrote {pictures.select}")
     if pictures.histogram is not None:
         from marey.models import count_modes, plot_mode_counts
 
         found = count_modes(motions)
         figure = plot_mode_counts(found)
-        figure.savefig(pictures.histogram)
+        save_figure(figure, pictures.histogram)
         remark(f"{found.table()}\nwrote {pictures.histogram}")
     if pictures.modes is not None:
         # The first components as film strips, from -2 to +2 deviations, one below the other (H, W, 3)

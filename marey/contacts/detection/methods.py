@@ -67,7 +67,7 @@ def slide_mm(motion: Motion) -> FloatArray:
     contacts = ensure_contacts(motion).contacts
     assert contacts is not None
     points = find_body_points(motion.skeleton)
-    steps = np.diff(points.positions(*motion.joint_frames())[..., [0, 2]], axis=0)
+    steps = np.diff(motion.map_frames(points.positions)[..., [0, 2]], axis=0)
     moved = 1000.0 * np.hypot(steps[..., 0], steps[..., 1])
     slides = np.zeros(contacts.shape)
     for k, name in enumerate(contacts.names):

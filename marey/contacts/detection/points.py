@@ -96,9 +96,8 @@ class PointTracks:
 def track_points(motion: Motion) -> PointTracks:
     """Feet and hands of a clip with their speeds, low-passed at ``SMOOTHING_HZ``."""
     points = find_body_points(motion.skeleton)
-    origins, R_world_joint = motion.joint_frames()
     rate_hz = motion.rate_hz
-    positions = smooth_values(points.positions(origins, R_world_joint), rate_hz)
+    positions = smooth_values(motion.map_frames(points.positions), rate_hz)
     roots, centres = smooth_values(motion.root_positions, rate_hz), centre_of_mass(motion)
     return PointTracks(
         points.names,

@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, frozen, kernel
+from marey.base import FloatArray, InputError, frozen, kernel, split_blocks
 from marey.lie import SO3
 from marey.motion import Motion
 
@@ -49,6 +49,7 @@ FIRST: Final = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12.0
 SECOND: Final = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12.0
 THIRD: Final = (-1.0, 3.0, -3.0, 1.0)  # third difference
 MIN_CUTOFF: Final = 1e-3  # [-] of the frame rate; below it rounding hides the clip
+BLOCK_NUMBERS: Final = 1 << 18  # of a clip that are smoothed at a time
 REFINEMENTS: Final = 2  # each takes about two digits off the error at the lowest cutoff, more above it
 
 
@@ -147,11 +148,6 @@ def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> Float
             f"Resample the motion first, or give at least {MIN_CUTOFF * rate_hz:.3g}",
         )
     stiffness = float((np.sqrt(2.0) - 1.0) / (2.0 * np.sin(np.pi * cutoff_hz / rate_hz)) ** 6)
-    # Fit what the values are off the line between their ends
-    columns = values.reshape(count, -1)
-    start, slope = columns[:1], (columns[-1:] - columns[:1]) / (count - 1)
-    line = start + np.arange(count)[:, None] * slope  # what a smoother leaves alone is left out of its rounding
-    bent = columns - line
     from scipy import linalg
 
     lapack = cast(Any, linalg)  # scipy has no types
@@ -162,15 +158,24 @@ def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> Float
             bands[3 - (j - i), j : count - 3 + j] += stiffness * THIRD[i] * THIRD[j]
     bands[3] += 1.0
     factor = (lapack.cholesky_banded(bands, check_finite=False), False)
-    found = np.zeros_like(bent)
-    for _ in range(1 + REFINEMENTS):
-        # Residual y - x - lambda D^T D x, and its correction
-        third, total = np.diff(found, 3, axis=0), np.zeros_like(found)
-        for k, weight in enumerate(THIRD):
-            total[k : len(found) - 3 + k] += weight * third
-        left = bent - found - stiffness * total
-        found = found + cast(FloatArray, lapack.cho_solve_banded(factor, left, check_finite=False))
-    return (line + found).reshape(values.shape)
+    columns = values.reshape(count, -1)
+    smoothed = np.empty(columns.shape)
+    for part in split_blocks(columns.shape[1], max(4, BLOCK_NUMBERS // count)):
+        # Fit what the values are off the line between their ends
+        own = columns[:, part]
+        start, slope = own[:1], (own[-1:] - own[:1]) / (count - 1)
+        line = start + np.arange(count)[:, None] * slope  # what a smoother leaves alone is left out of its rounding
+        bent = own - line
+        found = np.zeros_like(bent)
+        for _ in range(1 + REFINEMENTS):
+            # Residual y - x - lambda D^T D x, and its correction
+            third, total = np.diff(found, 3, axis=0), np.zeros_like(found)
+            for k, weight in enumerate(THIRD):
+                total[k : len(found) - 3 + k] += weight * third
+            left = bent - found - stiffness * total
+            found = found + cast(FloatArray, lapack.cho_solve_banded(factor, left, check_finite=False))
+        smoothed[:, part] = line + found
+    return smoothed.reshape(values.shape)
 
 
 def compute_differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatArray]:

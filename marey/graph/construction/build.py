@@ -95,6 +95,7 @@ def rescue_events(
     added: list[PosePairs] = []
     notes: list[str] = []
     limit = settings.reach * transitions.threshold
+    search = NearestLinks(database, metric, main)
     for phase in [int(s) for s in event_phases(database) if not main[table.start[s]]]:
         links: list[PosePairs | None] = []
         for first, step, is_entry in ((phase, table.after, False), (int(before[phase]), before, True)):
@@ -104,7 +105,7 @@ def rescue_events(
                 chain.append(first)
                 first = int(step[first])
             if not any(main[table.start[s] : table.stop[s]].any() for s in chain):
-                links.append(_nearest_links(database, metric, main, chain, limit, is_entry=is_entry))
+                links.append(search.find(chain, limit, is_entry=is_entry))
         if any(link is None for link in links):
             clip = database.clips[database.clip[table.start[phase]]]
             what = "a flight" if not database.classes[table.kind[phase]] else "a pick"
@@ -124,30 +125,45 @@ def rescue_events(
     ), tuple(notes)
 
 
-def _nearest_links(
-    database: Database, metric: PoseMetric, main: BoolArray, chain: list[int], limit: float, *, is_entry: bool
-) -> PosePairs | None:
-    """The nearest transitions between the phases of a clip and poses of the main part; none within the limit."""
-    table, inner = database.phases, has_successor(database)
-    best: list[tuple[float, int, int]] = []
-    for s in chain:
+class NearestLinks:
+    """The nearest transitions between phases and poses of the main part; each phase is compared once."""
+
+    def __init__(self, database: Database, metric: PoseMetric, main: BoolArray) -> None:
+        self._database, self._metric = database, metric
+        self._inner = has_successor(database)
+        self._kinds = database.phases.kind[database.phase]
+        self._main = np.flatnonzero(main & self._inner)
+        self._others = dict[int, IntArray]()  # poses of the main part, by class
+        self._nearest = dict[int, list[tuple[float, int, int]]]()  # by phase: distance, own pose, pose of the main part
+
+    def find(self, chain: list[int], limit: float, *, is_entry: bool) -> PosePairs | None:
+        """The nearest transitions of some phases, from the main part or to it; None if none is within the limit."""
+        best = sorted(link for s in chain for link in self._compare(s) if link[0] < limit)[:LINKS]
+        if not best:
+            return None
+        far = np.array([b[0] for b in best])
+        mine, theirs = (np.array([b[k] for b in best], dtype=np.int64) for k in (1, 2))
+        return (theirs, mine + 1, far) if is_entry else (mine, theirs + 1, far)
+
+    def _compare(self, phase: int) -> list[tuple[float, int, int]]:
+        if phase in self._nearest:
+            return self._nearest[phase]
+        table = self._database.phases
+        start, kind = int(table.start[phase]), int(table.kind[phase])
+        if kind not in self._others:
+            self._others[kind] = self._main[self._kinds[self._main] == kind]
         # Poses of the phase, and poses of the same class in the main part
-        start, kind = int(table.start[s]), int(table.kind[s])
-        own = start + np.flatnonzero(inner[start : int(table.stop[s])])
-        others = np.flatnonzero(main & inner & (table.kind[database.phase] == kind))
-        if not database.classes[kind] or not len(own) or not len(others):
-            continue
-        D = metric.between(own, others)
-        for at in np.argsort(D, axis=None, kind="stable")[:LINKS].tolist():
-            row, column = divmod(int(at), len(others))
-            best.append((float(D[row, column]), int(own[row]), int(others[column])))
-    # The nearest of all, none beyond the limit
-    best = sorted(b for b in best if b[0] < limit)[:LINKS]
-    if not best:
-        return None
-    far = np.array([b[0] for b in best])
-    mine, theirs = (np.array([b[k] for b in best], dtype=np.int64) for k in (1, 2))
-    return (theirs, mine + 1, far) if is_entry else (mine, theirs + 1, far)
+        own, others = start + np.flatnonzero(self._inner[start : int(table.stop[phase])]), self._others[kind]
+        links = list[tuple[float, int, int]]()
+        if self._database.classes[kind] and len(own) and len(others):
+            D = self._metric.between(own, others).ravel()
+            # The first of equal distances come first
+            low = np.flatnonzero(np.partition(D, min(LINKS, len(D)) - 1)[min(LINKS, len(D)) - 1] >= D)
+            for at in low[np.argsort(D[low], kind="stable")][:LINKS].tolist():
+                row, column = divmod(at, len(others))
+                links.append((float(D[at]), int(own[row]), int(others[column])))
+        self._nearest[phase] = links
+        return links
 
 
 def _rank_in_groups(group: IntArray, cost: FloatArray) -> IntArray:

@@ -5,13 +5,12 @@ Distances of all pairs of poses are products of rows; transitions are their lowe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, InputError, IntArray, kernel, split_blocks
 from marey.graph.algorithms import multiply_rows
 from marey.graph.arrays import to_frame
 from marey.graph.database.clips import Database
@@ -156,12 +155,10 @@ class PointClouds:
         return found
 
 
-def split_blocks(count: int, size: int = 1024) -> Iterator[slice]:
-    """Ranges of up to ``size`` rows."""
-    return (slice(start, min(start + size, count)) for start in range(0, count, size))
-
-
 NEIGHBOURHOOD: Final = 2  # poses: of a valley of the distance only its lowest place, within so many poses, is kept
+SCAN_ROWS: Final = 256  # poses that are compared with all of their class at once
+BLOCK_POSES: Final = 1024  # after so many poses, transitions within a behaviour come before those between two
+WITHIN, ACROSS, REMEMBERED = 0, 1, 2  # kinds of low places
 STOPPING: Final = 2  # phases before and after a stand that belong to stopping and starting
 SAMPLE: Final = 400  # walking poses on which the threshold is set
 
@@ -245,36 +242,34 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
     threshold = calibrate_threshold(database, settings, metric)
     behaviour, clip = pose_behaviours(database), database.clip
     count, apart = int(behaviour.max()) + 1, round(settings.min_apart_s * database.rate_hz)
+    limits = np.array([1.0, settings.cross, settings.reach]) * threshold
     found, others = list[PosePairs](), list[PosePairs]()
     least, num_like = np.inf, 0
     inner = np.flatnonzero(has_successor(database))
     kinds = database.phases.kind[database.phase[inner]]
     for own in (inner[kinds == kind] for kind, planted in enumerate(database.classes) if planted):
-        for rows in split_blocks(len(own)) if len(own) > 1 else ():
-            # Distances of a block of poses to all of their class; neighbours in the same clip do not count
-            here, D = own[rows], metric.between(own[rows], own)
-            for at, pose in enumerate(here):
-                first, last = (int(k) for k in np.searchsorted(own, (pose - apart + 1, pose + apart)))
-                D[at, first:last][clip[own[first:last]] == clip[pose]] = np.inf
-            least = min(least, float(D.min(initial=np.inf)))
-            # Local minima of the distance, within a threshold that is tighter between behaviours
-            is_low = _local_minima(D)
-            same = behaviour[here][:, None] == behaviour[own][None]
-            for mask, limit in ((same, threshold), (~same, settings.cross * threshold)):
-                like = mask & (limit > D)
-                num_like += int(np.count_nonzero(like))
-                i, j = np.nonzero(like & is_low)
-                kept = _smallest_in_groups(i, D[i, j], settings.links)
-                found.append((here[i[kept]], own[j[kept]], D[i[kept], j[kept]]))
-            if count > 1:
+        group = PoseGroup(own, clip[own], behaviour[own])
+        for block in split_blocks(len(own), BLOCK_POSES) if len(own) > 1 else ():
+            parts: tuple[list[PosePairs], list[PosePairs]] = [], []
+            for rows in split_blocks(block.stop - block.start, SCAN_ROWS):
+                # Distances of some poses to all of their class; low places of each row, by the limit they are within
+                first = block.start + rows.start
+                D = metric.between(own[first : block.start + rows.stop], own)
+                low, kind, (near, like) = find_low_places(D, first, group, apart, limits)
+                least, num_like = min(least, near), num_like + int(like)
+                i, j = np.divmod(low, len(own))
+                for pairs, is_wanted in zip(parts, (kind == WITHIN, kind == ACROSS), strict=True):
+                    kept = np.flatnonzero(is_wanted)
+                    kept = kept[_smallest_in_groups(i[kept], D[i[kept], j[kept]], settings.links)]
+                    pairs.append((own[first + i[kept]], own[j[kept]], D[i[kept], j[kept]]))
                 # Remember the nearest pairs of each two behaviours, whether near enough or not
-                across = np.where(~same & is_low, D, np.inf)
-                i, j = np.nonzero(settings.reach * threshold > across)
-                pair = behaviour[here[i]] * count + behaviour[own[j]]
-                kept = _smallest_in_groups(pair, across[i, j], settings.cross_links)
-                others.append((here[i[kept]], own[j[kept]], across[i, j][kept]))
+                far = np.flatnonzero(kind != WITHIN)
+                pair = behaviour[own[first + i[far]]] * count + behaviour[own[j[far]]]
+                far = far[_smallest_in_groups(pair, D[i[far], j[far]], settings.cross_links)]
+                others.append((own[first + i[far]], own[j[far]], D[i[far], j[far]]))
+            found += [_concatenate_pairs(pairs) for pairs in parts]
     source, alike, near = _concatenate_pairs(found)
-    if others:
+    if count > 1:
         # Add the pairs that two behaviours lack
         more, to, far = _concatenate_pairs(others)
         kept = _smallest_in_groups(behaviour[more] * count + behaviour[to], far, settings.cross_links)
@@ -284,6 +279,67 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
         what = f"no two poses are nearer than {threshold:.3g}; the nearest are {least:.3g} apart"
         raise InputError(what, "Raise `density` or `cross`, or add clips")
     return Transitions(source, alike + 1, metric.exact(source, alike, near), threshold, num_like)
+
+
+class PoseGroup(NamedTuple):
+    """Poses of one class, in the order of time."""
+
+    pose: IntArray  # (n,)
+    clip: IntArray  # (n,)
+    behaviour: IntArray  # (n,)
+
+
+@kernel
+def find_low_places(
+    D: FloatArray, first: int, group: PoseGroup, apart: int, limits: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Local minima of rows of squared distances that lie within a limit, in one pass.
+
+    An entry is low if it is the lowest of its row's ``NEIGHBOURHOOD``. Poses of one clip that are less than ``apart``
+    poses away do not count: their distances become infinite.
+
+    Args:
+        D: from some poses of a class to all of it ``(r, n)``; changed in place.
+        first: number in the class of the pose of the first row.
+        group: the poses of the class.
+        apart: in poses.
+        limits: within a behaviour, between behaviours, and of pairs that are remembered.
+
+    Returns:
+        Places ``row * n + column``, the kind of each (``WITHIN``, ``ACROSS`` or ``REMEMBERED``), and two numbers: the
+        least distance, and how many entries are within the first two limits, low or not.
+    """
+    rows, count = D.shape
+    places, kinds = np.empty(rows * (count // 2 + 2), dtype=np.int64), np.empty(rows * (count // 2 + 2), dtype=np.int64)
+    used, least, like = 0, np.inf, 0
+    for i in range(rows):
+        me = first + i
+        row = D[i]
+        # Neighbours in the same clip do not count
+        for step in (-1, 1):
+            j = me if step < 0 else me + 1
+            while 0 <= j < count and abs(group.pose[j] - group.pose[me]) < apart:
+                if group.clip[j] == group.clip[me]:
+                    row[j] = np.inf
+                j += step
+        for j in range(count):
+            value = row[j]
+            least = min(least, value)
+            is_same = group.behaviour[j] == group.behaviour[me]
+            is_like = value < (limits[0] if is_same else limits[1])
+            like += is_like
+            if not is_like and (is_same or value >= limits[2]):
+                continue
+            is_low = value < np.inf
+            for step in range(1, NEIGHBOURHOOD + 1):
+                is_low = (
+                    is_low and (j < step or value <= row[j - step]) and (j + step >= count or value < row[j + step])
+                )
+            if is_low:
+                places[used] = i * count + j
+                kinds[used] = WITHIN if is_same else ACROSS if is_like else REMEMBERED
+                used += 1
+    return places[:used], kinds[:used], np.array([least, float(like)])
 
 
 def pose_behaviours(database: Database) -> IntArray:
@@ -312,15 +368,6 @@ def _smallest_in_groups(group: IntArray, value: FloatArray, count: int) -> IntAr
     order = np.lexsort((np.arange(len(value)), value, group))
     ranks = np.arange(len(order)) - np.searchsorted(group[order], group[order])
     return np.sort(order[ranks < count])
-
-
-def _local_minima(D: FloatArray) -> BoolArray:
-    """Whether each entry is the lowest of its row's neighbourhood; columns are poses in the order of time."""
-    lowest = np.isfinite(D)
-    for step in range(1, NEIGHBOURHOOD + 1):
-        lowest[:, step:] &= D[:, step:] <= D[:, :-step]
-        lowest[:, :-step] &= D[:, :-step] < D[:, step:]
-    return lowest
 
 
 def has_successor(database: Database) -> BoolArray:

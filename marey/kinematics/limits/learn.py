@@ -97,6 +97,8 @@ def estimate_joints(
     principal axis; more, a ball with intervals of Z-Y-Z angles. An interval is what the largest gap of the angles on
     the circle leaves over, so it may cross zero.
     """
+    if not 0.0 <= trim < 0.5:
+        raise InputError(f"trim is {trim}", "Give a part of the angles, from 0 to less than a half")
     skeleton, clips = collect_clips(motions)
     every = SO3.concatenate(clips)
     return tuple(_estimate_joint(n, every[:, j], trim, margin_rad) for j, n in enumerate(skeleton.names))

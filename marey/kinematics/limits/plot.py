@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, MissingFileError
+from marey.base import FloatArray, InputError, MissingFileError, save_figure
 from marey.kinematics.limits.cones import compute_bone_frames
 from marey.kinematics.limits.contract import JointLimits
 from marey.kinematics.limits.sculpt import iso_mesh
@@ -64,7 +64,7 @@ def plot_limits(
         left.set_title(f"{name}: {limits.kind}, rotation vector [°]", fontsize=9)
         right.set_title(f"{name}: bone direction\nyellow feasible, dark to light 0 to 60° away", fontsize=9)
     if path is not None:
-        cast(Any, figure).savefig(Path(path))
+        save_figure(figure, path)
     return figure
 
 

@@ -359,6 +359,9 @@ def shrink_wrap(field: DistanceField, samples: ArrayLike, *, smoothing: int = 10
         smoothing: passes of Taubin's filter.
         subdivisions: of the sphere.
     """
+    if not (0 <= smoothing <= 10_000 and 0 <= subdivisions <= 7):
+        what = f"{smoothing} passes over a sphere of {subdivisions} subdivisions"
+        raise InputError(what, "Give at most 10 000 passes and 7 subdivisions")
     inside = field.grid.nodes()[(field.values <= field.epsilon).ravel()]
     if not len(inside) or not field.grid.is_axis.all():
         raise InputError("nothing to wrap: no feasible node, or fewer than three axes", "Use a finer grid")

@@ -13,9 +13,11 @@ from marey.contacts import BrokenPlant
 from marey.contacts.body import SIDES
 from marey.contacts.floor import FloorPlane
 from marey.kinematics.retargeting.target import RetargetTarget
+from marey.lie import SO3
 from marey.motion import Contacts, Motion, find_runs
 from marey.skeleton import Capsules, Skeleton, capsules, role_map
 
+COLLISION_FRAMES: Final = 128  # whose pairs of capsules are compared at once
 OVERLAP_M: Final = 0.01  # [m] capsules are rounder than bodies: less is skin on skin
 STEP_M: Final = 0.06  # [m] a sole in contact this far over the floor stands on a step
 STILL_MPS: Final = 0.005  # [m/s] a point in contact that moves slower is held
@@ -86,8 +88,7 @@ def measure_result(
     Slip and height are those of contacts that the result has. Broken plants are found by the source's own track, so
     that a contact which was given up counts.
     """
-    positions, world = motion.joint_frames()
-    at = body.sole.positions(positions, world)
+    at = motion.map_frames(body.sole.positions)
     steps = np.diff(at, axis=0)
     speeds = np.linalg.norm(steps[..., [0, 2]], axis=-1) * motion.rate_hz
     slips, floats, broken = [np.zeros(0)], [0.0], list[BrokenPlant]()
@@ -130,25 +131,29 @@ def measure_result(
         float(slip.max(initial=0.0)),
         float(max(0.0, -at[..., 1].min())) if track is not None else 0.0,
         max(floats),
-        int((count_collisions(motion.skeleton, positions, world.matrix()) > 0).sum()),
+        int((count_collisions(motion) > 0).sum()),
         motion.num_frames,
         tuple(sorted(broken, key=lambda plant: plant.start)),
     )
 
 
-def count_collisions(skeleton: Skeleton, positions: FloatArray, matrices: FloatArray) -> IntArray:
+def count_collisions(motion: Motion) -> FloatArray:
     """Pairs of capsules of limbs ``(F,)`` that are inside one another by more than ``OVERLAP_M``."""
-    solid, pairs = _limb_pairs(skeleton)
+    solid, pairs = _limb_pairs(motion.skeleton)
     if not len(pairs):
-        return np.zeros(len(positions), dtype=np.int64)
-    R, p = matrices[:, solid.joints], positions[:, solid.joints]
-    a = p + np.einsum("fsij,sj->fsi", R, solid.starts)
-    b = p + np.einsum("fsij,sj->fsi", R, solid.ends)
+        return np.zeros(motion.num_frames)
     i, j = pairs.T
-    gap, s, t = _segment_gaps(a[:, i], b[:, i], a[:, j], b[:, j])
-    radius_i = (1.0 - s) * solid.start_radii[i] + s * solid.end_radii[i]
-    radius_j = (1.0 - t) * solid.start_radii[j] + t * solid.end_radii[j]
-    return (gap < radius_i + radius_j - OVERLAP_M).sum(axis=1)
+
+    def count(positions: FloatArray, frames: SO3) -> FloatArray:
+        R, p = frames[:, solid.joints].matrix(), positions[:, solid.joints]
+        a = p + np.einsum("fsij,sj->fsi", R, solid.starts)
+        b = p + np.einsum("fsij,sj->fsi", R, solid.ends)
+        gap, s, t = _segment_gaps(a[:, i], b[:, i], a[:, j], b[:, j])
+        radius_i = (1.0 - s) * solid.start_radii[i] + s * solid.end_radii[i]
+        radius_j = (1.0 - t) * solid.start_radii[j] + t * solid.end_radii[j]
+        return (gap < radius_i + radius_j - OVERLAP_M).sum(axis=1, dtype=np.float64)
+
+    return motion.map_frames(count, size=COLLISION_FRAMES)
 
 
 @lru_cache(maxsize=32)

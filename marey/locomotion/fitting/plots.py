@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from marey.base import save_figure
 from marey.locomotion.fitting.fit import flatten_units
 from marey.locomotion.fitting.trials import ClipSource, Manifest, Progress, capture_units
 from marey.locomotion.model.locomotion_model import GAITS, LocomotionModel
@@ -52,7 +53,7 @@ def plot_speed_laws(
     def save(figure: Any, name: str) -> None:
         file = target / f"{re.sub(r'[^0-9A-Za-z._-]+', '-', name)}.png"
         figure.tight_layout()
-        figure.savefig(file, dpi=DPI)
+        save_figure(figure, file, dpi=DPI)
         files.append(str(file))
 
     for k, (name, person) in enumerate(model.tree.people.items()):

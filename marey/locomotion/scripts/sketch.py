@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, check_frame_count
 from marey.blending import balance_motion
 from marey.locomotion.engine.character import Engine, build_clip
 from marey.locomotion.model.locomotion_model import LocomotionModel
@@ -35,6 +35,7 @@ from marey.motion import Motion
 from marey.world import Event, River, Sketch, Wall, World
 
 SUPPORTED_EVENTS: Final = ("pass", "jump", "stop")
+MAX_WALKED_FRAMES: Final = 500_000  # over two hours at 60 Hz
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +351,8 @@ def walk_sketch(
     speed = settings.default_speed_mps if given is None else given
     if not (np.isfinite(speed) and speed > 0.0 and np.isfinite(rate_hz) and rate_hz > 0.0):
         raise InputError(f"a speed of {speed} m/s at {rate_hz} Hz", "Both are positive numbers")
+    way_m = float(np.linalg.norm(np.subtract(sketch.goal.position, sketch.start.position)))
+    check_frame_count(way_m / speed * rate_hz, f"a speed of {speed:g} m/s at {rate_hz:g} Hz", MAX_WALKED_FRAMES)
     excess, tries = 0.0, settings.max_corridor_tries
     for _ in range(tries):
         heading = 0.0 if sketch.start.heading_deg is None else float(np.radians(sketch.start.heading_deg))

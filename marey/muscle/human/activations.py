@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, Result, UnknownNameError, kernel
+from marey.base import FloatArray, InputError, Result, UnknownNameError, atomic_file, kernel
 from marey.contacts import detect_contacts
 from marey.dynamics import Body, solve_inverse_dynamics
 from marey.kinematics import retarget
@@ -187,7 +187,7 @@ class MuscleTrack(Result):
     def save(self, path: str | Path) -> Path:
         """Write a CSV: time, then the activation, force [N] and length [m] of each muscle."""
         target = Path(path)
-        with target.open("w", newline="", encoding="utf-8") as stream:
+        with atomic_file(target) as draft, draft.open("w", newline="", encoding="utf-8") as stream:
             rows = csv.writer(stream)
             kinds = ("activation", "force_n", "length_m")
             rows.writerow(["time_s", *(f"{name}.{kind}" for kind in kinds for name in self.names)])

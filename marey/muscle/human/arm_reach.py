@@ -272,9 +272,9 @@ def make_arm_motion(angles: FloatArray, rate_hz: float, side: str = "left", skel
         moves = 1.0 if side in (name, "both") else 0.0
         down = SO3.exp(np.array([0.0, 0.0, sign * np.pi / 2]))
         raised = SO3.exp(moves * lifted[:, None] * np.array(FLEXION_AXIS))
-        rotations[:, skeleton.names.index(f"{name}_shoulder")] = (raised @ down).wxyz
+        rotations[:, skeleton.index(f"{name}_shoulder")] = (raised @ down).wxyz
         elbow = SO3.exp(moves * bent[:, None] * np.array([0.0, sign, 0.0]))
-        rotations[:, skeleton.names.index(f"{name}_elbow")] = elbow.wxyz
+        rotations[:, skeleton.index(f"{name}_elbow")] = elbow.wxyz
     root = np.tile(skeleton.offsets[0], (len(angles), 1))
     return Motion(skeleton, rate_hz, root, SO3(rotations))
 

@@ -184,7 +184,7 @@ class Film:
         folder.mkdir(exist_ok=True)
         for number, frame in enumerate(frames.tolist()):
             mesh = self.mesh(frame)
-            (folder / f"{number:04d}{suffix}").write_bytes(_encode_surface(mesh, suffix))
+            write_atomically(folder / f"{number:04d}{suffix}", _encode_surface(mesh, suffix))
         return folder
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import viser
 
-from marey.base import InputError, MareyError
+from marey.base import InputError, MareyError, write_atomically
 from marey.motion import Motion
 from marey.studio.document.page import ClipFrames, PageDocument
 from marey.studio.document.shelf import ClipCatalogue, safe_name
@@ -120,7 +120,7 @@ class Session:
     def keep_file(self, name: str, content: bytes) -> Path:
         """Put what the user brought into the page's own folder."""
         path = Path(self._folder.name) / safe_name(name)
-        path.write_bytes(content)
+        write_atomically(path, content)
         return path
 
     def flush(self) -> None:

@@ -1,0 +1,264 @@
+"""Kills and full disks: what a process leaves behind that is ended at any moment, or whose disk is full.
+
+A killed job leaves its target as it was or whole; run again, it ends with the bytes of a run that nothing disturbed. On
+a full disk a command ends with one sentence that names the file, and the file that was there keeps its bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SMALL_BYTES = 20_000  # of a disk on which nothing fits
+KINDS = ("build", "add", "fit", "batch")
+Verdict = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A command that writes into a folder, and what of it must be equal."""
+
+    words: tuple[str, ...]  # of the command line; {out} is the folder
+    results: Callable[[Path], dict[str, str]]  # hashes of what the command has made
+    check: Callable[[Path], str]  # what is wrong with what a kill has left; nothing, if nothing is
+
+
+class Reference(NamedTuple):
+    """A run that nothing disturbed."""
+
+    made: dict[str, str]
+    took_s: float
+    code: int  # 1 where a sketch could not be kept in every point
+
+
+def hash_files(folder: Path, pattern: str) -> dict[str, str]:
+    """Hashes of files by name, drafts of killed processes left out."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.glob(pattern))
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+def check_models(folder: Path) -> str:
+    """Every tensor file can be read."""
+    from marey.base import read_format
+
+    broken = [path.name for path in folder.glob("[!.]*.safetensors") if not read_format(path)]
+    return f"half-written: {', '.join(broken)}" if broken else ""
+
+
+def check_library(folder: Path) -> str:
+    """The library is sound."""
+    from marey.library import Library, is_library
+
+    if not is_library(folder / "library"):
+        return ""
+    with Library(folder / "library") as library:
+        report = library.verify()
+    return "" if report.is_sound else str(report)
+
+
+def check_batch(folder: Path) -> str:
+    """Every report is whole, and so is the motion that it names."""
+    import json
+
+    from marey.io import load
+
+    for path in folder.glob("batch/[!.]*.json"):
+        report = json.loads(path.read_text())
+        if report.get("file") and load(path.parent / report["file"]).num_frames < 2:
+            return f"{path.name} names a broken motion"
+    return ""
+
+
+def hash_batch(folder: Path) -> dict[str, str]:
+    """Hashes of motions; reports hold times."""
+    return hash_files(folder, "batch/*.bvh")
+
+
+def make_jobs(home: Path, workers: int) -> dict[str, Job]:
+    """One job of each kind, on clips and sketches that are written to ``home``."""
+    import numpy as np
+
+    import marey
+    from marey.base import write_atomically
+    from marey.lie import SO3
+    from marey.motion import Motion
+
+    clips = home / "clips"
+    clips.mkdir(exist_ok=True)
+    walk, jump = marey.samples.load("walk"), marey.samples.load("jump")
+    for number in range(8):
+        rng = np.random.default_rng(number)
+        base = (walk, jump)[number % 2]
+        noise = SO3.exp(0.01 * rng.standard_normal((1, base.skeleton.num_joints, 3)))
+        motion = Motion(base.skeleton, base.rate_hz, base.root_positions, base.rotations @ noise, name=f"clip{number}")
+        marey.save(motion, clips / f"clip{number}.bvh")
+    names = ("straight", "s-curve", "round-a-table")
+    for name in names:
+        write_atomically(home / f"{name}.toml", marey.samples.sketch_file(name).read_text())
+    sketches = [str(home / f"{name}.toml") for name in names]
+    fast = ("--engine", "locomotion", "--workers", str(max(workers, 1)))
+    return {
+        "build": Job(
+            ("graph", "build", str(clips), "-o", "{out}/graph.safetensors", "--resume", "{out}/.ready",
+             "--workers", str(max(workers, 1))),
+            lambda folder: hash_files(folder, "graph.safetensors"), check_models,
+        ),
+        "add": Job(
+            ("library", "add", str(clips), "--library", "{out}/library", "--workers", str(workers)),
+            lambda folder: hash_files(folder, "library/clips/*/*.safetensors"), check_library,
+        ),
+        "fit": Job(
+            ("fit", *(str(clips / f"clip{number}.bvh") for number in (0, 2, 4)), "-o", "{out}/model.safetensors"),
+            lambda folder: hash_files(folder, "model.safetensors"), check_models,
+        ),
+        "batch": Job(("synth", *sketches, "-o", "{out}/batch", *fast), hash_batch, check_batch),
+    }  # fmt: skip
+
+
+def start(job: Job, out: Path) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own."""
+    words = [word.replace("{out}", str(out)) for word in job.words]
+    return subprocess.Popen(
+        [sys.executable, "-m", "marey", "--quiet", *words],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+
+
+def run_kills(seed: int, seconds: float, count: int = 1000) -> Iterator[Verdict]:
+    """Kill jobs at random moments until the time is up; a verdict for each kill."""
+    rng, deadline = random.Random(seed), time.monotonic() + seconds
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        kinds = {workers: make_jobs(home, workers) for workers in (0, 2)}
+        wanted = dict[str, Reference]()
+        for number in range(count):
+            if time.monotonic() > deadline:
+                return
+            kind, workers = KINDS[number % len(KINDS)], rng.choice((0, 2))
+            job, out = kinds[workers][kind], home / f"{kind}-{number}"
+            if kind not in wanted:
+                # A run that nothing disturbs tells what is right, and how long it takes
+                out.mkdir()
+                began, process = time.monotonic(), start(job, out)
+                said = process.communicate()[1]
+                made = job.results(out)
+                if not made or b"unexpected" in said:
+                    yield {"kind": kind, "verdict": "no right run", "said": said.decode()[-300:]}
+                    return
+                wanted[kind] = Reference(made, time.monotonic() - began, process.returncode)
+                shutil.rmtree(out)
+            out.mkdir()
+            yield {"kind": kind, "number": number, "workers": workers, **_kill_once(job, out, wanted[kind], rng)}
+            shutil.rmtree(out, ignore_errors=True)
+
+
+def _kill_once(job: Job, out: Path, wanted: Reference, rng: random.Random) -> Verdict:
+    right, took_s = wanted.made, wanted.took_s
+    for _ in range(rng.choice((1, 1, 2))):
+        process = start(job, out)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(rng.uniform(0.1, 1.0) * took_s)
+        if rng.random() < 0.5:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()  # its workers see their input end
+        process.communicate()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    if wrong := job.check(out):
+        return {"verdict": "half-written", "said": wrong}
+    left = job.results(out)
+    if any(right.get(name) != value for name, value in left.items()):
+        return {"verdict": "other bytes", "said": str(left)}
+    process = start(job, out)
+    said = process.communicate()[1]
+    if process.returncode != wanted.code:
+        return {"verdict": "rerun failed", "said": said.decode()[-300:]}
+    if job.results(out) != right:
+        return {"verdict": "rerun differs", "said": str(job.results(out))}
+    return {"verdict": "held", "said": f"{len(left)} of {len(right)} files were there"}
+
+
+# Commands that write one file: suffix of the file, words
+WRITERS = {
+    "convert bvh": (".bvh", "convert walk {out}"),
+    "convert glb": (".glb", "convert walk {out}"),
+    "convert npz": (".npz", "convert walk {out}"),
+    "convert clip": (".safetensors", "convert walk {out}"),
+    "convert csv": (".csv", "convert walk {out}"),
+    "convert fbx": (".fbx", "convert walk {out}"),
+    "convert usda": (".usda", "convert walk {out}"),
+    "compress": (".marey", "compress walk -o {out}"),
+    "fit": (".safetensors", "fit walk -o {out}"),
+    "limits": (".safetensors", "limits fit walk -o {out} --kind box"),
+    "strip": (".png", "strip walk -o {out}"),
+    "plot": (".png", "plot walk -o {out}"),
+    "film": (".gif", "film walk -o {out}"),
+    "retarget": (".bvh", "retarget walk -o {out}"),
+    "walk": (".bvh", "walk stroll -o {out}"),
+    "measure": (".csv", "measure walk --csv {out}"),
+    "contacts": (".csv", "contacts walk --csv {out}"),
+    "physics": (".csv", "physics walk --csv {out}"),
+    "plant": (".bvh", "plant walk -o {out}"),
+    "synth": (".bvh", "synth straight -o {out} --engine locomotion"),
+}
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[bool]:
+    """Make a disk of ``SMALL_BYTES`` at a folder, where this process may; else files can only grow that far."""
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={SMALL_BYTES}", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    try:
+        yield made.returncode == 0
+    finally:
+        if made.returncode == 0:
+            subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
+
+
+def run_disks(seed: int, seconds: float) -> Iterator[Verdict]:
+    """Run each writer on a full disk, once over a file that is there and once over none, until the time is up."""
+    deadline, names = time.monotonic() + seconds, list(WRITERS)
+    random.Random(seed).shuffle(names)
+    for name in names:
+        if time.monotonic() > deadline:
+            return
+        suffix, words = WRITERS[name]
+        with tempfile.TemporaryDirectory() as folder, small_disk(Path(folder)) as is_disk:
+            target, other = Path(folder) / f"target{suffix}", Path(folder) / "filler"
+            old = b"what was there"
+            target.write_bytes(old)
+            with suppress(OSError):
+                other.write_bytes(bytes(SMALL_BYTES - 9000))  # a page is left, and a page for names
+            limit = None if is_disk else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+            command = [sys.executable, "-m", "marey", *(w.replace("{out}", str(target)) for w in words.split())]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit)
+            lines = [line for line in done.stderr.splitlines() if line.startswith("marey: ")]
+            rest = [path.name for path in Path(folder).iterdir() if path not in (target, other)]
+            if target.read_bytes() != old:
+                verdict = "fitted after all" if done.returncode == 0 else "the old file is lost"
+            elif done.returncode != 1 or "Traceback" in done.stderr:
+                verdict = f"exit {done.returncode}"
+            elif not lines or target.name not in lines[-1]:
+                verdict = "the file is not named"
+            else:
+                verdict = "held" if not rest else f"left behind: {', '.join(rest)}"
+            yield {"kind": name, "verdict": verdict, "said": done.stderr[-300:]}

@@ -1,0 +1,294 @@
+"""The door of a room: what a caller gives is held against the annotations of the function that it was given to.
+
+A function runs first, so that it can say more about its own arguments than its annotations do, and calls between rooms
+cost nothing. Where it ends in an error of Python or of numpy, an argument that is not what its annotation asks for is
+named in an :class:`InputError`; where every argument is as asked, the error is its own and goes on unchanged.
+What it returns for a number that is not finite is not handed out: the number is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from functools import wraps
+from importlib import import_module
+from numbers import Integral, Real
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Final, Literal, cast, get_args, get_origin
+
+import numpy as np
+
+from marey.base.errors import AccessError, ConvergenceError, InputError, MareyError
+
+LARGEST: Final = 1e15  # in SI units; products with rates and counts of larger numbers leave the range of integers
+SHOWN_CHARACTERS: Final = 60
+SHOWN_ITEMS: Final = 1000  # of a list that are looked at
+TOO_LARGE: Final = ("Maximum allowed size exceeded", "array is too big", "Maximum allowed dimension exceeded")
+ENDLESS: Final = ("limit", "budget", "max", "most", "until")  # parts of names of numbers that may be infinite
+ARRAYS: Final = {"ArrayLike": "numbers", "FloatArray": "numbers", "IntArray": "whole numbers", "BoolArray": "flags"}
+SCALARS: Final = {
+    "float": "a finite number", "int": "a whole number", "bool": "True or False", "str": "a text", "bytes": "bytes",
+    "None": "None",
+}  # fmt: skip
+Function = Callable[..., Any]
+
+
+def guard_room(room: str) -> None:
+    """Put every function, and every public method of a class, that a room offers behind its door."""
+    module = sys.modules[room]
+    for name in cast(Sequence[str], vars(module)["__all__"]):
+        value = vars(module).get(name)
+        # What another room has made is behind that room's door
+        if not str(getattr(value, "__module__", "")).startswith(f"{room}."):
+            continue
+        if isinstance(value, FunctionType):
+            guarded = guard_function(value)
+            guarded.__module__ = room  # where pickle finds it
+            setattr(module, name, guarded)
+        elif isinstance(value, type) and not issubclass(value, (BaseException, Enum, tuple)):
+            _guard_class(cast(Any, value))
+
+
+def _guard_class(kind: Any) -> None:
+    label, is_data = str(kind.__name__), hasattr(kind, "__dataclass_fields__")
+    members = dict(cast("dict[str, Any]", vars(kind)))
+    for name, member in members.items():
+        # Constructors of settings, and of classes that are no plain data: data check themselves
+        if name.startswith("_") and not (name == "__init__" and (label.endswith("Settings") or not is_data)):
+            continue
+        function: Any = getattr(member, "__func__", member)  # of class and static methods
+        if isinstance(function, FunctionType) and not getattr(function, "__isabstractmethod__", False):
+            guarded = guard_function(function)
+            setattr(kind, name, type(member)(guarded) if function is not member else guarded)
+
+
+def guard_function(function: Function) -> Function:
+    """Return the function with its arguments held against its annotations, as the module describes."""
+
+    @wraps(function)
+    def call(*values: Any, **options: Any) -> Any:
+        try:
+            result = function(*values, **options)
+        except MareyError:
+            raise
+        except OSError as error:
+            if error.filename is None or not error.strerror:
+                raise
+            raise AccessError(str(error.filename), error.strerror) from error
+        except Exception as error:
+            _refuse_misfit(function, values, options, error)
+            _refuse_shapes(function, values, options, error)
+            if isinstance(error, MemoryError) or any(words in str(error) for words in TOO_LARGE):
+                raise InputError(f"{function.__name__} asks for too much memory: {error}", "Ask for less") from error
+            if isinstance(error, np.linalg.LinAlgError):
+                what = f"{function.__name__}: {error}. Check units, rates and sizes of what was given"
+                raise ConvergenceError(what) from error
+            raise
+        for value in (*values, *options.values()) if options else values:
+            if isinstance(value, float) and value - value != 0.0:  # of NaN and infinities
+                _refuse_misfit(function, values, options)
+        return result
+
+    return call
+
+
+def _refuse_misfit(
+    function: Function, values: tuple[Any, ...], options: Mapping[str, Any], error: Exception | None = None
+) -> None:
+    """Raise an error that names the first argument that is not what its annotation asks for; none, if there is none."""
+    try:
+        bound = inspect.signature(function).bind(*values, **options)
+    except TypeError:
+        return  # too many, too few or misnamed arguments: Python's own sentence says it
+    spaces = inspect.unwrap(function).__globals__
+    for name, parameter in inspect.signature(function).parameters.items():
+        annotation: Any = parameter.annotation
+        if (
+            name not in bound.arguments
+            or annotation is inspect.Parameter.empty
+            or parameter.kind.name.startswith("VAR")
+        ):
+            continue
+        try:
+            tree = ast.parse(annotation if isinstance(annotation, str) else str(annotation), mode="eval").body
+        except SyntaxError:
+            continue
+        value = bound.arguments[name]
+        if error is None and not (isinstance(value, float) and "float" in str(annotation)):
+            continue
+        is_number = "float" in str(annotation)
+        if is_number and isinstance(value, float) and value == math.inf and any(part in name for part in ENDLESS):
+            continue
+        if isinstance(error, ZeroDivisionError) and isinstance(value, Real) and value == 0:
+            raise InputError(f"{function.__name__}: {name} is {value}", "Give a number that is not zero") from error
+        wanted = list[str]()
+        if not _fits(value, tree, spaces, wanted):
+            asked = " or ".join(dict.fromkeys(wanted)) or "what its documentation says"
+            raise InputError(f"{function.__name__}: {name} is {_show(value)}", f"Give {asked}") from error
+
+
+def _refuse_shapes(function: Function, values: tuple[Any, ...], options: Mapping[str, Any], error: Exception) -> None:
+    """Raise an error that names the shapes of the arrays that were given, where numpy or a kernel objects to them.
+
+    Annotations say that an array is wanted, and not how long it is.
+    """
+    if not isinstance(error, (ValueError, IndexError)) and type(error).__name__ != "TypingError":
+        return
+    given = inspect.signature(function).bind(*values, **options).arguments
+    annotations = {name: str(p.annotation) for name, p in inspect.signature(function).parameters.items()}
+    arrays = {
+        name: np.asarray(value).shape
+        for name, value in given.items()
+        if value is not None and any(kind in annotations.get(name, "") for kind in (*ARRAYS, "Sequence[float]"))
+    }
+    if arrays:
+        shapes = ", ".join(f"{name} {shape}" for name, shape in arrays.items())
+        said = " ".join(str(error).split())[:120]
+        fix = "See the shapes in its documentation"
+        raise InputError(f"{function.__name__}: arrays do not fit together: {shapes} ({said})", fix) from error
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        given = cast("np.ndarray[Any, Any]", value)
+        return f"an array of shape {given.shape} and type {given.dtype}"
+    try:
+        text = repr(value)
+    except Exception:  # of an object that cannot be shown
+        text = ""
+    is_short = 0 < len(text) <= SHOWN_CHARACTERS
+    return text if is_short else f"{text[: SHOWN_CHARACTERS - 3]}..." if isinstance(value, str) else _name_kind(value)
+
+
+def _name_kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[str]) -> bool:
+    """Whether a value is what an annotation asks for; what it asks for is added to ``wanted``."""
+    if isinstance(tree, ast.BinOp):  # A | B
+        sides = [_fits(value, side, spaces, wanted) for side in (tree.left, tree.right)]  # both say what they want
+        return any(sides)
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, str):  # a name in quotes
+        return _fits(value, ast.parse(tree.value, mode="eval").body, spaces, wanted)
+    if isinstance(tree, ast.Subscript):
+        return _fits_generic(value, tree, spaces, wanted)
+    name = ast.unparse(tree)
+    if name in ARRAYS:
+        wanted.append(f"an array of {ARRAYS[name]}")
+        return _is_array(value)
+    if name in SCALARS:
+        wanted.append(SCALARS[name])
+        return _is_scalar(value, name)
+    known = _resolve(name, spaces)
+    if isinstance(known, type) and known is not object:
+        wanted.append(f"a {known.__name__}" if known not in (Path,) else "a path")
+        try:
+            return isinstance(value, known)
+        except TypeError:  # a protocol whose members cannot be asked for
+            return True
+    if known is not None and get_origin(known) is not None:  # an alias such as AnyPath = str | PathLike
+        return _fits_alias(value, known, spaces, wanted)
+    return True
+
+
+def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wanted: list[str]) -> bool:
+    """As :func:`_fits`, of an annotation in brackets."""
+    name = ast.unparse(tree.value).rpartition(".")[2]
+    inner = list(tree.slice.elts) if isinstance(tree.slice, ast.Tuple) else [tree.slice]
+    if name == "Literal":
+        choices = [ast.literal_eval(choice) for choice in inner]
+        wanted.append(f"one of {', '.join(map(str, choices))}")
+        return any(value is choice or (type(value) is type(choice) and value == choice) for choice in choices)
+    if name in ("Sequence", "list", "tuple", "Iterable", "frozenset", "set"):
+        wanted.append(f"a list of {ast.unparse(inner[0]).rpartition('.')[2]}")
+        items = cast(Sequence[Any], value)
+        if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            return False
+        if isinstance(value, np.ndarray) and cast("np.ndarray[Any, Any]", value).ndim == 0:
+            return False
+        if name in ("Sequence", "tuple") and not hasattr(items, "__len__"):
+            return False
+        fixed = name == "tuple" and not (len(inner) == 2 and ast.unparse(inner[1]) == "...")
+        if fixed and len(items) != len(inner):
+            return False
+        if not isinstance(items, (list, tuple, np.ndarray, set, frozenset)):
+            return True  # an iterator is used up by looking at it
+        kinds = inner if fixed else [inner[0]] * len(items)
+        return all(_fits(item, kind, spaces, []) for item, kind in zip(list(items)[:SHOWN_ITEMS], kinds, strict=False))
+    if name in ("Mapping", "dict"):
+        wanted.append("a table of names and values")
+        return isinstance(value, Mapping)
+    if name == "Callable":
+        wanted.append("a function")
+        return callable(value)
+    if name == "NDArray":
+        wanted.append("an array")
+        return isinstance(value, np.ndarray)
+    if name == "PathLike":
+        wanted.append("a path")
+        return isinstance(value, os.PathLike)
+    return True
+
+
+def _fits_alias(value: Any, alias: Any, spaces: Mapping[str, Any], wanted: list[str]) -> bool:
+    """As :func:`_fits`, of a type that is known."""
+    arguments = get_args(alias)
+    if get_origin(alias) is Literal:
+        wanted.append(f"one of {', '.join(map(str, arguments))}")
+        return any(type(value) is type(choice) and value == choice for choice in arguments)
+    try:
+        tree = ast.parse(str(alias), mode="eval").body
+    except SyntaxError:
+        return True
+    return _fits(value, tree, spaces, wanted)
+
+
+def _resolve(name: str, spaces: Mapping[str, Any]) -> Any:
+    """What a name of an annotation means: in the module of the function, as a built-in, or in a room."""
+    first, *rest = name.split(".")
+    found = spaces.get(first, getattr(builtins, first, None))
+    if found is None and rest:
+        found = sys.modules.get(first)
+    if found is None and not rest:
+        # Names that only the type checker imports are those of rooms that are loaded, or of none
+        rooms = [
+            module for key, module in tuple(sys.modules.items()) if key.startswith("marey.") and key.count(".") == 1
+        ]
+        return next((vars(room)[first] for room in rooms if isinstance(vars(room).get(first), type)), None)
+    for part in rest:
+        if found is not None and inspect.ismodule(found) and not hasattr(found, part):
+            try:
+                import_module(f"{found.__name__}.{part}")
+            except ImportError:
+                return None
+        found = getattr(found, part, None)
+    return found
+
+
+def _is_scalar(value: Any, name: str) -> bool:
+    if name == "float":
+        return isinstance(value, Real) and math.isfinite(value) and abs(float(value)) <= LARGEST
+    if name == "int":
+        return isinstance(value, Integral) and abs(int(value)) <= LARGEST
+    if name == "str":
+        return isinstance(value, str) and "\0" not in value  # which no path and no name may hold
+    kinds: dict[str, Any] = {"bool": (bool, np.bool_), "bytes": bytes, "None": type(None)}
+    return isinstance(value, kinds[name])
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value is an array of finite numbers, or can be made one."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return array.dtype.kind in "fiub" and array.size > 0 and bool(np.isfinite(array).all())
