@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -82,7 +82,7 @@ MIN_DEPTH_M: Final = 0.05  # [m] points nearer than this to the lens plane, or b
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Camera:
-    r"""A pinhole at ``position`` that looks at ``target``, +Y up on the picture, rows going down.
+    r"""A pinhole at ``position`` that looks at ``target``, ``up`` upright on the picture, rows going down.
 
     .. math:: u = \tfrac w2 + f\,\frac{r\cdot(p-c)}{d}, \quad v = \tfrac h2 - f\,\frac{u\cdot(p-c)}{d}, \quad
               d = \text{forward}\cdot(p-c)
@@ -94,16 +94,18 @@ class Camera:
     target: FloatArray  # (3,) [m] in world, seen at the middle of the picture
     focal_px: float = 600.0  # [px] focal length; 600 on a picture 480 high sees 44 degrees from top to bottom
     size: tuple[int, int] = (640, 480)  # [px] (width, height)
+    up: FloatArray = field(default_factory=lambda: np.array(UP))  # (3,) upright on the picture; another one rolls it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", frozen(self.position, 3, name="camera position"))
         object.__setattr__(self, "target", frozen(self.target, 3, name="camera target"))
+        object.__setattr__(self, "up", frozen(self.up, 3, name="camera up"))
         forward = self.target - self.position
         length = float(np.linalg.norm(forward))
         if length < MIN_VIEW_DISTANCE_M:
             raise InputError("the camera stands at its own target", "Move one of them")
-        if np.hypot(forward[0], forward[2]) < MIN_UP_SINE * length:
-            raise InputError("the camera looks straight up or down", "Tilt it, so that the picture has an up")
+        if not np.linalg.norm(np.cross(forward, self.up)) > MIN_UP_SINE * length * np.linalg.norm(self.up):
+            raise InputError("the camera looks straight up or down", "Tilt it, or give another `up` of the picture")
         if not (np.isfinite(self.focal_px) and self.focal_px > 0.0):
             raise InputError(f"the camera's focal_px is {self.focal_px}", "It must be positive")
         if min(self.size) < 1:
@@ -112,7 +114,7 @@ class Camera:
     def axes(self) -> FloatArray:
         """Rows ``(3, 3)``: right, up and forward (depth) of the picture, unit vectors in world."""
         forward = (self.target - self.position) / np.linalg.norm(self.target - self.position)
-        right = np.cross(forward, UP)
+        right = np.cross(forward, self.up)
         right /= np.linalg.norm(right)
         return np.stack([right, np.cross(right, forward), forward])
 
