@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError
+from marey.base import FloatArray, InputError, IntArray
 from marey.lie import SO3
 from marey.tracking.prior_problem import PriorProblem, PriorState
 
@@ -16,7 +16,10 @@ MIN_POINTS: Final = 4  # a frame with fewer says too little
 NUM_HEADINGS: Final = 12
 POSE_SIGMA: Final = 1.2  # [-] poses tried: the mean, and this far along each of the first modes
 NUM_MODES: Final = 2
-FIRST_STEPS, LAST_STEPS, NUM_KEPT = 5, 15, 8
+TILTS: Final = np.array([(0.0, 0.0, 0.0), (1.5, 0.0, 0.0), (-1.5, 0.0, 0.0), (3.0, 0.0, 0.0), (0.0, 0.0, 1.5), (0.0, 0.0, -1.5)])
+GOOD_COST: Final = 3.0  # [-] a point, the prior counted in: what poses cost that explain a frame
+FIRST_STEPS, LAST_STEPS, NUM_KEPT = 6, 15, 8
+SAME_M: Final = 0.05  # [m] poses whose points are nearer on average are one
 SPEEDS: Final = (3.0, 3.0, 4.0)  # [m/s], [rad/s], [1/s] of root, its turn, and a coordinate in standard deviations
 
 
@@ -72,23 +75,37 @@ def measure_ways(problem: PriorProblem, before: PriorState, after: PriorState, s
 
 def solve_key_frame(problem: PriorProblem, frame: int) -> tuple[PriorState, FloatArray]:
     """Solve one frame from many starts; return the best answers and their costs."""
-    # Poses times headings
+    # Poses times headings; lying, bent over and upside down too if nobody upright explains what is seen
     modes = min(NUM_MODES, len(problem.deviations))
     poses = np.zeros((1 + 2 * modes, len(problem.deviations)))
     for m in range(modes):
         poses[1 + 2 * m, m], poses[2 + 2 * m, m] = np.array([POSE_SIGMA, -POSE_SIGMA]) * problem.deviations[m]
-    x = np.repeat(poses, NUM_HEADINGS, axis=0)
-    headings = np.tile(2.0 * np.pi * np.arange(NUM_HEADINGS) / NUM_HEADINGS, len(poses))
-    turns = SO3.exp(headings[:, None] * np.array([0.0, 1.0, 0.0]))
-    state = PriorState(np.zeros((len(x), 3)), turns, x)
-    state = PriorState(place_roots(problem, state, frame), turns, x)
-    # All a few steps, the best to their end
-    part = problem.choose_frames(np.full(len(x), frame))
-    state, costs = solve_rows(part, state, FIRST_STEPS)
-    best = np.argsort(costs)[: 2 * NUM_KEPT]
-    state, costs = solve_rows(problem.choose_frames(np.full(len(best), frame)), state[best], LAST_STEPS)
-    order = np.argsort(costs)[:NUM_KEPT]
-    return state[order], costs[order]
+    headings = SO3.exp(2.0 * np.pi / NUM_HEADINGS * np.arange(NUM_HEADINGS)[:, None] * np.array([0.0, 1.0, 0.0]))
+    found = list[tuple[PriorState, FloatArray]]()
+    for tilts in (TILTS[:1], TILTS[1:]):
+        turns = SO3.concatenate([headings @ SO3.exp(tilt) for tilt in tilts for _ in poses])
+        x = np.tile(np.repeat(poses, NUM_HEADINGS, axis=0), (len(tilts), 1))
+        state = PriorState(np.zeros((len(x), 3)), turns, x)
+        state = PriorState(place_roots(problem, state, frame), turns, x)
+        # All a few steps, the best to their end
+        state, costs = solve_rows(problem.choose_frames(np.full(len(x), frame)), state, FIRST_STEPS)
+        best = choose_distinct(problem, state, costs, 2 * NUM_KEPT)
+        found.append(solve_rows(problem.choose_frames(np.full(len(best), frame)), state[best], LAST_STEPS))
+        if found[-1][1].min() < GOOD_COST * np.count_nonzero(problem.seen_points.weights[frame]):
+            break
+    state, costs = PriorState.join([one for one, _ in found]), np.concatenate([costs for _, costs in found])
+    kept = choose_distinct(problem, state, costs, NUM_KEPT)
+    return state[kept], costs[kept]
+
+
+def choose_distinct(problem: PriorProblem, state: PriorState, costs: FloatArray, count: int) -> IntArray:
+    """Choose the cheapest poses of which no two have their points within ``SAME_M`` of each other."""
+    points, kept = problem.place_points(state), list[int]()
+    for i in np.argsort(costs).tolist():
+        gaps = np.linalg.norm(points[kept] - points[i], axis=-1).mean(axis=-1)
+        if len(kept) < count and (gaps > SAME_M).all():
+            kept.append(i)
+    return np.array(kept)
 
 
 def place_roots(problem: PriorProblem, state: PriorState, frame: int) -> FloatArray:

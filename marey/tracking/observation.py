@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import ContactPoints, Skeleton, contact_points, role_map
+from marey.skeleton import ContactPoints, Skeleton, contact_points, joint_frames, role_map, t_pose
 
 TOOLS: Final = ("left_hand", "right_hand", "head")  # the three end effectors of [Engell2012]_ §9.1
 KEYPOINTS: Final = (
@@ -23,12 +23,21 @@ BODY_KEYPOINTS: Final = (
     *(f"{side}_{part}" for part in ("hip", "knee", "ankle") for side in ("left", "right")),
 )  # what a detector of whole bodies gives
 TIP: Final = "_tip"
+# Where the face's points are from the head's joint, in lengths of the head's tip: left, up, forward (an adult of 1.75 m
+# has the nose 4 cm above the joint and 11 cm before it)
+FACE: Final = {
+    "nose": (0.0, 0.23, 0.60),
+    "left_eye": (0.17, 0.42, 0.44),
+    "right_eye": (-0.17, 0.42, 0.44),
+    "left_ear": (0.39, 0.29, 0.03),
+    "right_ear": (-0.39, 0.29, 0.03),
+}
 
 
 def body_points(skeleton: Skeleton, names: Sequence[str]) -> ContactPoints:
     """Find points by name: a joint, a role of the canonical human, a palm (``"left_hand"``) or a tip (``"head_tip"``).
 
-    A joint or role stands for its origin.
+    A joint or role stands for its origin. ``"nose"``, eyes and ears are on the head (``FACE``).
 
     Raises:
         UnknownNameError: the skeleton has no such point.
@@ -51,6 +60,12 @@ def body_points(skeleton: Skeleton, names: Sequence[str]) -> ContactPoints:
         elif tip != name and tip in skeleton.names and skeleton.tips[skeleton.index(tip)].any():
             joint = skeleton.index(tip)
             offset = skeleton.tips[joint]
+        elif name in FACE and "head" in roles:
+            # In the calibration pose the head looks along +Z; its tip, or a tenth of the height, is the unit
+            joint, pose = roles["head"], t_pose(skeleton, roles)
+            positions, R_world_joint = joint_frames(skeleton, pose.root_position[None], pose.rotations.wxyz[None])
+            size = float(np.linalg.norm(skeleton.tips[joint])) or 0.1 * float(np.ptp(positions[0, :, 1]))
+            offset = R_world_joint[0, joint].inverse() @ (size * np.asarray(FACE[name]))
         else:
             raise UnknownNameError("point", name, f"skeleton '{skeleton.name}'", (*touches.names, *skeleton.names))
         joints.append(joint)
@@ -72,6 +87,12 @@ def average_rotations(wxyz: FloatArray, weights: FloatArray) -> FloatArray:
     heaviest = SO3(wxyz[int(np.argmax(weights))])
     steps = (heaviest.inverse() @ SO3(wxyz)).log()
     return (heaviest @ SO3.exp(np.einsum("n,njc->jc", weights, steps))).wxyz
+
+
+def average_roots(roots: FloatArray, weights: FloatArray) -> FloatArray:
+    """Weighted mean ``(3,)`` of places ``(N, 3)``; of equal places it is that place to the last bit."""
+    heaviest = roots[int(np.argmax(weights))]
+    return heaviest + weights @ (roots - heaviest)
 
 
 UP: Final = (0.0, 1.0, 0.0)  # +Y, as everywhere in marey
@@ -223,6 +244,13 @@ class Observations:
 
     def __repr__(self) -> str:
         return f"Observations({len(self.names)} points, {len(self)} frames, {self.valid.mean():.0%} seen)"
+
+
+def check_views(views: Sequence[Observations]) -> None:
+    """Refuse cameras that did not see the same frames."""
+    if len({(len(view), view.rate_hz) for view in views}) != 1:
+        what = [f"{len(view)} frames at {view.rate_hz:g} Hz" for view in views]
+        raise InputError(f"the cameras saw {', '.join(what) or 'nothing'}", "Give the same frames of each")
 
 
 def observe(

@@ -15,7 +15,7 @@ from marey.models import PoseModel
 from marey.models.evaluation import model_jacobian, model_rotations
 from marey.motion import Markers, Motion
 from marey.skeleton import ContactPoints, Pose, Skeleton, joint_frames
-from marey.tracking.observation import MIN_DEPTH_M, Observations, body_points
+from marey.tracking.observation import MIN_DEPTH_M, Observations, body_points, check_views
 
 if TYPE_CHECKING:
     from marey.tracking.prior import PriorTracker
@@ -226,9 +226,7 @@ class PriorProblem:
             cameras = np.full(len(seen.names), -1)
             lenses = np.zeros((1, 3, 3)), np.zeros((1, 3)), np.ones(1), np.zeros((1, 2))
         else:
-            if len({(len(view), view.rate_hz) for view in views}) != 1:
-                what = [f"{len(view)} frames at {view.rate_hz:g} Hz" for view in views]
-                raise InputError(f"the cameras saw {', '.join(what) or 'nothing'}", "Give the same frames of each")
+            check_views(views)
             points, rate_hz = [body_points(skeleton, view.names) for view in views], views[0].rate_hz
             targets = np.concatenate([np.where(v.valid[..., None], v.pixels, 0.0) for v in views], axis=1)
             targets = np.concatenate([targets, np.zeros((*targets.shape[:2], 1))], axis=-1)
