@@ -12,8 +12,9 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray
 from marey.models import PoseModel, load_model
-from marey.skeleton import HUMAN, Skeleton
-from marey.tracking.observation import Observations
+from marey.motion import Motion
+from marey.skeleton import HUMAN, Skeleton, role_map
+from marey.tracking.observation import Observations, track_points
 
 # Segments that two points of each side span, and those that both sides span together
 LIMBS: Final = {
@@ -22,11 +23,18 @@ LIMBS: Final = {
     "upper_arm": ("shoulder", "elbow"),
     "forearm": ("elbow", "wrist"),
 }
+COCO_JOINTS: Final = tuple(
+    f"{side}_{part}" for part in ("shoulder", "elbow", "wrist", "hip", "knee", "ankle") for side in ("left", "right")
+)
 WIDTHS: Final = {"hips": "hip", "shoulders": "shoulder"}
 TRUNK: Final = "trunk"  # middle of the hips to middle of the shoulders
 # The segment that stretches each joint's offset; others are stretched as the whole body
 STRETCHED: Final = {
-    **{"knee": "thigh", "ankle": "shank", "elbow": "upper_arm", "wrist": "forearm", "hip": "hips"},
+    "knee": "thigh",
+    "ankle": "shank",
+    "elbow": "upper_arm",
+    "wrist": "forearm",
+    "hip": "hips",
     **dict.fromkeys(("spine1", "spine2", "spine3", "neck", "collar", "shoulder"), TRUNK),
 }
 MIN_SEGMENT_FRAMES: Final = 3  # a segment seen in fewer frames is not measured
@@ -59,6 +67,15 @@ def measure_segments(names: Sequence[str], points: FloatArray, valid: BoolArray)
     add(TRUNK, ("left_hip", "right_hip"), ("left_shoulder", "right_shoulder"))
     lengths = {segment: np.concatenate(found) for segment, found in spans.items()}
     return {s: float(np.median(found)) for s, found in lengths.items() if len(found) >= MIN_SEGMENT_FRAMES}
+
+
+def measure_clip_segments(motion: Motion) -> dict[str, float]:
+    """Median length [m] of each segment of a clip whose joints have roles."""
+    names = [name for name in COCO_JOINTS if name in role_map(motion.skeleton)]
+    points = track_points(motion, names)
+    repeats = -(-MIN_SEGMENT_FRAMES // len(points))
+    points = np.tile(points, (repeats, 1, 1))
+    return measure_segments(names, points, np.ones(points.shape[:2], dtype=np.bool_))
 
 
 def fit_body(lengths_m: Mapping[str, float]) -> Skeleton:

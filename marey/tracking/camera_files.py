@@ -54,7 +54,9 @@ class CalibratedCamera:
             x, y = ideal[..., 0], ideal[..., 1]
             r2 = np.minimum(x * x + y * y, 4.0)
             radial = 1.0 + r2 * (k1 + r2 * (k2 + r2 * k3))
-            side = np.stack([2.0 * p1 * x * y + p2 * (r2 + 2.0 * x * x), p1 * (r2 + 2.0 * y * y) + 2.0 * p2 * x * y], -1)
+            side = np.stack(
+                [2.0 * p1 * x * y + p2 * (r2 + 2.0 * x * x), p1 * (r2 + 2.0 * y * y) + 2.0 * p2 * x * y], -1
+            )
             ideal = (seen - side) / np.where(np.abs(radial) > 0.1, radial, 1.0)[..., None]
         return 0.5 * np.array(self.camera.size) + self.camera.focal_px * ideal
 
@@ -63,8 +65,8 @@ def load_cameras(path: str | Path) -> list[CalibratedCamera]:
     """Read one camera or several from JSON or TOML.
 
     Each has ``size = [width, height]`` and either ``K`` (or ``fx, fy, cx, cy``) with ``R`` (or ``rvec``) and ``t`` of
-    OpenCV, :math:`x_{camera} = R x_{world} + t`, perhaps ``distortion`` of five numbers, or ``position``, ``target`` and
-    ``focal_px``. ``up`` names the world's upward axis (``"y"``, ``"z"``, ``"-y"``), ``unit`` its unit (m, cm or mm).
+    OpenCV, :math:`x_{camera} = R x_{world} + t`, perhaps ``distortion`` of five numbers, or ``position``, ``target``
+    and ``focal_px``. ``up`` names the world's upward axis (``"y"``, ``"z"``, ``"-y"``), ``unit`` is m, cm or mm.
 
     Raises:
         MissingFileError: there is no such file.

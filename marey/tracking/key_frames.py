@@ -16,7 +16,9 @@ MIN_POINTS: Final = 4  # a frame with fewer says too little
 NUM_HEADINGS: Final = 12
 POSE_SIGMA: Final = 1.2  # [-] poses tried: the mean, and this far along each of the first modes
 NUM_MODES: Final = 2
-TILTS: Final = np.array([(0.0, 0.0, 0.0), (1.5, 0.0, 0.0), (-1.5, 0.0, 0.0), (3.0, 0.0, 0.0), (0.0, 0.0, 1.5), (0.0, 0.0, -1.5)])
+TILTS: Final = np.array(
+    [(0.0, 0.0, 0.0), (1.5, 0.0, 0.0), (-1.5, 0.0, 0.0), (3.0, 0.0, 0.0), (0.0, 0.0, 1.5), (0.0, 0.0, -1.5)]
+)
 GOOD_COST: Final = 3.0  # [-] a point, the prior counted in: what poses cost that explain a frame
 FIRST_STEPS, LAST_STEPS, NUM_KEPT = 6, 15, 8
 SAME_M: Final = 0.05  # [m] poses whose points are nearer on average are one
@@ -32,7 +34,7 @@ def search_starts(problem: PriorProblem) -> PriorState:
     Raises:
         InputError: no frame shows enough points.
     """
-    counts = (problem.seen_points.weights > 0.0).sum(axis=1)
+    counts = (problem.trust > 0.0).sum(axis=1)
     if not (counts >= MIN_POINTS).any():
         raise InputError(f"no frame shows {MIN_POINTS} points", "Give detections of more points, or a start")
     stride, frames = max(1, round(KEY_S * problem.rate_hz)), list[int]()
@@ -91,7 +93,7 @@ def solve_key_frame(problem: PriorProblem, frame: int) -> tuple[PriorState, Floa
         state, costs = solve_rows(problem.choose_frames(np.full(len(x), frame)), state, FIRST_STEPS)
         best = choose_distinct(problem, state, costs, 2 * NUM_KEPT)
         found.append(solve_rows(problem.choose_frames(np.full(len(best), frame)), state[best], LAST_STEPS))
-        if found[-1][1].min() < GOOD_COST * np.count_nonzero(problem.seen_points.weights[frame]):
+        if found[-1][1].min() < GOOD_COST * np.count_nonzero(problem.trust[frame]):
             break
     state, costs = PriorState.join([one for one, _ in found]), np.concatenate([costs for _, costs in found])
     kept = choose_distinct(problem, state, costs, NUM_KEPT)
@@ -111,12 +113,12 @@ def choose_distinct(problem: PriorProblem, state: PriorState, costs: FloatArray,
 def place_roots(problem: PriorProblem, state: PriorState, frame: int) -> FloatArray:
     r"""Places ``(C, 3)`` [m] of the root that bring the points of each pose nearest to what is seen.
 
-    A point :math:`p_k + t` is seen at :math:`(u, v)` if :math:`f\,r\cdot(p_k + t - c) = u\,d\cdot(p_k + t - c)`, which is
-    linear in t; likewise for v with the upward axis.
+    A point :math:`p_k + t` is seen at :math:`(u, v)` if :math:`f\,r\cdot(p_k + t - c) = u\,d\cdot(p_k + t - c)`, which
+    is linear in t; likewise for v with the upward axis.
     """
     seen, points = problem.seen_points, problem.place_points(state)
     rows, sides = list[FloatArray](), list[FloatArray]()
-    for k in np.flatnonzero(seen.weights[frame] > 0.0).tolist():
+    for k in np.flatnonzero(problem.trust[frame] > 0.0).tolist():
         c, target = int(seen.cameras[k]), seen.targets[frame, k]
         if c < 0:
             rows.extend(np.eye(3))

@@ -30,7 +30,11 @@ OPENPOSE_25: Final = (
 BLAZEPOSE: Final = (
     *("nose", "left_eye_inner", "left_eye", "left_eye_outer", "right_eye_inner", "right_eye", "right_eye_outer"),
     *("left_ear", "right_ear", "mouth_left", "mouth_right"),
-    *(f"{side}_{part}" for part in ("shoulder", "elbow", "wrist", "pinky", "index", "thumb") for side in ("left", "right")),
+    *(
+        f"{side}_{part}"
+        for part in ("shoulder", "elbow", "wrist", "pinky", "index", "thumb")
+        for side in ("left", "right")
+    ),
     *(f"{side}_{part}" for part in ("hip", "knee", "ankle", "heel", "foot_index") for side in ("left", "right")),
 )
 LAYOUTS: Final = {len(names): names for names in (COCO, OPENPOSE_18, OPENPOSE_25, BLAZEPOSE)}
@@ -90,8 +94,8 @@ class DetectedPoints:
 def load_keypoints(path: str | Path, *, person: int = 0) -> DetectedPoints:
     """Read the key points of one person.
 
-    Known are COCO annotations and results (JSON), OpenPose (a folder with one JSON file a frame, or one file with a list
-    of frames), landmarks of BlazePose as MediaPipe and TensorFlow.js give them (JSON, a list of frames), and what
+    Known are COCO annotations and results (JSON), OpenPose (a folder with one JSON file a frame, or one file with a
+    list of frames), landmarks of BlazePose as MediaPipe and TensorFlow.js give them (JSON, a list of frames), and what
     ``marey track --save`` writes. Where frames show several people, one is followed by nearness.
 
     Args:
@@ -159,7 +163,9 @@ def _list_people(content: Any) -> tuple[tuple[str, ...], list[list[Person]]]:
     if isinstance(content, dict) and "people" in content:
         frames: Any = [content]
     elif isinstance(content, dict):
-        found = [content[key] for key in ("frames", "results", "poses", "landmarks", "pose_landmarks") if key in content]
+        found = [
+            content[key] for key in ("frames", "results", "poses", "landmarks", "pose_landmarks") if key in content
+        ]
         frames = found[0]
     else:
         frames = content
@@ -226,7 +232,9 @@ def _list_frame(frame: Any) -> list[tuple[tuple[str, ...], Person]]:
     points = np.zeros((len(frame), 3))
     for k, point in enumerate(frame):
         if isinstance(point, dict):
-            trust = next((point[key] for key in ("visibility", "score", "confidence") if point.get(key) is not None), 1.0)
+            trust = next(
+                (point[key] for key in ("visibility", "score", "confidence") if point.get(key) is not None), 1.0
+            )
             points[k] = float(point["x"]), float(point["y"]), float(trust)
         elif point is not None:
             points[k] = point[0], point[1], point[-1] if len(point) > 2 else 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -251,6 +251,14 @@ def check_views(views: Sequence[Observations]) -> None:
     if len({(len(view), view.rate_hz) for view in views}) != 1:
         what = [f"{len(view)} frames at {view.rate_hz:g} Hz" for view in views]
         raise InputError(f"the cameras saw {', '.join(what) or 'nothing'}", "Give the same frames of each")
+
+
+def cut_views(views: Sequence[Observations], frames: int) -> list[Observations]:
+    """Return the first frames of what each camera saw."""
+    return [
+        replace(view, pixels=view.pixels[:frames], valid=view.valid[:frames], confidences=view.trust[:frames])
+        for view in views
+    ]
 
 
 def observe(

@@ -275,6 +275,11 @@ class FilterResult(Result):
     seconds: FloatArray  # (F,) wall time of each frame
 
     @property
+    def frame_errors_px(self) -> FloatArray:
+        """Distance of the best particle to what was seen, ``(F,)`` [px]."""
+        return self.distances_px
+
+    @property
     def tools(self) -> FloatArray:
         """Estimated places of the tools, ``(F, T, 3)`` [m] in world."""
         return track_points(self.motion, self.tool_names)

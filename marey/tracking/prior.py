@@ -38,13 +38,20 @@ class PriorTracker:
     spring: float = 2.0  # [-] weight of the prior; 1 is the Gaussian that the model's samples have
     max_sigma: float = 3.0  # [-] largest standard deviation of a coordinate
     limit_rad: float = 0.03  # [rad] a joint this far outside its limit costs as much as one standard deviation
+    upright_rad: float | None = None  # [rad] standard deviation of the root's tilt; None: as the points say
+    floor_m: float | None = None  # [m] height on which soles rest that are near it
+    floor_noise_m: float = 0.03  # [m] standard deviation of a sole on the floor
     coordinate_acceleration: float = 150.0  # [1/s²] standard deviations of a coordinate: a mode at 2 Hz has 158
     root_acceleration: float = 5.0  # [m/s²] of the root: half of gravity, as in a walk
     root_turn_acceleration: float = 15.0  # [rad/s²] of the root's turn
     lost_sigma: float = 10.0  # [-] a point this many standard deviations away is not explained
 
     def run(
-        self, seen: Observations | Sequence[Observations] | Markers, start: Pose | None = None, *, body: Skeleton | None = None
+        self,
+        seen: Observations | Sequence[Observations] | Markers,
+        start: Pose | None = None,
+        *,
+        body: Skeleton | None = None,
     ) -> PriorTrack:
         """Find the motion that explains the points, the prior counted in.
 
@@ -68,7 +75,7 @@ class PriorTracker:
         state = solve_frames(problem, guess, slice(0, problem.num_frames), MAX_STEPS)
         motion = Motion(skeleton, problem.rate_hz, state.roots, state.rotations(self.model), name="tracked")
         # Huber's weights; a frame is lost if what is explained weighs less than half of what is seen
-        errors, trust = problem.measure_errors(state), problem.seen_points.weights
+        errors, trust = problem.measure_errors(state), problem.trust
         scale = self.noise_px if problem.views else self.noise_m
         weights = np.minimum(1.0, self.huber * scale / np.maximum(errors, 1e-12)) * (trust > 0.0)
         is_lost = (trust * (errors < self.lost_sigma * scale)).sum(axis=1) < 0.5 * trust.sum(axis=1)

@@ -14,7 +14,7 @@ from marey.lie.kernels import multiply, quaternion_at, rotate, row3
 from marey.models import PoseModel
 from marey.models.evaluation import model_jacobian, model_rotations
 from marey.motion import Markers, Motion
-from marey.skeleton import ContactPoints, Pose, Skeleton, joint_frames
+from marey.skeleton import ContactPoints, Pose, Skeleton, contact_points, joint_frames
 from marey.tracking.observation import MIN_DEPTH_M, Observations, body_points, check_views
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ MAX_STEPS = 60  # Gauss-Newton steps of all frames; ten to twenty in practice
 FRAME_STEPS = 8  # of each frame in the first pass
 MIN_DECREASE = 1e-6  # [-] of the objective in one step
 MIN_DAMPING, MAX_DAMPING = 1e-9, 1e9
+IN_SPACE, ON_FLOOR = -1, -2  # points that no camera sees: measured in space, or soles whose height alone counts
+SOLES = ("heel", "toe")
+FLOOR_ROBUST_M = 0.06  # [m] a sole much higher than this is in the air and is pulled no more
 
 
 class CarriedPoints(NamedTuple):
@@ -43,7 +46,7 @@ class SeenPoints(NamedTuple):
 
     targets: FloatArray  # (F, K, 3) [px] and zero, or [m] in world
     weights: FloatArray  # (F, K) [1/px²] or [1/m²]; 0 where not seen
-    cameras: IntArray  # (K,) camera that sees the point; -1 for a point in space
+    cameras: IntArray  # (K,) camera that sees the point; IN_SPACE or ON_FLOOR
     axes: FloatArray  # (C, 3, 3) right, up and forward of each picture in world
     positions: FloatArray  # (C, 3) [m]
     focals_px: FloatArray  # (C,)
@@ -141,6 +144,16 @@ def linearise_points(
                         seen_rows[0, m] += across * rows[r, m]
                         seen_rows[1, m] += down * rows[r, m]
                 rows[:] = seen_rows
+            if lens == ON_FLOOR:
+                # Below the floor the cost is a square; above it is Geman and McClure's, h^2 / (1 + h^2/s^2)
+                share = 1.0 if e[1] > 0.0 else 1.0 / (1.0 + (e[1] / FLOOR_ROBUST_M) ** 2)
+                out.costs[f] += weight * share * e[1] ** 2
+                weight *= share * share
+                for m in range(n):
+                    out.g[f, m] += weight * rows[1, m] * e[1]
+                    for other in range(n):
+                        out.H[f, m, other] += weight * rows[1, m] * rows[1, other]
+                continue
             # Huber: the cost of a large residual grows linearly, its weight falls
             square = 0.0
             for r in range(count):
@@ -204,6 +217,7 @@ class PriorProblem:
     rate_hz: float
     body: CarriedPoints
     seen_points: SeenPoints
+    num_seen: int  # points that were seen; soles follow them
     deviations: FloatArray  # (k,)
     accelerations: FloatArray  # (6 + k,) standard deviation of a second difference
 
@@ -223,7 +237,7 @@ class PriorProblem:
         if isinstance(seen, Markers):
             points, rate_hz = [body_points(skeleton, seen.names)], seen.rate_hz
             targets, weights = np.array(seen.positions), seen.valid / tracker.noise_m**2
-            cameras = np.full(len(seen.names), -1)
+            cameras = np.full(len(seen.names), IN_SPACE)
             lenses = np.zeros((1, 3, 3)), np.zeros((1, 3)), np.ones(1), np.zeros((1, 2))
         else:
             check_views(views)
@@ -238,6 +252,15 @@ class PriorProblem:
                 np.array([view.camera.focal_px for view in views], dtype=np.float64),
                 0.5 * np.array([view.camera.size for view in views], dtype=np.float64),
             )
+        num_seen = targets.shape[1]
+        if tracker.floor_m is not None:
+            # Heels and toes of the frames that show anything
+            points.append(body_points(skeleton, [n for n in contact_points(skeleton).names if n.endswith(SOLES)]))
+            extra = len(points[-1].names)
+            soles = np.full((len(targets), extra, 3), tracker.floor_m)
+            targets, cameras = np.concatenate([targets, soles], axis=1), np.append(cameras, [ON_FLOOR] * extra)
+            shown = np.repeat(weights.any(axis=1)[:, None], extra, axis=1)
+            weights = np.concatenate([weights, shown / tracker.floor_noise_m**2], axis=1)
         arrays = tracker.model.arrays()
         joints, offsets = np.concatenate([p.joints for p in points]), np.concatenate([p.offsets for p in points])
         tree = skeleton.parents.copy(), skeleton.offsets.copy(), joints.astype(np.int64), np.array(offsets)
@@ -246,7 +269,12 @@ class PriorProblem:
         scales = [tracker.root_acceleration] * 3 + [tracker.root_turn_acceleration] * 3
         accelerations = np.concatenate([scales, tracker.coordinate_acceleration * deviations]) / rate_hz**2
         points_seen = SeenPoints(targets, weights, cameras.astype(np.int64), *lenses)
-        return cls(tracker, views, skeleton, rate_hz, body, points_seen, deviations, accelerations)
+        return cls(tracker, views, skeleton, rate_hz, body, points_seen, num_seen, deviations, accelerations)
+
+    @property
+    def trust(self) -> FloatArray:
+        """Weights ``(F, K)`` of the points that were seen."""
+        return self.seen_points.weights[:, : self.num_seen]
 
     def choose_frames(self, frames: slice | IntArray) -> PriorProblem:
         """Return the problem of some frames, perhaps with repeats."""
@@ -273,6 +301,16 @@ class PriorProblem:
         H[:, np.arange(6, n), np.arange(6, n)] += stiffness
         g[:, 6:] -= stiffness * state.x
         costs += (stiffness * state.x**2).sum(axis=1)
+        # The root's own upward axis u = R^T y, off by its sides; it moves by u x delta with a turn delta
+        if tracker.upright_rad is not None:
+            u = state.turns.matrix()[:, 1, :]
+            rows = np.zeros((count, 2, 3))
+            rows[:, 0, 1], rows[:, 0, 2] = -u[:, 2], u[:, 1]
+            rows[:, 1, 0], rows[:, 1, 1] = -u[:, 1], u[:, 0]
+            rows, away = rows / tracker.upright_rad, u[:, [0, 2]] / tracker.upright_rad
+            H[:, 3:6, 3:6] += np.swapaxes(rows, 1, 2) @ rows
+            g[:, 3:6] -= np.einsum("frk,fr->fk", rows, away)
+            costs += (away**2).sum(axis=1)
         # Half the squared distance to the limits has the gradient d n with a unit normal n in the tangent of the joint
         if tracker.limits is not None:
             check = tracker.limits.check(state.rotations(tracker.model))
@@ -308,7 +346,7 @@ class PriorProblem:
         for c, view in enumerate(self.views):
             away[:, seen.cameras == c, :2] = view.pixels - view.camera.project(places[:, seen.cameras == c])
             away[:, seen.cameras == c, 2] = 0.0
-        return np.where(seen.weights > 0.0, np.linalg.norm(away, axis=-1), 0.0)
+        return np.where(self.trust > 0.0, np.linalg.norm(away[:, : self.num_seen], axis=-1), 0.0)
 
 
 def follow_frames(problem: PriorProblem, state: PriorState) -> PriorState:
