@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from marey.base import InputError, MareyError, UnknownNameError
+from marey.base import ConvergenceError, InputError, MareyError, UnknownNameError
 from marey.compression import (
     compress,
     compute_distortion,
@@ -198,3 +198,25 @@ def test_the_metric_of_metres_is_that_of_finite_differences(chain):
     rows = np.stack(columns, axis=1)
     numeric = np.einsum("fia,fja->ij", rows, rows) / 4
     np.testing.assert_allclose(metric, numeric, atol=1e-4 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("bound_mm", [1.0, 5.0, 20.0])
+def test_the_thesis_codec_keeps_a_bound_that_is_asked_for_or_refuses_it(bound_mm):
+    clip = walk(1.3)[::2]
+    try:
+        data = compress(clip, method="tournier2011", max_error_m=1e-3 * bound_mm)
+    except ConvergenceError as error:
+        assert "cannot keep" in str(error)
+        return
+    away = np.linalg.norm(decompress(data).joint_positions() - clip.joint_positions(), axis=-1)
+    assert 1e3 * away.max() <= bound_mm
+
+
+def test_a_bound_that_few_geodesics_cannot_keep_is_refused():
+    with pytest.raises(ConvergenceError, match="cannot keep 0.1 mm"):
+        compress(walk(1.3)[::4], method="tournier2011", max_error_m=1e-4, n_components=2)
+
+
+def test_a_bound_and_a_distortion_rate_exclude_each_other():
+    with pytest.raises(InputError, match="both given"):
+        compress(walk(1.3)[::4], max_error_m=1e-3, distortion_percent=1.0)

@@ -86,7 +86,10 @@ def test_normal_equations_are_the_gradient_of_the_cost(tracker, kind):
     seen = seen_ends(slice(3, 5))
     if kind == "image":
         seen = observe(WALK, CAMERA, BODY_KEYPOINTS, noise_px=8.0, rng=np.random.default_rng(1))
-    problem, rng = PriorProblem.compile(tracker, seen, WALK.skeleton).choose_frames(slice(0, 4)), np.random.default_rng(2)
+    problem, rng = (
+        PriorProblem.compile(tracker, seen, WALK.skeleton).choose_frames(slice(0, 4)),
+        np.random.default_rng(2),
+    )
     x = rng.normal(size=(4, 6)) * tracker.model.deviations
     state = PriorState(WALK.root_positions[:4] + 0.02, WALK.rotations[:4, 0] @ SO3.exp([0.1, 0.0, 0.1]), x)
     _, g, _ = problem.linearise(state)

@@ -247,8 +247,9 @@ def _load_views(
     from marey.base import InputError
     from marey.tracking import CalibratedCamera, Camera, default_camera, load_keypoints
 
+    size = _parse_size(view.size)
     found, notes = [load_keypoints(file, person=who.person) for file in files], list[str]()
-    size = _parse_size(view.size) or found[0].size
+    size = size or found[0].size
     cameras = _read_cameras(view.camera or [], view.focal_px or 600.0, size or (640, 480)) if view.camera else None
     own = [one.camera for one in found]
     is_assumed = False
