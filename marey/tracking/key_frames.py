@@ -25,6 +25,11 @@ SAME_M: Final = 0.05  # [m] poses whose points are nearer on average are one
 SPEEDS: Final = (3.0, 3.0, 4.0)  # [m/s], [rad/s], [1/s] of root, its turn, and a coordinate in standard deviations
 
 
+def is_searchable(problem: PriorProblem) -> bool:
+    """Whether any frame shows enough points."""
+    return bool(((problem.trust > 0.0).sum(axis=1) >= MIN_POINTS).any())
+
+
 def search_starts(problem: PriorProblem) -> PriorState:
     """Guess all frames of a clip from what is seen alone.
 
@@ -35,7 +40,7 @@ def search_starts(problem: PriorProblem) -> PriorState:
         InputError: no frame shows enough points.
     """
     counts = (problem.trust > 0.0).sum(axis=1)
-    if not (counts >= MIN_POINTS).any():
+    if not is_searchable(problem):
         raise InputError(f"no frame shows {MIN_POINTS} points", "Give detections of more points, or a start")
     stride, frames = max(1, round(KEY_S * problem.rate_hz)), list[int]()
     for first in range(0, problem.num_frames, stride):

@@ -21,7 +21,7 @@ from marey.kinematics import JointLimits
 from marey.models import PoseModel
 from marey.motion import Markers, Motion
 from marey.skeleton import Pose, Skeleton
-from marey.tracking.key_frames import search_starts
+from marey.tracking.key_frames import is_searchable, search_starts
 from marey.tracking.observation import Observations
 from marey.tracking.prior_problem import MAX_STEPS, PriorProblem, PriorState, follow_frames, solve_frames
 
@@ -58,8 +58,8 @@ class PriorTracker:
         Args:
             seen: image points of one camera or of several over the same frames, or points in space whose names are
                 those of body points (see ``body_points``).
-            start: where the first frame begins, of a body with the joints of the model. Without one, poses and headings
-                are searched in key frames, see :func:`search_starts`.
+            start: where the first frame begins, of a body with the joints of the model. In images, poses and headings
+                are also searched in key frames, see :func:`search_starts`, and the better answer is taken.
             body: skeleton of the person where there is no start; that of the model by default.
 
         Raises:
@@ -68,11 +68,12 @@ class PriorTracker:
         """
         skeleton = start.skeleton if start is not None else body or self.model.skeleton
         problem = PriorProblem.compile(self, seen, skeleton)
-        if start is None:
-            guess = search_starts(problem)
-        else:
-            guess = follow_frames(problem, PriorState.from_pose(problem, start))
-        state = solve_frames(problem, guess, slice(0, problem.num_frames), MAX_STEPS)
+        # From the start through the frames, and from key frames; the better of both where there is a start
+        guesses = [] if start is None else [follow_frames(problem, PriorState.from_pose(problem, start))]
+        if start is None or (problem.views and is_searchable(problem)):
+            guesses.append(search_starts(problem))
+        found = [solve_frames(problem, guess, slice(0, problem.num_frames), MAX_STEPS) for guess in guesses]
+        state = min(found, key=problem.cost)
         motion = Motion(skeleton, problem.rate_hz, state.roots, state.rotations(self.model), name="tracked")
         # Huber's weights; a frame is lost if what is explained weighs less than half of what is seen
         errors, trust = problem.measure_errors(state), problem.trust

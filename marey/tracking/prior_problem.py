@@ -323,6 +323,10 @@ class PriorProblem:
             costs += (outside[:, 1:] ** 2).sum(axis=1)
         return H, g, costs
 
+    def cost(self, state: PriorState) -> float:
+        """Return the objective of all frames."""
+        return float(self.linearise(state)[2].sum() + (self.accelerate(state) ** 2).sum())
+
     def accelerate(self, state: PriorState) -> FloatArray:
         """Second differences ``(F - 2, n)`` of root and coordinates, in standard deviations."""
         if len(state.x) < 3:
