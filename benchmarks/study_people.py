@@ -50,7 +50,7 @@ def place_cameras(motion: Motion, seed: int) -> list[Camera]:
     away = max(3.5, 3.0 + 1.2 * float(np.abs(motion.root_positions - middle)[:, [0, 2]].max()))
     first = rng.uniform(0.0, 2.0 * np.pi)
     sides = (first, first + 0.5 * np.pi * rng.uniform(0.7, 1.2))
-    eyes = [middle + (away * np.sin(side), 0.4, away * np.cos(side)) for side in sides]
+    eyes = [middle + np.array([away * np.sin(side), 0.4, away * np.cos(side)]) for side in sides]
     return [Camera(eye, middle, 900.0, (1280, 960)) for eye in eyes]
 
 

@@ -231,8 +231,8 @@ GOAL_WEIGHT: Final = 8  # a moved joint counts this many times among the targets
 class EditGoal:
     """What a joint is to do: an offset, a place at some times, or a trajectory.
 
-    Between its times, which rise, the offset from the clip's own track is a cubic spline; before the first and after the
-    last it fades to zero with the range. One time is a single handle.
+    Between its times, which rise, the offset from the clip's own track is a cubic spline; before the first and after
+    the last it fades to zero with the range. One time is a single handle.
     """
 
     joint: str | int

@@ -105,7 +105,7 @@ def edit(
 def _edit_in_pose_space(
     motion: Motion, pins: list[str], moves: list[str], start_s: float | None, stop_s: float | None
 ) -> tuple[Motion, dict[str, Any], str]:
-    """Tournier: the clip is moved in the space of its own poses; goals of one joint at several times are a trajectory."""
+    """Tournier: move the clip in the space of its own poses; goals of one joint at several times are a trajectory."""
     import numpy as np
 
     from marey.compression import EditGoal, edit_motion
