@@ -10,9 +10,10 @@ from marey.compression.measures import (
     raw_bytes_acl,
     raw_bytes_tournier,
 )
-from marey.compression.tournier import decode_tournier, edit_motion, edit_window, encode_tournier
+from marey.compression.tournier import EditGoal, decode_tournier, edit_motion, encode_tournier, fade_window
 
 __all__ = [
+    "EditGoal",
     "compress",
     "compute_distortion",
     "compute_joint_errors",
@@ -20,9 +21,9 @@ __all__ = [
     "decode_tournier",
     "decompress",
     "edit_motion",
-    "edit_window",
     "encode_tournier",
     "evaluate_codec",
+    "fade_window",
     "rate_distortion",
     "raw_bytes_acl",
     "raw_bytes_tournier",

@@ -33,6 +33,10 @@ SHELL_M: Final = 0.03  # [m] a skin around each joint, as ACL has it
 MIN_ERROR_M: Final = 1e-8  # [m] a bound below this would code rounding
 COARSE_M: Final = 5e-3  # [m] from this bound on, wavelets may take fewer bytes
 STILL_ERROR_M: Final = 1e-6  # [m] bound for a clip in which nothing moves, whose distortion rate is undefined
+TRACK_ERROR_M: Final = 1e-3  # [m] bound where none is asked for
+TRACK_SHARE: Final = 0.3  # of a bound, for the thinned tracks of the thesis's codec; its poses take the rest
+THIN_SPRING: Final = 1e-6  # [m^2] as in edits: coordinates reach the tracks
+THIN_COUNTS: Final = (8, 16, 24, 36)  # geodesics tried in turn
 MARGIN: Final = 0.97  # of the bound, when the decoded motion breaks it by rounding
 METHOD_CHOICES: Final = ("default", "tournier2011")
 DEFAULT_OPTIONS: Final = ("shell_m", "skeleton", "distortion_percent", "lock_feet", "levels")
@@ -40,7 +44,7 @@ TOURNIER_OPTIONS: Final = ("skeleton", "n_components", "root_levels", "end_level
 CURVE_BOUNDS_M: Final = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 
 
-def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "default", **options: Any) -> bytes:
+def compress(motion: Motion, *, max_error_m: float | None = None, method: str = "default", **options: Any) -> bytes:
     """Compress a motion; :func:`decompress` gives it back.
 
     The default codec codes each joint with as few numbers as the clip uses (a knee is a hinge), predicts every number
@@ -52,8 +56,10 @@ def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "defaul
 
     Args:
         motion: the clip.
-        max_error_m: [m] no joint of any frame is off by more, nor are the three points ``shell_m`` away from it along
-            the axes of its frame. With ``method="tournier2011"`` it bounds the kept tracks only.
+        max_error_m: [m] no joint of any frame of the decoded file is off by more; with the default codec, nor are the
+            three points ``shell_m`` away from it along the axes of its frame. 1 mm by default;
+            ``method="tournier2011"`` has no bound unless one is given, and then takes as many geodesics and levels as
+            keep it, those that are given left as they are.
         method: ``"default"``, or ``"tournier2011"``: the codec of [Tournier2011]_ ch. 9.
         **options: ``skeleton``: ``"inside"`` the file, or ``"outside"``: a fingerprint only, hand it to ``decompress``.
             Default codec: ``shell_m`` (0.03); ``distortion_percent``, a distortion rate in place of the bound, takes
@@ -61,8 +67,8 @@ def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "defaul
             ``root_levels``, ``end_levels``, ``ends``, ``spring``, ``aliasing``, as :func:`encode_tournier` has them.
 
     Raises:
-        InputError: a bound that is not positive, or an unknown option.
-        ConvergenceError: the bound cannot be held.
+        InputError: a bound that is not positive, an unknown option, or a bound together with a distortion rate.
+        ConvergenceError: the bound cannot be held; the message says how near the finest settings come.
     """
     if method not in METHOD_CHOICES:
         raise UnknownNameError("method", method, "compress", METHOD_CHOICES)
@@ -74,12 +80,18 @@ def compress(motion: Motion, *, max_error_m: float = 1e-3, method: str = "defaul
     if where not in ("inside", "outside"):
         raise InputError(f"skeleton is {where!r}", "Choose 'inside' or 'outside' the file")
     is_inside = where == "inside"
-    bound_m = _require_positive(max_error_m, "max_error_m", MIN_ERROR_M)
+    bound_m = _require_positive(TRACK_ERROR_M if max_error_m is None else max_error_m, "max_error_m", MIN_ERROR_M)
     if method == "tournier2011":
+        if max_error_m is not None:
+            return _thin_within(motion, bound_m, options, is_inside=is_inside)
         thinned = encode_tournier(motion, max_error_m=bound_m, **options)
         return pack_file(TOURNIER_CODE, write_tournier(thinned, motion, is_inside=is_inside))
-    # A distortion rate is met by the wavelet codec alone
+    # A distortion rate is met by the wavelet codec alone, and stands for a bound
     percent = options.get("distortion_percent")
+    if percent is not None and max_error_m is not None:
+        raise InputError("max_error_m and distortion_percent are both given", "Ask for one of them")
+    if options.get("lock_feet") and percent is None:
+        raise InputError("lock_feet without distortion_percent", "A bound on every joint holds the feet already")
     if percent is not None:
         rate, spread = _require_positive(percent, "distortion_percent", 1e-6), compute_movement(motion)
         if spread == 0.0:  # a motionless clip has no rate-distortion scale
@@ -154,6 +166,38 @@ def _encode_within(motion: Motion, bound: ErrorBound, levels: tuple[int, ...] | 
         )
         files.append(pack_file(WAVELET_CODE, body))
     return min(files, key=len)
+
+
+def _thin_within(motion: Motion, bound_m: float, options: dict[str, Any], *, is_inside: bool) -> bytes:
+    """The thesis's codec with as few geodesics as keep a bound, decoded and verified.
+
+    The tracks get half of the bound. With all levels kept and all joints as end effectors, more geodesics always come
+    nearer; the count is doubled until the bound is kept.
+    """
+    most = 3 * (motion.skeleton.num_joints - 1)
+    given = options.get("n_components")
+    counts = [given] if given is not None else [*(c for c in THIN_COUNTS if c < most), most]
+    leaves = {} if options.get("ends") is not None else {"ends": tuple(range(1, motion.skeleton.num_joints))}
+    best = float("inf")
+    # The end effectors of the thesis first, then every joint
+    for extra in ({}, leaves) if leaves else ({},):
+        for count in counts:
+            try:
+                asked = {"spring": THIN_SPRING} | options | extra | {"n_components": count}
+                thinned = encode_tournier(motion, max_error_m=TRACK_SHARE * bound_m, **asked)
+            except InputError:
+                if given is not None:
+                    raise
+                continue
+            data = pack_file(TOURNIER_CODE, write_tournier(thinned, motion, is_inside=is_inside))
+            worst = float(compute_joint_errors(motion, decompress(data, skeleton=motion.skeleton)).max())
+            if worst <= bound_m:
+                return data
+            best = min(best, worst)
+    raise ConvergenceError(
+        f"tournier2011 cannot keep {1e3 * bound_m:g} mm on '{motion.name}': {1e3 * best:.3g} mm at its finest. "
+        "Allow a larger error, or use the default method"
+    )
 
 
 def _is_within(motion: Motion, decoded: Motion, bound: ErrorBound) -> bool:

@@ -103,8 +103,8 @@ def evaluate_codec(original: Motion, decoded: Motion, data: bytes) -> CodecRepor
         jerks.append(_rms(third) if third.size else 0.0)
     return CodecReport(
         len(data),
-        raw_bytes_acl(original) / len(data),
-        raw_bytes_tournier(original) / len(data),
+        raw_bytes_acl(original) / max(len(data), 1),
+        raw_bytes_tournier(original) / max(len(data), 1),
         d,
         d * d / 100.0,
         float(errors.mean()),

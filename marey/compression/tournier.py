@@ -5,11 +5,13 @@ A motion is edited in the same pose space by moving a joint (§9.3.2).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
 
 from marey.base import FloatArray, InputError, frozen
 from marey.compression.file_format import (
@@ -221,62 +223,115 @@ def _count_dropped_levels(track: FloatArray, levels: int | None, max_error_m: fl
 
 
 EDIT_SPRING: Final = 1e-6  # [m^2] holds the coordinates near those of the clip, well below a goal's pull
-VARIANCE_SHARE: Final = 0.999  # of the variance, so that poses outside and inside the range join within millimetres
-GOAL_WEIGHT: Final = 8  # the moved joint counts this many times among the targets
+VARIANCE_SHARE: Final = 0.999  # of the variance of a clip, in the pose space that it is edited in
+GOAL_WEIGHT: Final = 8  # a moved joint counts this many times among the targets
 
 
-def edit_window(count: int) -> FloatArray:
-    r"""Weights ``(count,)`` that rise to one in the middle and fall again, twice smooth: :math:`(4s(1-s))^3`."""
-    s = np.arange(count) / max(count - 1, 1)
-    return (4.0 * s * (1.0 - s)) ** 3
+@dataclass(frozen=True, slots=True, eq=False)
+class EditGoal:
+    """What a joint is to do: an offset, a place at some times, or a trajectory.
+
+    Between its times, which rise, the offset from the clip's own track is a cubic spline; before the first and after
+    the last it fades to zero with the range. One time is a single handle.
+    """
+
+    joint: str | int
+    times_s: FloatArray  # (N,) [s]
+    values_m: FloatArray  # (N, 3) [m] in world
+    is_offset: bool = False  # values are added to the clip's track; else they are places
+
+    def __post_init__(self) -> None:
+        times = frozen(np.atleast_1d(self.times_s), None, name="times_s")
+        object.__setattr__(self, "times_s", times)
+        object.__setattr__(self, "values_m", frozen(np.atleast_2d(self.values_m), len(times), 3, name="values_m"))
+        if not len(times) or (np.diff(times) <= 0.0).any():
+            raise InputError("the times of a goal do not rise", "Give each of them once, the earliest first")
+
+
+def fade_window(count: int, first: int, last: int) -> FloatArray:
+    r"""Weights ``(count,)`` that are one from ``first`` to ``last`` and fall to zero at both ends.
+
+    Each ramp is :math:`s^4(35 - 84 s + 70 s^2 - 20 s^3)`: place, speed, acceleration and jerk join.
+    """
+    frames = np.arange(count, dtype=np.float64)
+    rise = np.clip(frames / max(first, 1), 0.0, 1.0) if first > 0 else np.ones(count)
+    fall = np.clip((count - 1 - frames) / max(count - 1 - last, 1), 0.0, 1.0) if last < count - 1 else np.ones(count)
+    s = np.minimum(rise, fall)
+    return s**4 * (35.0 - 84.0 * s + 70.0 * s**2 - 20.0 * s**3)
 
 
 def edit_motion(
     motion: Motion,
-    joint: str | int,
-    offset_world: ArrayLike,
+    goals: str | int | EditGoal | Sequence[EditGoal],
+    offset_world: ArrayLike | None = None,
     *,
     start: int,
     stop: int,
     model: GeodesicModel | None = None,
 ) -> Motion:
-    """Move a joint by an offset that swells and fades, and let the body follow in the clip's own pose space.
+    r"""Move joints by handles, places or trajectories, and let the body follow in the clip's own pose space.
 
     [Tournier2011]_ §9.3.2. The root and the other end effectors are held where they are as well as the pose space
-    allows. Frames outside ``start .. stop`` stay as they are, bit by bit; poses inside are poses of the model.
+    allows. Frames outside ``start .. stop`` stay as they are, bit by bit. Inside, the clip's own poses are turned by
+    what the pose space says has changed, so that detail that the space lacks stays and nothing jumps at the ends:
+
+    .. math:: R_j \leftarrow R_j\, \hat R_j(x)^{-1}\, \hat R_j(x + \delta)
 
     Args:
         motion: the clip, captured or decompressed.
-        joint: what to move.
-        offset_world: ``(3,)`` [m] at the middle of the range.
+        goals: what joints are to do; or the name of one joint that is moved by ``offset_world`` in the middle.
+        offset_world: ``(3,)`` [m], with a name.
         start: first frame that may change.
         stop: frame after the last.
-        model: the pose space; fitted to the clip by default (99.9 % of the variance).
+        model: the pose space; fitted to the clip by default (99.9 % of the variance). One that is given is kept to:
+            poses inside are poses of the model, without the detail that it lacks.
 
     Raises:
-        InputError: the range is not in the clip, or the joint is the root.
+        InputError: the range is not in the clip, a goal's time is not in it, or a joint is the root.
     """
     if not 0 <= start < stop <= motion.num_frames:
         raise InputError(f"frames {start} to {stop} of {motion.num_frames}", "Give a range inside the clip")
-    moved = motion.skeleton.index(joint) if isinstance(joint, str) else int(joint)
-    if not 0 < moved < motion.skeleton.num_joints:
-        raise InputError(f"joint {joint} cannot be moved by a pose model", "Name a joint below the root")
+    if isinstance(goals, str | int):
+        middle = 0.5 * (start + stop - 1) / motion.rate_hz
+        goals = EditGoal(goals, np.array([middle]), np.asarray(offset_world, dtype=np.float64)[None], is_offset=True)
+    wanted = (goals,) if isinstance(goals, EditGoal) else tuple(goals)
+    part, count = motion[start:stop], stop - start
+    places_world = part.joint_positions()
+    # Offset (count, 3) of each moved joint: a spline through what is asked for, faded out towards both ends
+    offsets: dict[int, FloatArray] = {}
+    for goal in wanted:
+        joint = motion.skeleton.index(goal.joint) if isinstance(goal.joint, str) else int(goal.joint)
+        if not 0 < joint < motion.skeleton.num_joints:
+            raise InputError(f"joint {goal.joint} cannot be moved by a pose model", "Name a joint below the root")
+        at = goal.times_s * motion.rate_hz - start
+        if at[0] < 0.0 or at[-1] > count - 1:
+            raise InputError(f"a goal of '{goal.joint}' lies outside frames {start} to {stop}", "Widen the range")
+        frames, values = np.arange(count), np.array(goal.values_m)
+        if not goal.is_offset:
+            own = np.stack([np.interp(at, frames, places_world[:, joint, c]) for c in range(3)], axis=1)
+            values = values - own
+        inside = np.clip(frames, at[0], at[-1])
+        track = CubicSpline(at, values)(inside) if len(at) > 1 else np.repeat(values, count, axis=0)
+        window = fade_window(count, int(np.floor(at[0])), int(np.ceil(at[-1])))
+        offsets[joint] = offsets.get(joint, np.zeros((count, 3))) + window[:, None] * track
+    # Coordinates whose moved joints are displaced, the other end effectors where the model had them
     space = PGA(explained=VARIANCE_SHARE).fit(motion) if model is None else model
-    part = motion[start:stop]
-    before = space.encode(part)
-    offset = edit_window(stop - start)[:, None] * frozen(offset_world, 3, name="offset_world")
-    # Coordinates whose moved joint is displaced, the other end effectors where the model had them
-    turns = part.rotations[:, :1]
-    roots = part.root_positions
+    before, turns, roots = space.encode(part), part.rotations[:, :1], part.root_positions
     posed = space.decode(before, root_positions=roots, root_rotations=turns[:, 0], skeleton=part.skeleton)
     roles = role_map(part.skeleton)
-    held = [j for j in [roles[role] for role in END_ROLES if role in roles] if j != moved]
+    held = [j for j in [roles[role] for role in END_ROLES if role in roles] if j not in offsets]
     places = turns.inverse() @ (posed.joint_positions() - roots[:, None])
-    goal = places[:, moved] + (turns[:, 0].inverse() @ offset)
-    targets = np.concatenate([places[:, held], np.repeat(goal[:, None], GOAL_WEIGHT, axis=1)], axis=1)
-    coordinates = solve_coordinates(space, (*held, *[moved] * GOAL_WEIGHT), targets, EDIT_SPRING, before)
+    targets, ends = [places[:, held]], list(held)
+    for joint, offset in offsets.items():
+        goal_place = places[:, joint] + (turns[:, 0].inverse() @ offset)
+        targets.append(np.repeat(goal_place[:, None], GOAL_WEIGHT, axis=1))
+        ends += [joint] * GOAL_WEIGHT
+    coordinates = solve_coordinates(space, tuple(ends), np.concatenate(targets, axis=1), EDIT_SPRING, before)
+    changed = space.rotations(coordinates)
+    if model is None:
+        changed = part.rotations @ space.rotations(before).inverse() @ changed
     wxyz = np.array(motion.rotations.wxyz)
-    wxyz[start:stop, 1:] = space.rotations(coordinates).wxyz[:, 1:]
+    wxyz[start:stop, 1:] = changed.wxyz[:, 1:]
     return Motion(
         motion.skeleton, motion.rate_hz, motion.root_positions, SO3(wxyz), motion.contacts, motion.translations,
         name=motion.name,

@@ -5,6 +5,7 @@ from marey.simulate.constraints.ground import FRICTIONS, Ground, StepContacts, c
 from marey.simulate.constraints.kinds import Ball, Constraint, HolonomicConstraint, Pin, VelocityConstraint
 from marey.simulate.forces import PointForce, Push, forces_at
 from marey.simulate.integrators.step import StabilitySettings, StepSystem
+from marey.simulate.loads import SimulationLoads, compute_loads
 from marey.simulate.mechanics import State
 from marey.simulate.mechanism import Mechanics
 from marey.simulate.mjcf import to_mjcf
@@ -25,6 +26,7 @@ __all__ = [
     "PointForce",
     "Push",
     "Recorder",
+    "SimulationLoads",
     "SimulationLog",
     "Simulator",
     "StabilitySettings",
@@ -32,6 +34,7 @@ __all__ = [
     "StepContacts",
     "StepSystem",
     "VelocityConstraint",
+    "compute_loads",
     "contact_spheres",
     "forces_at",
     "momentum_scenario",

@@ -7,8 +7,9 @@ from math import isfinite
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import InputError
+from marey.base import InputError, IntArray
 from marey.dynamics import GRAVITY, Body
+from marey.motion import Motion
 from marey.simulate.constraints.ground import Ground, contact_spheres
 from marey.simulate.mechanism import make_mechanism
 from marey.skeleton import Pose
@@ -25,6 +26,7 @@ def to_mjcf(
     gravity: ArrayLike = (0.0, -GRAVITY, 0.0),
     step_s: float = 1e-3,
     pose: Pose | None = None,
+    motion: Motion | None = None,
 ) -> str:
     """A body as MuJoCo's XML: a free root, a ball joint wherever the full space of ``Simulator`` has one.
 
@@ -37,6 +39,7 @@ def to_mjcf(
         gravity: acceleration ``(3,)`` [m/s²].
         step_s: length of MuJoCo's steps [s].
         pose: as which joints that move no mass (toes, fingers) stay; as in the rest pose by default.
+        motion: frames of the body that become key frames, ``frame_0`` and on: ``mj_resetDataKeyframe`` poses it.
     """
     if not isfinite(step_s) or step_s <= 0.0:
         raise InputError(f"step_s is {step_s}", "Give the length of a step in seconds, finite and above zero")
@@ -71,11 +74,26 @@ def to_mjcf(
         parts = f"{joint}{inertial}{balls.get(j, '')}{inside}"
         return f'<body name="{name}" pos="{_numbers(place)}" quat="{_numbers(turn)}">{parts}</body>'
 
+    keys = list[str]()
+    if motion is not None:
+        # Place and turn of the free root, then the turn of each ball joint, in the order of the bodies
+        order = [int(joint) for joint in _list_depth_first(body.skeleton.parents) if int(joint) in armature]
+        for f in range(motion.num_frames):
+            turns = motion.rotations.wxyz[f]
+            numbers = np.concatenate([motion.root_positions[f], turns[0], turns[order].ravel()])
+            keys.append(f'<key name="frame_{f}" time="{f / motion.rate_hz!r}" qpos="{_numbers(numbers)}"/>')
+    frames = f"<keyframe>{''.join(keys)}</keyframe>" if keys else ""
     return (
         f'<mujoco><compiler angle="radian" autolimits="false" balanceinertia="false"/>'
         f'<option gravity="{_numbers(gravity)}" timestep="{step_s!r}" cone="elliptic"/>'
-        f"<worldbody>{floor}{element(0)}</worldbody></mujoco>"
+        f"<worldbody>{floor}{element(0)}</worldbody>{frames}</mujoco>"
     )
+
+
+def _list_depth_first(parents: IntArray, joint: int = 0) -> list[int]:
+    """Joints in the order in which the elements of the bodies open."""
+    below = [j for child in np.flatnonzero(parents == joint) for j in _list_depth_first(parents, int(child))]
+    return [joint, *below]
 
 
 def _numbers(values: ArrayLike) -> str:

@@ -31,6 +31,7 @@ from marey.models import PoseModel
 from marey.motion import Contacts, Motion
 from marey.simulate.forces import PointForce
 from marey.simulate.integrators.step import Damping, Integrator
+from marey.simulate.loads import SimulationLoads, compute_loads
 from marey.simulate.mechanics import State
 from marey.simulate.mechanism import Root
 from marey.simulate.simulator import Simulator, check_step
@@ -256,6 +257,7 @@ class Recorder:
         self.simulator = simulator
         self._states: list[State] = [simulator.state]
         self._forces: list[FloatArray] = []
+        self._wrenches: list[FloatArray] = []
         self._touches: list[BoolArray] = []
         # Names of the tracks; for each, how the names of its points begin, and the joints that carry its points
         skeleton = simulator.body.skeleton
@@ -277,12 +279,15 @@ class Recorder:
         """Note the present state, which a step must have led to."""
         made = self.simulator.steps_made
         impulse, touches = np.zeros(3), np.zeros(len(self.track_names), dtype=np.bool_)
+        wrench = np.zeros((self.simulator.body.skeleton.num_joints, 6))
         before = np.zeros_like(touches)
         for done in made:
             if done.outcome is None:
                 continue
             found = done.outcome.contacts
             impulse += found.impulses.sum(axis=0)
+            np.add.at(wrench[:, :3], found.joints, found.impulses)
+            np.add.at(wrench[:, 3:], found.joints, np.cross(found.places, found.impulses))
             pushing = (found.impulses * found.normals).sum(axis=1) > 0.0
             for name, joint, is_pushing, gap in zip(found.names, found.joints, pushing, found.gaps, strict=True):
                 # Which tracks a touching point belongs to: that of its sole's part, or that of its hand
@@ -293,13 +298,24 @@ class Recorder:
         if not self._touches:
             self._touches.append(before)
         self._touches.append(touches)
-        self._forces.append(impulse / (self.simulator.state.time_s - self._states[-1].time_s))
+        seconds = self.simulator.state.time_s - self._states[-1].time_s
+        self._forces.append(impulse / seconds)
+        self._wrenches.append(wrench / seconds)
         self._states.append(self.simulator.state)
 
     @property
     def forces(self) -> FloatArray:
         """Mean force ``(F - 1, 3)`` [N] of the ground on the figure in each step."""
         return np.array(self._forces).reshape(-1, 3)
+
+    def loads(self, motion: Motion | None = None) -> SimulationLoads:
+        """Ground reaction, contacts and joint torques of everything recorded so far, or of a controller's own clip.
+
+        A clip that a controller cut short takes the forces of its own steps.
+        """
+        clip = self.motion() if motion is None else motion
+        wrenches = np.array([*self._wrenches, *self._wrenches[-1:]])
+        return compute_loads(self.simulator.body, clip, wrenches[: clip.num_frames])
 
     def motion(self, name: str = "simulation") -> Motion:
         """Everything recorded so far, as a clip with a contact track; its rate is that of the steps.

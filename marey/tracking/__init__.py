@@ -1,9 +1,23 @@
-"""Tracking of a person: particle filters in end-effector space and full pose space, and a pose model as prior."""
+"""Tracking of a person in images: all frames at once with a pose model, and the particle filters of the thesis."""
 
 from marey.base import guard_room
+from marey.tracking.body import fit_body, load_people_poses, measure_clip_segments
+from marey.tracking.camera_files import CalibratedCamera, default_camera, load_cameras
 from marey.tracking.end_effector_space import EffectorFilter
-from marey.tracking.observation import BODY_KEYPOINTS, KEYPOINTS, Camera, Observations, Occlusion, observe
+from marey.tracking.keypoint_files import DetectedPoints, load_keypoints
+from marey.tracking.observation import (
+    BODY_KEYPOINTS,
+    KEYPOINTS,
+    TOOLS,
+    Camera,
+    Observations,
+    Occlusion,
+    cut_views,
+    observe,
+    track_points,
+)
 from marey.tracking.particle_filter import FilterResult, Likelihood
+from marey.tracking.person import PersonTrack, PersonTracker
 from marey.tracking.pose_space import PoseFilter
 from marey.tracking.prior import PriorTrack, PriorTracker
 from marey.tracking.seated import seated_limits, seated_motion
@@ -11,18 +25,31 @@ from marey.tracking.seated import seated_limits, seated_motion
 __all__ = [
     "BODY_KEYPOINTS",
     "KEYPOINTS",
+    "TOOLS",
+    "CalibratedCamera",
     "Camera",
+    "DetectedPoints",
     "EffectorFilter",
     "FilterResult",
     "Likelihood",
     "Observations",
     "Occlusion",
+    "PersonTrack",
+    "PersonTracker",
     "PoseFilter",
     "PriorTrack",
     "PriorTracker",
+    "cut_views",
+    "default_camera",
+    "fit_body",
+    "load_cameras",
+    "load_keypoints",
+    "load_people_poses",
+    "measure_clip_segments",
     "observe",
     "seated_limits",
     "seated_motion",
+    "track_points",
 ]
 
 guard_room(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, final
 
@@ -12,7 +12,7 @@ from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.kinematics import JointLimits, PointTask, PoseTask, Task, solve_ik
 from marey.lie import SO3
 from marey.skeleton import ContactPoints, Pose, role_map
-from marey.tracking.observation import TOOLS, Observations, average_rotations
+from marey.tracking.observation import TOOLS, Observations, average_roots, average_rotations
 from marey.tracking.particle_filter import (
     FilterResult,
     FrameDetections,
@@ -34,7 +34,7 @@ REST_ROLES: Final = (  # joints of small range; shoulders and elbows are left to
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EffectorDecoder:
-    r"""Inverse kinematics of the tools, the root fixed, every solve started from the particle's own last pose.
+    r"""Inverse kinematics of the tools, every solve started from the particle's own last pose.
 
     .. math:: \min_\theta \sum_t \|x_t - p_t(\theta)\|^2_W + \sum_k c_k \|r_k - p_k(\theta)\|^2_W
               + \rho \sum_j \|\log(\bar R_j^{-1} R_j)\|^2 \quad \text{within the limits}
@@ -45,7 +45,7 @@ class EffectorDecoder:
     """
 
     scene: TrackingProblem
-    weight: FloatArray  # (3, 3) W in world axes
+    weights: FloatArray  # (C, 3, 3) W of each camera in world axes; tools have their mean
     rest: PoseTask
     iterations: int
     uses_rays: bool
@@ -58,38 +58,42 @@ class EffectorDecoder:
         roles = role_map(scene.start.skeleton)
         joints = tuple(roles[role] for role in REST_ROLES if role in roles)
         rest = PoseTask(scene.start, joints=joints, weight=rest_weight, priority=0)
-        weight = scene.observations.camera.diagonal(1.0, 1.0, depth_weight)
-        return cls(scene, weight, rest, iterations, uses_rays)
+        weights = np.array([view.camera.diagonal(1.0, 1.0, depth_weight) for view in scene.views])
+        return cls(scene, weights, rest, iterations, uses_rays)
 
-    def __call__(self, wxyz: FloatArray, tools: FloatArray, sight: FrameDetections) -> FloatArray:
-        """Poses ``(N, J, 4)`` for tools ``(N, T, 3)`` [m], from poses ``(N, J, 4)``."""
+    def __call__(
+        self, roots: FloatArray, wxyz: FloatArray, tools: FloatArray, sight: FrameDetections
+    ) -> tuple[FloatArray, FloatArray]:
+        """Roots ``(N, 3)`` and poses ``(N, J, 4)`` for tools ``(N, T, 3)`` [m], from roots and poses."""
         scene, body = self.scene, self.scene.start
         # Detected keypoints that are not effectors pull to their viewing rays
-        is_ray = np.array([self.uses_rays and name not in scene.tools.names for name in scene.keypoints.names])
-        seen = np.flatnonzero(is_ray & (sight.trust > 0.0))
-        places = scene.positions(scene.keypoints, wxyz)[:, seen]
-        rays = scene.observations.camera.back_project(sight.pixels[seen], places)
-        weight = frozen(self.weight, name="weight")
-        ray_weights = [frozen(c * self.weight, name="weight") for c in sight.trust[seen]]
+        is_ray = np.array([self.uses_rays and scene.keypoints.names[k] not in scene.tools.names for k in scene.which])
+        seen = np.flatnonzero(is_ray & (sight.trust > 0.0)).tolist()
+        places, rays = scene.positions(scene.keypoints, roots, wxyz), list[tuple[int, FloatArray, FloatArray]]()
+        for i in seen:
+            k, c = int(scene.which[i]), int(scene.cameras[i])
+            on_ray = scene.views[c].camera.back_project(sight.pixels[i], places[:, k])
+            rays.append((k, on_ray, frozen(sight.trust[i] * self.weights[c], name="weight")))
+        weight = frozen(self.weights.mean(axis=0), name="weight")
         # Each particle is solved from its own last pose
-        solved = np.empty_like(wxyz)
+        solved, moved = np.empty_like(wxyz), np.empty_like(roots)
         for n in range(len(wxyz)):
             tasks: list[Task] = [self.rest]
             tasks += [_point_task(scene.tools, t, tools[n, t], weight) for t in range(len(scene.tools))]
-            tasks += [_point_task(scene.keypoints, k, rays[n, i], ray_weights[i]) for i, k in enumerate(seen.tolist())]
+            tasks += [_point_task(scene.keypoints, k, on_ray[n], own) for k, on_ray, own in rays]
             result = solve_ik(
                 body.skeleton,
                 tasks,
-                start=Pose(body.skeleton, body.root_position, SO3(wxyz[n])),
+                start=Pose(body.skeleton, roots[n], SO3(wxyz[n])),
                 limits=scene.limits,
-                root="fixed",
+                root="free" if scene.is_root_free else "fixed",
                 feet="free",
                 max_iterations=self.iterations,
                 follow=False,
                 on_failure="return",
             )
-            solved[n] = result.pose.rotations.wxyz
-        return solved
+            solved[n], moved[n] = result.pose.rotations.wxyz, result.pose.root_position
+        return moved, solved
 
 
 def _point_task(points: ContactPoints, k: int, place: FloatArray, weight: FloatArray) -> PointTask:
@@ -124,20 +128,19 @@ def sample_guided_step(
 
     Tools that are not seen are drawn from the prior. The gain is :math:`\log N(x'; x, Q) - \log N(x'; m, P)`.
     """
-    camera = scene.observations.camera
-    # Trust and pixels of the tools; zero where a tool is not among the keypoints or not seen
-    names = scene.keypoints.names
-    trust, pixels = np.zeros(len(scene.tools)), np.zeros((len(scene.tools), 2))
-    for t, name in enumerate(scene.tools.names):
-        if name in names:
-            k = names.index(name)
-            trust[t], pixels[t] = sight.trust[k], sight.pixels[k]
+    # H^T R^-1 H and H^T R^-1 (z - pi(x)) of each tool, over the cameras that see it
+    precision, names = np.linalg.inv(covariance), [scene.keypoints.names[k] for k in scene.which]
+    information, pull = np.zeros((*tools.shape, 3)), np.zeros(tools.shape)
+    for t, tool in enumerate(scene.tools.names):
+        for i in [i for i, name in enumerate(names) if name == tool]:
+            camera = scene.views[int(scene.cameras[i])].camera
+            H = camera.jacobian(tools[:, t])
+            back = np.swapaxes(H, -1, -2) * (sight.trust[i] / sigma_px**2)
+            information[:, t] += back @ H
+            pull[:, t] += (back @ (sight.pixels[i] - camera.project(tools[:, t]))[..., None])[..., 0]
     # The mean m and the covariance P of each tool
-    H = camera.jacobian(tools)
-    back = np.swapaxes(H, -1, -2) * (trust / sigma_px**2)[:, None, None]  # (N, T, 3, 2) HᵀR⁻¹
-    precision = np.linalg.inv(covariance)
-    P = np.linalg.inv(precision + back @ H)
-    mean = tools + (P @ back @ (pixels - camera.project(tools))[..., None])[..., 0]
+    P = np.linalg.inv(precision + information)
+    mean = tools + (P @ pull[..., None])[..., 0]
     L = np.linalg.cholesky(P)
     noise = rng.normal(size=tools.shape)
     places = mean + (L @ noise[..., None])[..., 0]
@@ -163,7 +166,8 @@ class EffectorFilter:
               \quad w_i \propto w_i^- \frac{p(x_i \mid x_i^-)}{q(x_i \mid x_i^-, z)}\, e^{-E(z, \theta_i)/2\sigma^2}
 
     [Engell2012]_ §8-9: nine numbers for hands and head of a seated person, instead of all joint angles. Each particle
-    starts its solve from its own last pose, and the limits hold by construction. The hip is fixed.
+    starts its solve from its own last pose, and the limits hold by construction. The hip is fixed, as in the thesis,
+    unless ``root="free"``; then the feet want to be among the tools.
 
     ``proposal="random-walk"`` is the thesis's: q is the motion prior N(x⁻, Q), and only the tools are goals.
     ``"guided"``, the default, also looks at the picture: q is N(x⁻, Q) conditioned on the detections of the tools (the
@@ -178,6 +182,7 @@ class EffectorFilter:
     step_m: tuple[float, float, float] | None = None  # [m] √Q a frame: across, up and along the view
     tools: tuple[str, ...] = TOOLS
     limits: JointLimits | None = None
+    root: Literal["fixed", "free"] = "fixed"
     likelihood: Likelihood | None = None  # this and ``step_m`` suit the proposal, if not given
     depth_weight: float = 0.03  # [-] weight of the goals along the view, relative to across
     rest_weight: float = 0.02  # [m²/rad²] springs of trunk, neck, collars and wrists to the first pose
@@ -195,14 +200,22 @@ class EffectorFilter:
             if not (np.isfinite(value) and value > 0):
                 raise InputError(f"{name} is {value}", "Give a positive number")
 
-    def follow(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> Iterator[TrackFrame]:
+    def follow(
+        self, observations: Observations | Sequence[Observations], start_pose: Pose, rng: np.random.Generator
+    ) -> Iterator[TrackFrame]:
         """Track frame by frame, for use while the frames arrive."""
-        return self._frames(TrackingProblem.from_observations(observations, start_pose, self.tools, self.limits), rng)
+        return self._frames(self._compile(observations, start_pose), rng)
 
-    def run(self, observations: Observations, start_pose: Pose, rng: np.random.Generator) -> FilterResult:
-        """Track a whole clip; ``start_pose`` is the pose just before its first frame."""
-        scene = TrackingProblem.from_observations(observations, start_pose, self.tools, self.limits)
+    def run(
+        self, observations: Observations | Sequence[Observations], start_pose: Pose, rng: np.random.Generator
+    ) -> FilterResult:
+        """Track a whole clip of one camera or several; ``start_pose`` is the pose just before its first frame."""
+        scene = self._compile(observations, start_pose)
         return collect_result(scene, self._frames(scene, rng), "end-effector track")
+
+    def _compile(self, observations: Observations | Sequence[Observations], start: Pose) -> TrackingProblem:
+        is_free = self.root == "free"
+        return TrackingProblem.from_observations(observations, start, self.tools, self.limits, is_root_free=is_free)
 
     def _frames(self, scene: TrackingProblem, rng: np.random.Generator) -> Iterator[TrackFrame]:
         # What was not given suits the proposal
@@ -212,7 +225,7 @@ class EffectorFilter:
         decoder = EffectorDecoder.from_problem(
             scene, self.depth_weight, self.rest_weight, self.iterations, uses_rays=is_guided
         )
-        covariance = scene.observations.camera.diagonal(*np.square(steps))
+        covariance = scene.views[0].camera.diagonal(*np.square(steps))
         walk = EffectorMotionModel(scene, decoder, covariance, likelihood.sigma_px, is_guided)
         return run_filter(scene, walk, likelihood, self.num_particles, rng)
 
@@ -237,12 +250,13 @@ class EffectorMotionModel(MotionModel):
             step = sample_guided_step(self.scene, particles.tools, sight, covariance, self.sigma_px, rng)
         else:
             step = sample_random_step(particles.tools, covariance, rng)
-        wxyz = self.decoder(particles.wxyz, step.places, sight)
-        return self.scene.particles(wxyz, particles.log_weights), step.gains
+        decoded = self.decoder(particles.roots, particles.wxyz, step.places, sight)
+        return self.scene.particles(*decoded, particles.log_weights), step.gains
 
-    def estimate(self, particles: Particles, sight: FrameDetections) -> FloatArray:
+    def estimate(self, particles: Particles, sight: FrameDetections) -> tuple[FloatArray, FloatArray]:
         """Decode the weighted mean of the tools, from the weighted mean of the rotations."""
         weights = particles.weights
         start = self.scene.project_to_limits(average_rotations(particles.wxyz, weights)[None])
         tools = np.einsum("n,ntc->tc", weights, particles.tools)
-        return self.decoder(start, tools[None], sight)[0]
+        roots, wxyz = self.decoder(average_roots(particles.roots, weights)[None], start, tools[None], sight)
+        return roots[0], wxyz[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError, UnknownNameError, frozen, frozen_bools
 from marey.lie import SO3
 from marey.motion import Motion
-from marey.skeleton import ContactPoints, Skeleton, contact_points, role_map
+from marey.skeleton import ContactPoints, Skeleton, contact_points, joint_frames, role_map, t_pose
 
 TOOLS: Final = ("left_hand", "right_hand", "head")  # the three end effectors of [Engell2012]_ §9.1
 KEYPOINTS: Final = (
@@ -23,12 +23,21 @@ BODY_KEYPOINTS: Final = (
     *(f"{side}_{part}" for part in ("hip", "knee", "ankle") for side in ("left", "right")),
 )  # what a detector of whole bodies gives
 TIP: Final = "_tip"
+# Where the face's points are from the head's joint, in lengths of the head's tip: left, up, forward (an adult of 1.75 m
+# has the nose 4 cm above the joint and 11 cm before it)
+FACE: Final = {
+    "nose": (0.0, 0.23, 0.60),
+    "left_eye": (0.17, 0.42, 0.44),
+    "right_eye": (-0.17, 0.42, 0.44),
+    "left_ear": (0.39, 0.29, 0.03),
+    "right_ear": (-0.39, 0.29, 0.03),
+}
 
 
 def body_points(skeleton: Skeleton, names: Sequence[str]) -> ContactPoints:
     """Find points by name: a joint, a role of the canonical human, a palm (``"left_hand"``) or a tip (``"head_tip"``).
 
-    A joint or role stands for its origin.
+    A joint or role stands for its origin. ``"nose"``, eyes and ears are on the head (``FACE``).
 
     Raises:
         UnknownNameError: the skeleton has no such point.
@@ -51,6 +60,12 @@ def body_points(skeleton: Skeleton, names: Sequence[str]) -> ContactPoints:
         elif tip != name and tip in skeleton.names and skeleton.tips[skeleton.index(tip)].any():
             joint = skeleton.index(tip)
             offset = skeleton.tips[joint]
+        elif name in FACE and "head" in roles:
+            # In the calibration pose the head looks along +Z; its tip, or a tenth of the height, is the unit
+            joint, pose = roles["head"], t_pose(skeleton, roles)
+            positions, R_world_joint = joint_frames(skeleton, pose.root_position[None], pose.rotations.wxyz[None])
+            size = float(np.linalg.norm(skeleton.tips[joint])) or 0.1 * float(np.ptp(positions[0, :, 1]))
+            offset = R_world_joint[0, joint].inverse() @ (size * np.asarray(FACE[name]))
         else:
             raise UnknownNameError("point", name, f"skeleton '{skeleton.name}'", (*touches.names, *skeleton.names))
         joints.append(joint)
@@ -74,6 +89,12 @@ def average_rotations(wxyz: FloatArray, weights: FloatArray) -> FloatArray:
     return (heaviest @ SO3.exp(np.einsum("n,njc->jc", weights, steps))).wxyz
 
 
+def average_roots(roots: FloatArray, weights: FloatArray) -> FloatArray:
+    """Weighted mean ``(3,)`` of places ``(N, 3)``; of equal places it is that place to the last bit."""
+    heaviest = roots[int(np.argmax(weights))]
+    return heaviest + weights @ (roots - heaviest)
+
+
 UP: Final = (0.0, 1.0, 0.0)  # +Y, as everywhere in marey
 MIN_VIEW_DISTANCE_M: Final = 1e-9  # [m] below this, position and target are one point
 MIN_UP_SINE: Final = 1e-6  # [-] the image of a nearly vertical view has no up direction
@@ -82,7 +103,7 @@ MIN_DEPTH_M: Final = 0.05  # [m] points nearer than this to the lens plane, or b
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Camera:
-    r"""A pinhole at ``position`` that looks at ``target``, +Y up on the picture, rows going down.
+    r"""A pinhole at ``position`` that looks at ``target``, ``up`` upright on the picture, rows going down.
 
     .. math:: u = \tfrac w2 + f\,\frac{r\cdot(p-c)}{d}, \quad v = \tfrac h2 - f\,\frac{u\cdot(p-c)}{d}, \quad
               d = \text{forward}\cdot(p-c)
@@ -94,16 +115,18 @@ class Camera:
     target: FloatArray  # (3,) [m] in world, seen at the middle of the picture
     focal_px: float = 600.0  # [px] focal length; 600 on a picture 480 high sees 44 degrees from top to bottom
     size: tuple[int, int] = (640, 480)  # [px] (width, height)
+    up: FloatArray = field(default_factory=lambda: np.array(UP))  # (3,) upright on the picture; another one rolls it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", frozen(self.position, 3, name="camera position"))
         object.__setattr__(self, "target", frozen(self.target, 3, name="camera target"))
+        object.__setattr__(self, "up", frozen(self.up, 3, name="camera up"))
         forward = self.target - self.position
         length = float(np.linalg.norm(forward))
         if length < MIN_VIEW_DISTANCE_M:
             raise InputError("the camera stands at its own target", "Move one of them")
-        if np.hypot(forward[0], forward[2]) < MIN_UP_SINE * length:
-            raise InputError("the camera looks straight up or down", "Tilt it, so that the picture has an up")
+        if not np.linalg.norm(np.cross(forward, self.up)) > MIN_UP_SINE * length * np.linalg.norm(self.up):
+            raise InputError("the camera looks straight up or down", "Tilt it, or give another `up` of the picture")
         if not (np.isfinite(self.focal_px) and self.focal_px > 0.0):
             raise InputError(f"the camera's focal_px is {self.focal_px}", "It must be positive")
         if min(self.size) < 1:
@@ -112,7 +135,7 @@ class Camera:
     def axes(self) -> FloatArray:
         """Rows ``(3, 3)``: right, up and forward (depth) of the picture, unit vectors in world."""
         forward = (self.target - self.position) / np.linalg.norm(self.target - self.position)
-        right = np.cross(forward, UP)
+        right = np.cross(forward, self.up)
         right /= np.linalg.norm(right)
         return np.stack([right, np.cross(right, forward), forward])
 
@@ -221,6 +244,21 @@ class Observations:
 
     def __repr__(self) -> str:
         return f"Observations({len(self.names)} points, {len(self)} frames, {self.valid.mean():.0%} seen)"
+
+
+def check_views(views: Sequence[Observations]) -> None:
+    """Refuse cameras that did not see the same frames."""
+    if len({(len(view), view.rate_hz) for view in views}) != 1:
+        what = [f"{len(view)} frames at {view.rate_hz:g} Hz" for view in views]
+        raise InputError(f"the cameras saw {', '.join(what) or 'nothing'}", "Give the same frames of each")
+
+
+def cut_views(views: Sequence[Observations], frames: int) -> list[Observations]:
+    """Return the first frames of what each camera saw."""
+    return [
+        replace(view, pixels=view.pixels[:frames], valid=view.valid[:frames], confidences=view.trust[:frames])
+        for view in views
+    ]
 
 
 def observe(

@@ -6,7 +6,7 @@ Weights are likelihoods in log space, with their effective number and systematic
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from time import perf_counter
@@ -18,7 +18,7 @@ from marey.kinematics import JointLimits
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.skeleton import ContactPoints, Pose, joint_frames
-from marey.tracking.observation import Observations, body_points, track_points
+from marey.tracking.observation import Observations, body_points, check_views, track_points
 
 
 def normalise_log_weights(log_weights: FloatArray) -> FloatArray:
@@ -75,6 +75,7 @@ class TrackState(Enum):
 class Particles:
     """N guesses of a pose, with the places of their tools."""
 
+    roots: FloatArray  # (N, 3) [m] in world
     wxyz: FloatArray  # (N, J, 4) local rotations
     tools: FloatArray  # (N, T, 3) [m] in world
     log_weights: FloatArray  # (N,)
@@ -86,12 +87,13 @@ class Particles:
 
     def resample(self, which: IntArray) -> Particles:
         """Return some of the particles, all of one weight."""
-        return Particles(self.wxyz[which], self.tools[which], np.full(len(which), -np.log(len(which))))
+        equal = np.full(len(which), -np.log(len(which)))
+        return Particles(self.roots[which], self.wxyz[which], self.tools[which], equal)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameDetections:
-    """What one frame shows."""
+    """What one frame shows, camera after camera."""
 
     pixels: FloatArray  # (K, 2) [px]
     trust: FloatArray  # (K,) confidence; zero where nothing is seen
@@ -99,49 +101,71 @@ class FrameDetections:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrackingProblem:
-    """Constant data of a tracked clip; the root is fixed."""
+    """Constant data of a tracked clip."""
 
-    observations: Observations
+    views: tuple[Observations, ...]
     start: Pose  # inside the limits
-    keypoints: ContactPoints  # what is seen, (K,)
+    keypoints: ContactPoints  # what any camera sees, each once
+    which: IntArray  # (K,) keypoint of each detection, camera after camera
+    cameras: IntArray  # (K,) its camera
     tools: ContactPoints  # what is steered and reported, (T,)
     limits: JointLimits | None
+    is_root_free: bool = False
 
     @classmethod
     def from_observations(
-        cls, observations: Observations, start: Pose, tools: tuple[str, ...], limits: JointLimits | None
+        cls,
+        observations: Observations | Sequence[Observations],
+        start: Pose,
+        tools: tuple[str, ...],
+        limits: JointLimits | None,
+        *,
+        is_root_free: bool = False,
     ) -> TrackingProblem:
         """Look up the points on the body of the first pose, and bring that pose inside the limits."""
         if limits is not None and limits.skeleton.names != start.skeleton.names:
             raise InputError(f"limits of {limits.skeleton!r} with a pose of {start.skeleton!r}", "Use one skeleton")
-        keypoints = body_points(start.skeleton, observations.names)
+        views = (observations,) if isinstance(observations, Observations) else tuple(observations)
+        check_views(views)
+        names = tuple(dict.fromkeys(name for view in views for name in view.names))
+        which = np.array([names.index(name) for view in views for name in view.names])
+        cameras = np.repeat(np.arange(len(views)), [len(view.names) for view in views])
         allowed = start if limits is None else limits.project(start)
-        return cls(observations, allowed, keypoints, body_points(start.skeleton, tools), limits)
+        points = body_points(start.skeleton, names), which, cameras, body_points(start.skeleton, tools)
+        return cls(views, allowed, *points, limits, is_root_free)
+
+    @property
+    def num_frames(self) -> int:
+        """Frames that were seen."""
+        return len(self.views[0])
 
     def detections(self, frame: int) -> FrameDetections:
         """What one frame shows."""
-        return FrameDetections(self.observations.pixels[frame], self.observations.trust[frame])
+        pixels = np.concatenate([view.pixels[frame] for view in self.views])
+        return FrameDetections(pixels, np.concatenate([view.trust[frame] for view in self.views]))
 
-    def positions(self, points: ContactPoints, wxyz: FloatArray) -> FloatArray:
+    def positions(self, points: ContactPoints, roots: FloatArray, wxyz: FloatArray) -> FloatArray:
         """Points ``(N, ., 3)`` [m] of poses ``(N, J, 4)``."""
-        roots = np.broadcast_to(self.start.root_position, (len(wxyz), 3))
         return points.positions(*joint_frames(self.start.skeleton, roots, wxyz))
 
-    def pixels(self, wxyz: FloatArray) -> FloatArray:
-        """Where the camera sees the keypoints of poses ``(N, J, 4)``: ``(N, K, 2)`` [px]."""
-        return self.observations.camera.project(self.positions(self.keypoints, wxyz))
+    def pixels(self, particles: Particles) -> FloatArray:
+        """Where the cameras see the keypoints of poses: ``(N, K, 2)`` [px]."""
+        places = self.positions(self.keypoints, particles.roots, particles.wxyz)[:, self.which]
+        seen = [view.camera.project(places[:, self.cameras == c]) for c, view in enumerate(self.views)]
+        return np.concatenate(seen, axis=1)
 
     def project_to_limits(self, wxyz: FloatArray) -> FloatArray:
         """Nearest rotations ``(N, J, 4)`` inside the limits."""
         return wxyz if self.limits is None else self.limits.project_rotations(SO3(wxyz)).wxyz
 
-    def particles(self, wxyz: FloatArray, log_weights: FloatArray) -> Particles:
+    def particles(self, roots: FloatArray, wxyz: FloatArray, log_weights: FloatArray) -> Particles:
         """Particles of poses ``(N, J, 4)``."""
-        return Particles(wxyz, self.positions(self.tools, wxyz), log_weights)
+        return Particles(roots, wxyz, self.positions(self.tools, roots, wxyz), log_weights)
 
-    def repeat_pose(self, wxyz: FloatArray, count: int) -> Particles:
+    def repeat_pose(self, root: FloatArray, wxyz: FloatArray, count: int) -> Particles:
         """Particles that all stand in one pose ``(J, 4)``."""
-        return self.particles(np.repeat(wxyz[None], count, axis=0), np.full(count, -np.log(count)))
+        rows = np.repeat(root[None], count, axis=0), np.repeat(wxyz[None], count, axis=0)
+        return self.particles(*rows, np.full(count, -np.log(count)))
 
 
 class MotionModel(ABC):
@@ -154,8 +178,8 @@ class MotionModel(ABC):
         """Return moved particles and log(motion prior / proposal) ``(N,)``; ``spread`` widens the noise."""
 
     @abstractmethod
-    def estimate(self, particles: Particles, sight: FrameDetections) -> FloatArray:
-        """Return the pose ``(J, 4)`` estimated from weighted particles."""
+    def estimate(self, particles: Particles, sight: FrameDetections) -> tuple[FloatArray, FloatArray]:
+        """Return the root ``(3,)`` [m] and the rotations ``(J, 4)`` estimated from weighted particles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +207,7 @@ class Likelihood:
     ) -> tuple[Particles, float]:
         """Return weighed particles, and the distance [px] of the best of them to what is seen."""
         # w <- w p/q exp(-E / 2 sigma^2), in logarithms
-        seen = scene.pixels(particles.wxyz)
+        seen = scene.pixels(particles)
         energies, distances = compute_reprojection_energies(seen, sight.pixels, sight.trust, self.robust_px)
         log_weights = particles.log_weights + gains - energies / (2.0 * self.sigma_px**2)
         return replace(particles, log_weights=normalise_log_weights(log_weights)), float(distances.min())
@@ -200,7 +224,8 @@ class TrackFrame:
     """One frame of a track."""
 
     state: TrackState
-    wxyz: FloatArray  # (J, 4) estimated pose; the last good one while lost
+    root: FloatArray  # (3,) [m] of the estimated pose; the last good one while lost
+    wxyz: FloatArray  # (J, 4) its rotations
     particles: Particles  # as weighed, before they are resampled
     effective_size: float  # between 1 and N
     resampled: bool
@@ -218,9 +243,9 @@ def run_filter(
     scene: TrackingProblem, walk: MotionModel, likelihood: Likelihood, count: int, rng: np.random.Generator
 ) -> Iterator[TrackFrame]:
     """Run the filter, frame by frame, from particles that all stand in the first pose. [Engell2012]_ §8-9."""
-    good, spread = scene.start.rotations.wxyz, 1.0
-    particles = scene.repeat_pose(good, count)
-    for f in range(len(scene.observations)):
+    good, spread = (scene.start.root_position, scene.start.rotations.wxyz), 1.0
+    particles = scene.repeat_pose(*good, count)
+    for f in range(scene.num_frames):
         begin = perf_counter()
         # Move, weigh, judge
         sight = scene.detections(f)
@@ -230,11 +255,11 @@ def run_filter(
         is_lost, is_poor = state is TrackState.LOST, size < 0.5 * count
         # A lost track searches around the last good pose; a track of few weights is resampled
         if is_lost:
-            particles, spread = scene.repeat_pose(good, count), likelihood.lost_spread
+            particles, spread = scene.repeat_pose(*good, count), likelihood.lost_spread
         else:
             good, spread = walk.estimate(weighed, sight), 1.0
             particles = weighed.resample(resample_systematic(weighed.weights, rng)) if is_poor else weighed
-        yield TrackFrame(state, good, weighed, size, is_lost or is_poor, distance_px, perf_counter() - begin)
+        yield TrackFrame(state, *good, weighed, size, is_lost or is_poor, distance_px, perf_counter() - begin)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -248,6 +273,11 @@ class FilterResult(Result):
     resampled: BoolArray  # (F,)
     distances_px: FloatArray  # (F,) [px] root mean square distance of the best particle to what was seen
     seconds: FloatArray  # (F,) wall time of each frame
+
+    @property
+    def frame_errors_px(self) -> FloatArray:
+        """Distance of the best particle to what was seen, ``(F,)`` [px]."""
+        return self.distances_px
 
     @property
     def tools(self) -> FloatArray:
@@ -284,10 +314,10 @@ class FilterResult(Result):
 
 def collect_result(scene: TrackingProblem, frames: Iterable[TrackFrame], name: str) -> FilterResult:
     """Collect the frames of a track."""
-    kept = [(f.state, f.wxyz, f.effective_size, f.resampled, f.distance_px, f.seconds) for f in frames]
-    states, wxyz, sizes, resampled, distances, seconds = zip(*kept, strict=True)
-    roots = np.tile(scene.start.root_position, (len(kept), 1))
-    motion = Motion(scene.start.skeleton, scene.observations.rate_hz, roots, SO3(np.array(wxyz)), name=name)
+    kept = [(f.state, f.root, f.wxyz, f.effective_size, f.resampled, f.distance_px, f.seconds) for f in frames]
+    states, roots, wxyz, sizes, resampled, distances, seconds = zip(*kept, strict=True)
+    rate_hz = scene.views[0].rate_hz
+    motion = Motion(scene.start.skeleton, rate_hz, np.array(roots), SO3(np.array(wxyz)), name=name)
     return FilterResult(
         motion,
         scene.tools.names,

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import marey
 from marey.io import load
+from marey.tracking import Camera, track_points
+from marey.tracking.keypoint_files import COCO
 
 SHORT = ("--watch", "seated", "--seconds", "0.4")
 
@@ -56,10 +60,10 @@ def test_a_point_that_is_not_seen_is_null(run, points):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "holds no detections"),
-        ("[]", "holds no detections"),
-        ('{"names": ["head"]}', "'pixels'"),
-        ('{"names": ["head"], "pixels": [[[1, "x"]]], "rate_hz": 15}', "'camera'"),
+        ("", "not JSON"),
+        ("[]", "no key points"),
+        ('{"names": ["head"]}', "no key points"),
+        ('{"names": ["head"], "pixels": [[[1, "x"]]], "rate_hz": 15}', "no key points"),
     ],
 )
 def test_broken_points_are_one_line(run, tmp_path, text, words):
@@ -74,8 +78,9 @@ def test_broken_points_are_one_line(run, tmp_path, text, words):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "either DETECTIONS or --watch"),
-        (["points.json"], "need --start"),
+        ([], "either KEYPOINTS or --watch"),
+        (["points.json", "--size", "12"], "is no size"),
+        (["points.json", "--particles", "3"], "--particles is an option"),
         (["--watch", "seated", "--method", "magic"], "no method 'magic'"),
         (["--watch", "seated", "--camera", "1,2"], "is no camera"),
     ],
@@ -84,6 +89,23 @@ def test_wrong_usage_exits_with_two(run, arguments, words):
     result = run("track", *arguments)
     assert result.code == 2
     assert words in result.err
+
+
+def test_key_points_alone_become_a_motion_and_what_is_assumed_is_said(run, points, tmp_path):
+    walk = marey.samples.walk(1.2)[::6][:8]
+    names = [name for name in COCO if "eye" not in name]
+    camera = Camera(np.array([0.5, 1.2, 4.0]), np.array([0.0, 1.2, 0.0]), 1000.0, (1000, 800))
+    pixels = camera.project(track_points(walk, names)).tolist()
+    (tmp_path / "own.json").write_text(json.dumps({"names": names, "pixels": pixels}))
+    table, out = tmp_path / "errors.csv", tmp_path / "out.bvh"
+    arguments = (tmp_path / "own.json", "--size", "1000x800", "-o", out, "--csv", table, "--json")
+    result = run("track", *arguments)
+    facts = json.loads(result.out)
+    assert result.code == 0
+    assert "level one" in result.err and "30 Hz" in result.err
+    assert facts["num_lost"] == 0 and facts["distance_px"] < 3.0 and facts["body"] == "assumed"
+    assert load(out).num_frames == 8
+    assert [row.split(",")[2] for row in table.read_text().splitlines()[1:]] == ["tracked"] * 8
 
 
 def test_a_missing_file_is_named(run):

@@ -7,16 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from marey.base import InputError, MareyError, UnknownNameError
+from marey.base import ConvergenceError, InputError, MareyError, UnknownNameError
 from marey.compression import (
+    EditGoal,
     compress,
     compute_distortion,
     compute_joint_errors,
     decode_tournier,
     decompress,
     edit_motion,
-    edit_window,
     encode_tournier,
+    fade_window,
 )
 from marey.compression.joint_fit import fit_joints
 from marey.compression.reduced_ik import solve_coordinates
@@ -168,7 +169,7 @@ def test_tournier_41_on_a_captured_walk(cmu):
 
 
 def test_the_window_is_smooth_and_full_in_the_middle():
-    window = edit_window(1001)
+    window = fade_window(1001, 500, 500)
     assert window[500] == 1.0 and window[0] == window[-1] == 0.0
     bends = np.abs(np.diff(window, 2))
     assert bends[[0, -1]].max() < 0.02 * bends.max()
@@ -198,3 +199,60 @@ def test_the_metric_of_metres_is_that_of_finite_differences(chain):
     rows = np.stack(columns, axis=1)
     numeric = np.einsum("fia,fja->ij", rows, rows) / 4
     np.testing.assert_allclose(metric, numeric, atol=1e-4 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("bound_mm", [1.0, 5.0, 20.0])
+def test_the_thesis_codec_keeps_a_bound_that_is_asked_for(bound_mm):
+    clip = walk(1.3)[::2]
+    data = compress(clip, method="tournier2011", max_error_m=1e-3 * bound_mm)
+    away = np.linalg.norm(decompress(data).joint_positions() - clip.joint_positions(), axis=-1)
+    assert 1e3 * away.max() <= bound_mm
+
+
+def test_a_bound_that_few_geodesics_cannot_keep_is_refused():
+    with pytest.raises(ConvergenceError, match=r"cannot keep 0\.1 mm"):
+        compress(walk(1.3)[::4], method="tournier2011", max_error_m=1e-4, n_components=2)
+
+
+def test_a_bound_and_a_distortion_rate_exclude_each_other():
+    with pytest.raises(InputError, match="both given"):
+        compress(walk(1.3)[::4], max_error_m=1e-3, distortion_percent=1.0)
+
+
+def jerk_at_ends(motion, edited, start, stop):
+    """Largest second difference of joints in four frames around each end, edited over captured."""
+    found = []
+    for end in (start, stop):
+        near = slice(max(end - 4, 0), end + 4)
+        bends = [np.linalg.norm(np.diff(m.joint_positions()[near], 2, axis=0), axis=-1).max() for m in (motion, edited)]
+        found.append(bends[1] / bends[0])
+    return max(found)
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("number", ["02_01", "13_11", "49_05"])
+def test_several_handles_and_a_trajectory_are_met_and_nothing_pops(cmu, number):
+    clip = cmu(number)
+    clip = clip[: min(400, clip.num_frames)]
+    start, stop = 60, clip.num_frames - 20
+    hands = [clip.skeleton.index(name) for name in ("LeftHand", "RightHand")]
+    times = np.array([0.5 * (start + stop) - 30.0, 0.5 * (start + stop), 0.5 * (start + stop) + 30.0]) / clip.rate_hz
+    frames = np.round(times * clip.rate_hz).astype(int)
+    times = frames / clip.rate_hz
+    way = clip.joint_positions()[frames, hands[0]] + [[0.0, 0.03, 0.0], [0.0, 0.06, 0.03], [0.0, 0.03, 0.0]]
+    goals = [
+        EditGoal("LeftHand", times, way),
+        EditGoal("RightHand", times[1:2], np.array([[0.0, 0.05, 0.0]]), is_offset=True),
+    ]
+    edited = edit_motion(clip, goals, start=start, stop=stop)
+    assert np.linalg.norm(edited.joint_positions()[frames, hands[0]] - way, axis=-1).max() < 0.02
+    lifted = edited.joint_positions()[frames[1], hands[1]] - clip.joint_positions()[frames[1], hands[1]]
+    assert np.linalg.norm(lifted - [0.0, 0.05, 0.0]) < 0.02
+    assert jerk_at_ends(clip, edited, start, stop) < 1.2
+
+
+def test_goals_outside_the_range_or_out_of_order_are_refused(steps):
+    with pytest.raises(InputError, match="outside frames"):
+        edit_motion(steps, EditGoal("left_wrist", [0.0], [[0.0, 0.1, 0.0]], is_offset=True), start=10, stop=30)
+    with pytest.raises(InputError, match="do not rise"):
+        EditGoal("left_wrist", [0.2, 0.1], np.zeros((2, 3)))

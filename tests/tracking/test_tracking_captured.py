@@ -13,7 +13,8 @@ from marey.kinematics import BoxLimits, retarget
 from marey.lie import SO3
 from marey.motion import Motion, headings, resample
 from marey.skeleton import HUMAN
-from marey.tracking import Camera, EffectorFilter, PoseFilter, observe
+from marey.tracking import Camera, EffectorFilter, PersonTracker, PoseFilter, observe
+from marey.tracking.keypoint_files import COCO
 from marey.tracking.observation import TOOLS, track_points
 
 CLIP, OTHERS = "13_33.bvh", ("79_08.bvh", "79_20.bvh", "79_22.bvh")  # limits come from other people
@@ -50,3 +51,18 @@ def test_a_captured_person_is_tracked_with_limits_of_others(mocap: Path) -> None
     assert errors.mean() < 0.08  # the clip leaves the learnt limits by up to 0.7 rad, so 5 cm is not asked for
     assert errors.mean() < 0.75 * full.tool_errors(truth).mean()
     assert errors.mean() < 0.5 * still.mean()
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize(("clip", "rate_hz"), [("37_01.bvh", 120.0), ("132_33.bvh", 120.0)])
+def test_people_outside_the_model_are_within_12_cm_by_one_camera_and_5_by_two(mocap: Path, clip, rate_hz) -> None:
+    truth = resample(retarget(load(mocap / "cmu-bvh" / clip, rate_hz=rate_hz)[1:361], HUMAN), 30.0)[:45]
+    middle = truth.root_positions.mean(axis=0)
+    eyes = [Camera(middle + np.array(away), middle, 900.0, (1280, 960)) for away in ((1.5, 0.4, 4.8), (4.6, 0.3, -0.6))]
+    rng = np.random.default_rng(0)
+    views = [observe(truth, eye, COCO, noise_px=2.0, rng=rng) for eye in eyes]
+    for seen, most_m in ((views[:1], 0.12), (views, 0.05)):
+        found = PersonTracker(body=HUMAN).run(seen)
+        away = np.linalg.norm(found.motion.joint_positions() - truth.joint_positions(), axis=-1)
+        assert set(found.states) == {"tracked"}
+        assert away.mean() < most_m

@@ -263,3 +263,19 @@ def test_a_track_of_the_wrong_body_is_refused(seen: Observations, seated: Motion
     short = BoxLimits(replace(other, names=tuple(f"{n}_" for n in other.names)), LIMITS.low, LIMITS.high)
     with pytest.raises(InputError, match="one skeleton"):
         run(EffectorFilter(limits=short), seen, seated)
+
+
+@pytest.mark.slow
+def test_engell_20_at_equal_information_the_full_pose_filter_has_twice_the_error(seated: Motion, seen: Observations):
+    cut, part = seated[:225], head(seen, 225)
+    few = EffectorFilter(limits=LIMITS).run(part, seated[0], np.random.default_rng(0))
+    full = PoseFilter(limits=LIMITS, proposal="guided").run(part, seated[0], np.random.default_rng(0))
+    assert full.tool_errors(cut).mean() > 2.0 * few.tool_errors(cut).mean()
+
+
+def test_a_guided_full_pose_follows_a_free_root(seated: Motion, seen: Observations):
+    part = head(seen, 8)
+    found = PoseFilter(20, limits=LIMITS, proposal="guided", root="free").run(part, seated[0], np.random.default_rng(0))
+    plain = PoseFilter(20, limits=LIMITS, root="free").run(part, seated[0], np.random.default_rng(0))
+    assert np.ptp(found.motion.root_positions, axis=0).max() > 0.0
+    assert found.distances_px.mean() < plain.distances_px.mean()

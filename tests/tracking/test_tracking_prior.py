@@ -15,7 +15,7 @@ from marey.models import PGA
 from marey.motion import Markers
 from marey.skeleton import HUMAN, Pose
 from marey.tracking import BODY_KEYPOINTS, Camera, PriorTracker, observe
-from marey.tracking.prior import _PriorProblem, _PriorState
+from marey.tracking.prior_problem import PriorProblem, PriorState
 
 ENDS = ("left_wrist", "right_wrist", "left_ankle", "right_ankle", "head")
 WALK = make_stiff_walk(1.2)[::2]
@@ -86,14 +86,17 @@ def test_normal_equations_are_the_gradient_of_the_cost(tracker, kind):
     seen = seen_ends(slice(3, 5))
     if kind == "image":
         seen = observe(WALK, CAMERA, BODY_KEYPOINTS, noise_px=8.0, rng=np.random.default_rng(1))
-    problem, rng = _PriorProblem.compile(tracker, seen, WALK[0]), np.random.default_rng(2)
+    problem, rng = (
+        PriorProblem.compile(tracker, seen, WALK.skeleton).choose_frames(slice(0, 4)),
+        np.random.default_rng(2),
+    )
     x = rng.normal(size=(4, 6)) * tracker.model.deviations
-    state = _PriorState(WALK.root_positions[:4] + 0.02, WALK.rotations[:4, 0] @ SO3.exp([0.1, 0.0, 0.1]), x)
-    _, g, _ = problem.linearise(state, slice(0, 4))
+    state = PriorState(WALK.root_positions[:4] + 0.02, WALK.rotations[:4, 0] @ SO3.exp([0.1, 0.0, 0.1]), x)
+    _, g, _ = problem.linearise(state)
     for frame, column in ((0, 1), (1, 4), (2, 7), (3, 11)):
         delta, h = np.zeros((4, 12)), 1e-6
         delta[frame, column] = h
-        costs = [problem.linearise(state.step(problem, s * delta), slice(0, 4))[2] for s in (1.0, -1.0)]
+        costs = [problem.linearise(state.step(problem, s * delta))[2].sum() for s in (1.0, -1.0)]
         assert -2.0 * g[frame, column] == pytest.approx((costs[0] - costs[1]) / (2.0 * h), rel=1e-4, abs=1e-3)
 
 

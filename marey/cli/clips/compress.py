@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,29 +16,77 @@ if TYPE_CHECKING:
     from marey.motion import Motion
 
 
+BOUNDS = ("max_error_m", "distortion_percent", "lock_feet")  # what a curve goes through itself
 Out = Annotated[
     str | None, typer.Option("-o", "--out", help="File or folder to write; beside each input by default. - is stdout.")
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThinOptions:
+    """Pose space and tracks of the thesis's codec; its table 9.2 gives them for each clip."""
+
+    n_components: Annotated[int | None, typer.Option(min=1, max=4096, help="tournier2011: geodesics.")] = None
+    root_levels: Annotated[int | None, typer.Option(min=1, max=64, help="tournier2011: levels of the root kept.")] = (
+        None
+    )
+    end_levels: Annotated[int | None, typer.Option(min=1, max=64, help="tournier2011: levels of the ends kept.")] = None
+    ends: Annotated[
+        list[str] | None, typer.Option("--end", metavar="JOINT", help="tournier2011: joint kept; repeatable.")
+    ] = None
+    spring: Annotated[
+        float | None, typer.Option(min=1e-12, help="tournier2011: pull of coordinates to the mean [m²].")
+    ] = None
+    aliasing: Annotated[
+        str | None,
+        typer.Option(help="tournier2011: allow or refuse turns too far apart.", callback=one_of("allow", "refuse")),
+    ] = None
 
 
 @flat_options
 def compress(
     clips: Annotated[list[str], typer.Argument(metavar="CLIP...", help="Motion files, folders; - is stdin.")],
     out: Out = None,
-    max_error_mm: Annotated[float, typer.Option(min=1e-6, help="No joint of any frame is off by more [mm].")] = 1.0,
+    max_error_mm: Annotated[
+        float | None,
+        typer.Option(min=1e-6, help="No joint of any frame is off by more; 1 mm, or no bound for tournier2011."),
+    ] = None,
     distortion_percent: Annotated[
         float | None, typer.Option(help="Distortion rate instead of a bound; gives far smaller files.")
     ] = None,
     method: Annotated[
         str, typer.Option(help="default or tournier2011.", callback=one_of("default", "tournier2011"))
     ] = "default",
+    *,
+    thin: ThinOptions,
+    lock_feet: Annotated[
+        bool, typer.Option("--lock-feet", help="With --distortion-percent: standing feet do not slide.")
+    ] = False,
+    skeleton: Annotated[
+        str, typer.Option(help="inside the file, or outside: a fingerprint.", callback=one_of("inside", "outside"))
+    ] = "inside",
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Print size and errors at a row of bounds; write nothing.")
+    ] = False,
     json: Json = False,
     csv: Csv = None,
-    *,
     read: ReadOptions,
 ) -> None:
-    """Compress motions to .marey files, with a bound on the error of every joint in every frame."""
-    options: dict[str, Any] = {} if distortion_percent is None else {"distortion_percent": distortion_percent}
+    """Compress motions to .marey files, with a bound on the error of every joint in every frame.
+
+    A bound is measured on the decoded file by forward kinematics; one that a method cannot keep is refused.
+    """
+    given = {"distortion_percent": distortion_percent, **asdict(thin), "lock_feet": lock_feet or None}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if "ends" in options:
+        options["ends"] = tuple(options["ends"])
+    if max_error_mm is not None:
+        options["max_error_m"] = 1e-3 * max_error_mm
+    if method == "default" and any(value is not None for value in asdict(thin).values()):
+        raise typer.BadParameter("--n-components, --root-levels, --end-levels, --ends and --spring are tournier2011's.")
+    if method != "default" and (distortion_percent is not None or lock_feet):
+        raise typer.BadParameter("--distortion-percent and --lock-feet are those of the default method.")
+    options |= {"skeleton": skeleton, "method": method}
     files = expand_inputs(clips)
     targets = plan_outputs(files, out, ".marey")
 
@@ -46,14 +95,16 @@ def compress(
         from marey.compression import compress, decompress, evaluate_codec
 
         motion, target = load_clip(clip, read), targets[clip]
+        if curve:
+            return _draw_curve(clip, motion, {k: v for k, v in options.items() if k not in BOUNDS})
         # The file appears whole or not at all; stdout takes the bytes as they are
-        data = compress(motion, max_error_m=1e-3 * max_error_mm, method=method, **options)
+        data = compress(motion, **options)
         if target == "-":
             sys.stdout.buffer.write(data)
         else:
             write_atomically(Path(target), data)
         # The error is measured on what a reader will decode
-        report = evaluate_codec(motion, decompress(data), data)
+        report = evaluate_codec(motion, decompress(data, skeleton=motion.skeleton), data)
         facts = report.as_dict() | {"file": clip, "out": target, "num_frames": motion.num_frames}
         text = (
             f"{clip} -> {target}: {report.bytes} bytes, 1:{report.ratio_tournier:.1f} of float32 angles, "
@@ -72,20 +123,44 @@ def decompress(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Compressed motions.")],
     out: Out = None,
     format: Format = "bvh",  # noqa: A002 (the option is called so)
+    against: Annotated[
+        str | None, typer.Option(metavar="CLIP", help="Also measure the decoded motion against this one.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write compressed motions as motion files again."""
     targets = plan_motion_files(files, out, format)
+    original = None if against is None else load_clip(against)
 
     def unpack(file: str) -> Outcome:
         from marey.io import save
 
         motion, target = read_compressed(file), targets[file]
         save(motion, target)
-        facts = {"out": target, "num_frames": motion.num_frames, "rate_hz": motion.rate_hz}
-        return Outcome(facts, f"wrote {target} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)")
+        facts: dict[str, Any] = {"out": target, "num_frames": motion.num_frames, "rate_hz": motion.rate_hz}
+        text = f"wrote {target} ({motion.num_frames} frames at {motion.rate_hz:g} Hz)"
+        if original is not None:
+            from marey.compression import evaluate_codec
+
+            report = evaluate_codec(original, motion, b"" if file == "-" else Path(file).read_bytes())
+            facts |= report.as_dict()
+            text += f"; joints within {report.max_joint_error_mm:.3g} mm, {report.distortion_percent:.3g} % distortion"
+        return Outcome({key: None if value == float("inf") else value for key, value in facts.items()}, text)
 
     run_each("decompress", files, unpack, is_json=json)
+
+
+def _draw_curve(clip: str, motion: Motion, options: dict[str, Any]) -> Outcome:
+    """Size and errors at a row of bounds, or of distortion rates."""
+    from marey.compression import rate_distortion
+
+    rows = [report.as_dict() for report in rate_distortion(motion, **options)]
+    lines = [
+        f"{row['bytes']:>9} bytes  1:{row['ratio_tournier']:.1f}  {row['distortion_percent']:.3g} %  "
+        f"mean {row['mean_joint_error_mm']:.3g}  largest {row['max_joint_error_mm']:.3g} mm"
+        for row in rows
+    ]
+    return Outcome({"file": clip, "curve": rows}, "\n".join([clip, *lines]))
 
 
 def read_compressed(file: str) -> Motion:

@@ -52,21 +52,14 @@ def edit(
     """
     if not (pin or move or key):
         raise typer.BadParameter("give --pin, --move or --key.")
-    if method == "pose-space" and (pin or key or still or not move or len(move) != 1):
-        raise typer.BadParameter("pose-space takes one --move and no other goal.")
+    if method == "pose-space" and (key or still):
+        raise typer.BadParameter("pose-space takes --pin and --move, and no other goal.")
     motion = load_clip(clip, read)
     facts: dict[str, Any] = {}
     failure: str | None = None
     if method == "pose-space":
-        from marey.compression import edit_motion
-
-        # Tournier: the clip is moved in the space of its own poses
-        text = cast(list[str], move)[0]
-        joint, time_s, offset = _parse_goal(text)
-        start = round((time_s - AROUND_S if start_s is None else start_s) * motion.rate_hz)
-        stop = round((time_s + AROUND_S if stop_s is None else stop_s) * motion.rate_hz)
-        edited = edit_motion(motion, joint, offset, start=max(start, 0), stop=min(stop + 1, motion.num_frames))
-        sentence = f"{clip}  {text} in the pose space of the clip"
+        edited, facts, sentence = _edit_in_pose_space(motion, pin or [], move or [], start_s, stop_s)
+        sentence = f"{clip}  {sentence}"
     else:
         from marey.base import ConvergenceError
         from marey.spacetime import PoseKey, ValidEditor, build_stillness_style, edit_physically
@@ -107,6 +100,43 @@ def edit(
     if failure is not None:
         warn(failure)
         raise typer.Exit(1)
+
+
+def _edit_in_pose_space(
+    motion: Motion, pins: list[str], moves: list[str], start_s: float | None, stop_s: float | None
+) -> tuple[Motion, dict[str, Any], str]:
+    """Tournier: move the clip in the space of its own poses; goals of one joint at several times are a trajectory."""
+    import numpy as np
+
+    from marey.compression import EditGoal, edit_motion
+
+    asked: dict[tuple[str, bool], list[tuple[float, FloatArray]]] = {}
+    for texts, is_offset in ((pins, False), (moves, True)):
+        for text in texts:
+            joint, time_s, place = _parse_goal(text)
+            asked.setdefault((joint, is_offset), []).append((time_s, place))
+    goals = list[EditGoal]()
+    for (joint, is_offset), points in asked.items():
+        points.sort(key=lambda point: point[0])
+        times = np.array([time_s for time_s, _ in points])
+        goals.append(EditGoal(joint, times, np.array([place for _, place in points]), is_offset))
+    times = np.concatenate([goal.times_s for goal in goals])
+    start = round((times.min() - AROUND_S if start_s is None else start_s) * motion.rate_hz)
+    stop = round((times.max() + AROUND_S if stop_s is None else stop_s) * motion.rate_hz)
+    edited = edit_motion(motion, goals, start=max(start, 0), stop=min(stop + 1, motion.num_frames))
+    # How far each goal is missed, by forward kinematics of the result
+    missed = list[float]()
+    for goal in goals:
+        frames = np.clip(np.round(goal.times_s * motion.rate_hz).astype(int), 0, motion.num_frames - 1)
+        joint = motion.skeleton.index(goal.joint)
+        wanted = goal.values_m + (motion.joint_positions()[frames, joint] if goal.is_offset else 0.0)
+        missed += np.linalg.norm(edited.joint_positions()[frames, joint] - wanted, axis=-1).tolist()
+    facts = {"num_goals": len(missed), "missed_m": missed}
+    return (
+        edited,
+        facts,
+        f"{len(missed)} goals in the pose space of the clip, missed by at most {1e3 * max(missed):.0f} mm",
+    )
 
 
 def _parse_pin(text: str, motion: Motion, *, is_relative: bool) -> PointPin:

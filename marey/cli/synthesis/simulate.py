@@ -73,7 +73,9 @@ class SimulationOptions:
     ] = None
     mjcf: Annotated[
         str | None,
-        typer.Option(metavar="XML", help="Also write body and ground for MuJoCo.", callback=writable(".xml")),
+        typer.Option(
+            metavar="XML", help="Also write body, ground and motion (key frames) for MuJoCo.", callback=writable(".xml")
+        ),
     ] = None
 
     @property
@@ -100,6 +102,14 @@ def simulate(
     csv: Annotated[
         str | None,
         typer.Option(metavar="CSV", help="Energy, momenta and centre of mass by step.", callback=writable(".csv")),
+    ] = None,
+    loads: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Ground forces, contacts and joint torques by frame: .csv, or OpenSim's .mot and .sto.",
+            callback=writable(".csv", ".mot", ".sto"),
+        ),
     ] = None,
     plot: Annotated[
         str | None, typer.Option(metavar="PNG", help="The same, drawn.", callback=writable(*PLOT_SUFFIXES))
@@ -130,7 +140,7 @@ def simulate(
     for warning in done.warnings:
         warn(warning)
     write_motion(done.motion, out)
-    for target, save in ((csv, done.log.save_csv), (plot, done.log.plot)):
+    for target, save in ((csv, done.log.save_csv), (plot, done.log.plot), (loads, done.loads.save)):
         if target is not None:
             save(target)
             remark(f"wrote {target}")

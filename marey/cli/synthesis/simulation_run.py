@@ -28,6 +28,7 @@ from marey.simulate import (
     PointForce,
     Push,
     Recorder,
+    SimulationLoads,
     SimulationLog,
     Simulator,
     contact_spheres,
@@ -63,6 +64,7 @@ class SimulationRun:
 
     motion: Motion
     log: SimulationLog
+    loads: SimulationLoads
     facts: dict[str, Any]
     sentence: str
     warnings: tuple[str, ...]
@@ -118,13 +120,15 @@ def run_simulation(motion: Motion, options: SimulationOptions, tell: ProgressLis
             limits=bounds,
             constraints=[_parse_pin(text, motion, options) for text in options.pin or ()],
         )
-        if options.mjcf is not None:
-            pose = simulator.body.motion(motion)[0]
-            text = to_mjcf(simulator.body, ground=ground, gravity=gravity, step_s=options.step_s, pose=pose)
-            write_atomically(Path(options.mjcf), text.encode())
         setup = SimulationSetup(motion, options, simulator, pushes, throws, tell)
         play = _simulate_drop if options.mode in ("drop", "free") else _simulate_controlled
         run = (_simulate_puppet if options.mode == "puppet" else play)(setup)
+        if options.mjcf is not None:
+            pose, frames = simulator.body.motion(motion)[0], run.loads.motion
+            text = to_mjcf(
+                simulator.body, ground=ground, gravity=gravity, step_s=options.step_s, pose=pose, motion=frames
+            )
+            write_atomically(Path(options.mjcf), text.encode())
     said = (str(one.message) for one in caught if issubclass(one.category, MareyWarning))
     return replace(run, warnings=(*body.report, *dict.fromkeys(said), *run.warnings))
 
@@ -286,7 +290,9 @@ class RunMonitor:
             )
         else:
             sentence += "pushed to the end"
-        return SimulationRun(named, log, facts, sentence, ())
+        loads = self.recorder.loads(motion)
+        facts |= {"residual_bw": loads.residual_bw}
+        return SimulationRun(named, log, loads, facts, sentence, ())
 
 
 def _simulate_controlled(setup: SimulationSetup) -> SimulationRun:

@@ -1,0 +1,278 @@
+"""Detections from files of other tools: COCO, OpenPose and BlazePose (MediaPipe) key points."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import FloatArray, FormatError, InputError, MissingFileError
+from marey.tracking.camera_files import CalibratedCamera, build_camera
+from marey.tracking.observation import FACE, Observations
+
+_PARTS: Final = ("shoulder", "elbow", "wrist", "hip", "knee", "ankle")
+COCO: Final = (
+    *("nose", "left_eye", "right_eye", "left_ear", "right_ear"),
+    *(f"{side}_{part}" for part in _PARTS for side in ("left", "right")),
+)
+_ARMS: Final = tuple(f"{side}_{part}" for side in ("right", "left") for part in ("shoulder", "elbow", "wrist"))
+_LEGS: Final = tuple(f"{side}_{part}" for side in ("right", "left") for part in ("hip", "knee", "ankle"))
+_EYES: Final = ("right_eye", "left_eye", "right_ear", "left_ear")
+OPENPOSE_18: Final = ("nose", "neck", *_ARMS, *_LEGS, *_EYES)
+OPENPOSE_25: Final = (
+    *("nose", "neck", *_ARMS, "mid_hip", *_LEGS, *_EYES),
+    *("left_big_toe", "left_small_toe", "left_heel", "right_big_toe", "right_small_toe", "right_heel"),
+)
+BLAZEPOSE: Final = (
+    *("nose", "left_eye_inner", "left_eye", "left_eye_outer", "right_eye_inner", "right_eye", "right_eye_outer"),
+    *("left_ear", "right_ear", "mouth_left", "mouth_right"),
+    *(
+        f"{side}_{part}"
+        for part in ("shoulder", "elbow", "wrist", "pinky", "index", "thumb")
+        for side in ("left", "right")
+    ),
+    *(f"{side}_{part}" for part in ("hip", "knee", "ankle", "heel", "foot_index") for side in ("left", "right")),
+)
+LAYOUTS: Final = {len(names): names for names in (COCO, OPENPOSE_18, OPENPOSE_25, BLAZEPOSE)}
+# Detected points that are other points of the body, by the name that ``body_points`` knows; sides are added
+_SAME: Final = {"index": "hand", "foot_index": "foot_tip", "big_toe": "foot_tip", "heel": "heel"}
+BODY_POINTS: Final = {
+    **{name: name for name in (*COCO, "head", "left_hand", "right_hand")},
+    **{f"{side}_{name}": f"{side}_{point}" for name, point in _SAME.items() for side in ("left", "right")},
+}
+FACE_TRUST: Final = 0.25  # [-] eyes, ears and nose lie a few centimetres from where the table has them
+MAX_FRAMES: Final = 1_000_000
+NORMALISED_MOST: Final = 2.0  # [-] coordinates below this are parts of the picture, not pixels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DetectedPoints:
+    """Points of one person as a detector gave them, before a camera is known."""
+
+    file: str
+    names: tuple[str, ...]  # (K,) of the detector
+    pixels: FloatArray  # (F, K, 2) [px], or parts of the picture
+    confidences: FloatArray  # (F, K); 0 where not seen
+    num_people: int = 1  # most people in one frame
+    size: tuple[int, int] | None = None  # [px] of the picture, where the file says it
+    rate_hz: float | None = None
+    camera: CalibratedCamera | None = None
+
+    @property
+    def is_normalised(self) -> bool:
+        """Whether coordinates are parts of the picture's width and height."""
+        seen = self.pixels[self.confidences > 0.0]
+        return bool(len(seen)) and bool(np.abs(seen).max() <= NORMALISED_MOST)
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Points of the detector that a skeleton does not have."""
+        return tuple(name for name in self.names if name not in BODY_POINTS)
+
+    def observe(self, camera: CalibratedCamera, rate_hz: float) -> Observations:
+        """Return what an ideal pinhole would have seen: points of the body, in pixels without distortion.
+
+        Raises:
+            InputError: no point is one of a skeleton.
+        """
+        used = [k for k, name in enumerate(self.names) if name in BODY_POINTS]
+        if not used:
+            raise InputError(f"'{self.file}' names no point of a body", f"Known are {', '.join(BODY_POINTS)}")
+        names = [BODY_POINTS[self.names[k]] for k in used]
+        scale = np.array(camera.camera.size) if self.is_normalised else np.ones(2)
+        pixels, trust = camera.rectify(scale * self.pixels[:, used]), self.confidences[:, used].copy()
+        trust[:, [name in FACE for name in names]] *= FACE_TRUST
+        valid = (trust > 0.0) & np.isfinite(pixels).all(axis=-1)
+        pixels = np.where(valid[..., None], pixels, 0.0)
+        return Observations(camera.camera, rate_hz, tuple(names), pixels, valid, np.clip(trust, 0.0, 1.0))
+
+
+def load_keypoints(path: str | Path, *, person: int = 0) -> DetectedPoints:
+    """Read the key points of one person.
+
+    Known are COCO annotations and results (JSON), OpenPose (a folder with one JSON file a frame, or one file with a
+    list of frames), landmarks of BlazePose as MediaPipe and TensorFlow.js give them (JSON, a list of frames), and what
+    ``marey track --save`` writes. Where frames show several people, one is followed by nearness.
+
+    Args:
+        path: file or folder.
+        person: 0 is the one that the first frame shows best, 1 the next, and so on.
+
+    Raises:
+        MissingFileError: there is no such file.
+        FormatError: it is not JSON, or holds no key points of a known layout.
+    """
+    path = Path(path)
+    if path.is_dir():
+        files = sorted(path.glob("*.json"))
+        if not files:
+            raise InputError(f"'{path}' holds no .json file", "Give the folder that OpenPose's --write_json filled")
+        content: Any = [_read_json(file) for file in files]
+    elif path.is_file():
+        content = _read_json(path)
+    else:
+        raise MissingFileError(str(path))
+    try:
+        if isinstance(content, dict) and "pixels" in content:
+            return _read_own(content, str(path))
+        facts = content if isinstance(content, dict) else {}
+        names, frames = _list_people(content)
+        return _follow_person(names, frames, facts, str(path), person)
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        if isinstance(error, FormatError | InputError):
+            raise
+        what = f"no key points of a known layout ({type(error).__name__}: {error})"
+        raise FormatError(what, str(path), 1, "Give COCO, OpenPose or BlazePose JSON, see docs/tracking.md") from None
+
+
+def _read_json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise FormatError(f"not JSON: {error.msg}", str(file), error.lineno, "Export it again") from None
+    except (UnicodeDecodeError, RecursionError):
+        raise FormatError("not a JSON text", str(file), 1, "Export it again") from None
+
+
+def _read_own(content: Mapping[str, Any], file: str) -> DetectedPoints:
+    """What ``--save`` writes: names, pixels with null for what is not seen, rate_hz, camera."""
+    names, pixels = tuple(str(name) for name in content["names"]), content["pixels"]
+    points = np.array([[(np.nan, np.nan) if p is None else p for p in frame] for frame in pixels], dtype=np.float64)
+    points = points.reshape(len(pixels), len(names), 2)
+    trust = np.ones(points.shape[:2]) if content.get("confidences") is None else np.array(content["confidences"])
+    seen = np.isfinite(points).all(axis=-1)
+    camera = build_camera(content["camera"], file) if content.get("camera") else None
+    size = None if camera is None else camera.camera.size
+    rate_hz = None if content.get("rate_hz") is None else float(content["rate_hz"])
+    points = np.where(seen[..., None], points, 0.0)
+    return DetectedPoints(file, names, points, np.where(seen, trust, 0.0), 1, size, rate_hz, camera)
+
+
+Person = FloatArray  # (K, 3) x, y, confidence
+
+
+def _list_people(content: Any) -> tuple[tuple[str, ...], list[list[Person]]]:
+    """People of each frame, and the names of their points."""
+    annotations = content.get("annotations") if isinstance(content, dict) else content
+    if isinstance(annotations, list) and annotations and all(_is_annotation(one) for one in annotations):
+        return _list_coco(content, annotations)
+    if isinstance(content, dict) and "people" in content:
+        frames: Any = [content]
+    elif isinstance(content, dict):
+        found = [
+            content[key] for key in ("frames", "results", "poses", "landmarks", "pose_landmarks") if key in content
+        ]
+        frames = found[0]
+    else:
+        frames = content
+    if isinstance(frames, dict):
+        frames = [frames[key] for key in sorted(frames, key=lambda key: (len(key), key))]
+    people, names = [_list_frame(frame) for frame in frames], list[tuple[str, ...]]()
+    for frame in people:
+        names += [own for own, _ in frame]
+    if not names:
+        raise ValueError("no person in any frame")
+    if len(set(names)) > 1:
+        raise ValueError(f"people of {sorted({len(own) for own in names})} points in one file")
+    return names[0], [[points for _, points in frame] for frame in people]
+
+
+def _is_annotation(one: Any) -> bool:
+    return isinstance(one, dict) and "image_id" in one and "keypoints" in one
+
+
+def _list_coco(content: Any, annotations: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], list[list[Person]]]:
+    facts = content if isinstance(content, dict) else {}
+    flat = [np.array(one["keypoints"], dtype=np.float64).reshape(-1, 3) for one in annotations]
+    categories = [c["keypoints"] for c in facts.get("categories", []) if c.get("keypoints")]
+    names = tuple(str(name) for name in categories[0]) if categories else LAYOUTS[len(flat[0])]
+    # Frames in the order of the images, or of their numbers with gaps where nobody was found
+    ids = [one["image_id"] for one in annotations]
+    if facts.get("images"):
+        order = [image["id"] for image in sorted(facts["images"], key=lambda image: image.get("frame_id", image["id"]))]
+    elif all(isinstance(i, int) for i in ids) and max(ids) - min(ids) < 4 * len(set(ids)) + 16:
+        order = list(range(min(ids), max(ids) + 1))
+    else:
+        order = sorted(set(ids), key=lambda i: (len(str(i)), str(i)))
+    at = {image: f for f, image in enumerate(order)}
+    frames: list[list[Person]] = [[] for _ in order]
+    for image, points in zip(ids, flat, strict=True):
+        if len(points) != len(names):
+            raise ValueError(f"{len(points)} points where {len(names)} are named")
+        # A flag of visibility (0, 1, 2) is half a confidence; a detector's score is one
+        if facts.get("annotations") is not None and set(np.unique(points[:, 2]).tolist()) <= {0.0, 1.0, 2.0}:
+            points[:, 2] /= 2.0
+        frames[at[image]].append(points)
+    return names, frames
+
+
+def _list_frame(frame: Any) -> list[tuple[tuple[str, ...], Person]]:
+    """People of one frame: OpenPose, MediaPipe, TensorFlow.js."""
+    if frame is None:
+        return []
+    if isinstance(frame, dict) and "people" in frame:
+        flat = [np.array(one["pose_keypoints_2d"], dtype=np.float64).reshape(-1, 3) for one in frame["people"]]
+        return [(LAYOUTS[len(points)], points) for points in flat if len(points)]
+    if isinstance(frame, dict):
+        for key in ("pose_landmarks", "poseLandmarks", "landmarks", "keypoints", "poses", "landmark"):
+            if key in frame:
+                return _list_frame(frame[key])
+        raise KeyError("a frame without people, landmarks or keypoints")
+    if not frame:
+        return []
+    # A list of people, or one person
+    is_people = isinstance(frame[0], list) and isinstance(frame[0][0], dict | list)
+    is_people |= isinstance(frame[0], dict) and "x" not in frame[0]
+    if is_people:
+        return [person for one in frame for person in _list_frame(one)]
+    points = np.zeros((len(frame), 3))
+    for k, point in enumerate(frame):
+        if isinstance(point, dict):
+            trust = next(
+                (point[key] for key in ("visibility", "score", "confidence") if point.get(key) is not None), 1.0
+            )
+            points[k] = float(point["x"]), float(point["y"]), float(trust)
+        elif point is not None:
+            points[k] = point[0], point[1], point[-1] if len(point) > 2 else 1.0
+    named = all(isinstance(point, dict) and point.get("name") for point in frame)
+    return [(tuple(str(point["name"]) for point in frame) if named else LAYOUTS[len(frame)], points)]
+
+
+def _follow_person(
+    names: tuple[str, ...], frames: Sequence[Sequence[Person]], facts: Mapping[str, Any], file: str, person: int
+) -> DetectedPoints:
+    """Choose one person of the first frame that has that many, and the nearest to it from then on."""
+    if len(frames) > MAX_FRAMES:
+        raise ValueError(f"{len(frames)} frames")
+    most, chosen = max(len(people) for people in frames), np.zeros((len(frames), len(names), 3))
+    if not 0 <= person < most:
+        raise InputError(f"person {person} of '{file}'", f"It shows at most {most}; count from 0")
+    last: Person | None = None
+    for f, people in enumerate(frames):
+        ranked = sorted(people, key=lambda points: -points[:, 2].sum() * float(np.ptp(points[:, 1])))
+        if last is None and len(ranked) > person:
+            last = ranked[person]
+            chosen[f] = last
+        elif last is not None and ranked:
+            shared = [np.minimum(points[:, 2], last[:, 2]) for points in ranked]
+            gaps = [
+                float(np.average(np.hypot(*(points - last)[:, :2].T), weights=weight)) if weight.any() else np.inf
+                for points, weight in zip(ranked, shared, strict=True)
+            ]
+            # Who is further away than the person is tall is somebody else
+            seen = last[last[:, 2] > 0.0]
+            if min(gaps) <= max(float(np.ptp(seen[:, 0])), float(np.ptp(seen[:, 1])), 1e-9):
+                last = ranked[int(np.argmin(gaps))]
+                chosen[f] = last
+    chosen[~np.isfinite(chosen).all(axis=-1)] = 0.0
+    size = None
+    images = facts.get("images") or [{}]
+    for source in (facts, images[0]):
+        if source.get("width") and source.get("height"):
+            size = (int(source["width"]), int(source["height"]))
+    rate = next((float(facts[key]) for key in ("rate_hz", "fps", "frame_rate") if facts.get(key)), None)
+    return DetectedPoints(file, names, chosen[..., :2], np.clip(chosen[..., 2], 0.0, 1.0), most, size, rate)

@@ -1,0 +1,460 @@
+"""The objective of tracking with a pose model: its normal equations, and Levenberg-Marquardt over all frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, IntArray, kernel
+from marey.lie import SO3
+from marey.lie.kernels import multiply, quaternion_at, rotate, row3
+from marey.models import PoseModel
+from marey.models.evaluation import model_jacobian, model_rotations
+from marey.motion import Markers, Motion
+from marey.skeleton import ContactPoints, Pose, Skeleton, contact_points, joint_frames
+from marey.tracking.observation import MIN_DEPTH_M, Observations, body_points, check_views
+
+if TYPE_CHECKING:
+    from marey.tracking.prior import PriorTracker
+
+MAX_STEPS = 60  # Gauss-Newton steps of all frames; ten to twenty in practice
+FRAME_STEPS = 8  # of each frame in the first pass
+MIN_DECREASE = 1e-6  # [-] of the objective in one step
+MIN_DAMPING, MAX_DAMPING = 1e-9, 1e9
+IN_SPACE, ON_FLOOR = -1, -2  # points that no camera sees: measured in space, or soles whose height alone counts
+SOLES = ("heel", "toe")
+FLOOR_ROBUST_M = 0.06  # [m] a sole much higher than this is in the air and is pulled no more
+
+
+class CarriedPoints(NamedTuple):
+    """A skeleton of J joints, the K points on it, and the pose model that moves it."""
+
+    parents: IntArray  # (J,)
+    offsets: FloatArray  # (J, 3) [m]
+    joints: IntArray  # (K,) carrying joint
+    points: FloatArray  # (K, 3) [m] in its frame
+    kind: int
+    mean_wxyz: FloatArray  # (J, 4)
+    basis: FloatArray  # (J, 3, k)
+
+
+class SeenPoints(NamedTuple):
+    """What was seen of them, in the pictures of C cameras or in space."""
+
+    targets: FloatArray  # (F, K, 3) [px] and zero, or [m] in world
+    weights: FloatArray  # (F, K) [1/px²] or [1/m²]; 0 where not seen
+    cameras: IntArray  # (K,) camera that sees the point; IN_SPACE or ON_FLOOR
+    axes: FloatArray  # (C, 3, 3) right, up and forward of each picture in world
+    positions: FloatArray  # (C, 3) [m]
+    focals_px: FloatArray  # (C,)
+    centres_px: FloatArray  # (C, 2)
+
+
+class NormalBlocks(NamedTuple):
+    """Normal equations of each frame, written by :func:`linearise_points`."""
+
+    H: FloatArray  # (F, n, n)
+    g: FloatArray  # (F, n)
+    costs: FloatArray  # (F,)
+
+
+@kernel
+def linearise_points(
+    body: CarriedPoints,
+    seen: SeenPoints,
+    huber: float,
+    roots: FloatArray,
+    turns: FloatArray,
+    x: FloatArray,
+    out: NormalBlocks,
+) -> None:
+    r"""Write :math:`J^T W J`, :math:`J^T W e` and the cost of each frame; W holds Huber's weights.
+
+    A point P moves with the root's place, with its turn, :math:`R_0 e_c \times (P - o_0)`, and with each coordinate,
+    :math:`\sum_j R_j B_{jk} \times (P - o_j)` over the joints above it; a camera multiplies that by the derivative of
+    its projection.
+    """
+    joints, n = body.parents.shape[0], 6 + x.shape[1]
+    wxyz, columns = np.zeros((joints, 4)), np.zeros((joints, 3, x.shape[1]))
+    world, positions, spins = np.zeros((joints, 4)), np.zeros((joints, 3)), np.zeros((joints, 3, x.shape[1]))
+    rows, seen_rows, e = np.zeros((3, n)), np.zeros((3, n)), np.zeros(3)
+    for f in range(roots.shape[0]):
+        # Forward kinematics, and how joints turn with the coordinates, in world axes
+        model_rotations(body.kind, body.mean_wxyz, body.basis, x[f], wxyz)
+        model_jacobian(body.kind, body.mean_wxyz, body.basis, x[f], columns)
+        wxyz[0] = turns[f]
+        for j in range(joints):
+            p = body.parents[j]
+            q = quaternion_at(wxyz, j)
+            if j == 0:
+                positions[0] = roots[f]
+            else:
+                q = multiply(quaternion_at(world, p), q)
+                a, b, c = rotate(quaternion_at(world, p), row3(body.offsets, j))
+                positions[j, 0], positions[j, 1] = positions[p, 0] + a, positions[p, 1] + b
+                positions[j, 2] = positions[p, 2] + c
+            world[j, 0], world[j, 1], world[j, 2], world[j, 3] = q
+            for k in range(x.shape[1]):
+                spin = rotate(q, (columns[j, 0, k], columns[j, 1, k], columns[j, 2, k]))
+                spins[j, 0, k], spins[j, 1, k], spins[j, 2, k] = spin
+        for i in range(body.joints.shape[0]):
+            weight = seen.weights[f, i]
+            if weight == 0.0:
+                continue
+            j = body.joints[i]
+            a, b, c = rotate(quaternion_at(world, j), row3(body.points, i))
+            px, py, pz = positions[j, 0] + a, positions[j, 1] + b, positions[j, 2] + c
+            rows[:] = 0.0
+            for r in range(3):
+                rows[r, r] = 1.0
+            while j >= 0:
+                u, v, w = px - positions[j, 0], py - positions[j, 1], pz - positions[j, 2]
+                for k in range(3 if j == 0 else x.shape[1]):
+                    column = 3 + k if j == 0 else 6 + k
+                    a, b, c = spins[j, 0, k], spins[j, 1, k], spins[j, 2, k]
+                    if j == 0:
+                        axis = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
+                        a, b, c = rotate(quaternion_at(world, 0), axis)
+                    rows[0, column] += b * w - c * v
+                    rows[1, column] += c * u - a * w
+                    rows[2, column] += a * v - b * u
+                j = body.parents[j]
+            # What is missing, in space or on the picture
+            count = 3
+            e[0], e[1], e[2] = seen.targets[f, i, 0] - px, seen.targets[f, i, 1] - py, seen.targets[f, i, 2] - pz
+            lens = seen.cameras[i]
+            if lens >= 0:
+                count = 2
+                x0, y0, z0 = px - seen.positions[lens, 0], py - seen.positions[lens, 1], pz - seen.positions[lens, 2]
+                axes = seen.axes[lens]
+                right = axes[0, 0] * x0 + axes[0, 1] * y0 + axes[0, 2] * z0
+                up = axes[1, 0] * x0 + axes[1, 1] * y0 + axes[1, 2] * z0
+                depth = max(axes[2, 0] * x0 + axes[2, 1] * y0 + axes[2, 2] * z0, MIN_DEPTH_M)
+                scale = seen.focals_px[lens] / depth
+                e[0] = seen.targets[f, i, 0] - (seen.centres_px[lens, 0] + scale * right)
+                e[1] = seen.targets[f, i, 1] - (seen.centres_px[lens, 1] - scale * up)
+                seen_rows[:] = 0.0
+                for r in range(3):
+                    across = scale * (axes[0, r] - right / depth * axes[2, r])
+                    down = scale * (up / depth * axes[2, r] - axes[1, r])
+                    for m in range(n):
+                        seen_rows[0, m] += across * rows[r, m]
+                        seen_rows[1, m] += down * rows[r, m]
+                rows[:] = seen_rows
+            if lens == ON_FLOOR:
+                # Below the floor the cost is a square; above it is Geman and McClure's, h^2 / (1 + h^2/s^2)
+                share = 1.0 if e[1] > 0.0 else 1.0 / (1.0 + (e[1] / FLOOR_ROBUST_M) ** 2)
+                out.costs[f] += weight * share * e[1] ** 2
+                weight *= share * share
+                for m in range(n):
+                    out.g[f, m] += weight * rows[1, m] * e[1]
+                    for other in range(n):
+                        out.H[f, m, other] += weight * rows[1, m] * rows[1, other]
+                continue
+            # Huber: the cost of a large residual grows linearly, its weight falls
+            square = 0.0
+            for r in range(count):
+                square += weight * e[r] * e[r]
+            size = np.sqrt(square)
+            out.costs[f] += square if size <= huber else huber * (2.0 * size - huber)
+            weight *= min(1.0, huber / max(size, 1e-12))
+            for r in range(count):
+                for m in range(n):
+                    value = weight * rows[r, m]
+                    out.g[f, m] += value * e[r]
+                    for other in range(n):
+                        out.H[f, m, other] += value * rows[r, other]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorState:
+    """Root and coordinates of all frames."""
+
+    roots: FloatArray  # (F, 3) [m]
+    turns: SO3  # batch (F,)
+    x: FloatArray  # (F, k)
+
+    @classmethod
+    def from_pose(cls, problem: PriorProblem, pose: Pose) -> PriorState:
+        """One frame, its coordinates inside their limits."""
+        clip = Motion(pose.skeleton, problem.rate_hz, pose.root_position[None], SO3(pose.rotations.wxyz[None]))
+        most = problem.tracker.max_sigma * problem.deviations
+        x = np.clip(problem.tracker.model.encode(clip), -most, most)
+        return cls(pose.root_position[None], SO3(pose.rotations.wxyz[None, 0]), x)
+
+    @classmethod
+    def join(cls, states: Sequence[PriorState]) -> PriorState:
+        """States one after the other."""
+        turns = SO3.concatenate([state.turns for state in states])
+        return cls(np.concatenate([s.roots for s in states]), turns, np.concatenate([s.x for s in states]))
+
+    def __getitem__(self, frames: slice | IntArray) -> PriorState:
+        return PriorState(self.roots[frames], self.turns[frames], self.x[frames])
+
+    def rotations(self, model: PoseModel) -> SO3:
+        """Local rotations, batch ``(F, J)``."""
+        wxyz = np.array(model.rotations(self.x).wxyz)
+        wxyz[:, 0] = self.turns.wxyz
+        return SO3(wxyz)
+
+    def step(self, problem: PriorProblem, delta: FloatArray) -> PriorState:
+        """Return the state after a step ``(F, 6 + k)``, its coordinates inside their limits."""
+        most = problem.tracker.max_sigma * problem.deviations
+        x = np.clip(self.x + delta[:, 6:], -most, most)
+        return PriorState(self.roots + delta[:, :3], self.turns @ SO3.exp(delta[:, 3:6]), x)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorProblem:
+    """What was seen, and the scales of all terms."""
+
+    tracker: PriorTracker
+    views: tuple[Observations, ...]  # none for points in space
+    skeleton: Skeleton
+    rate_hz: float
+    body: CarriedPoints
+    seen_points: SeenPoints
+    num_seen: int  # points that were seen; soles follow them
+    deviations: FloatArray  # (k,)
+    accelerations: FloatArray  # (6 + k,) standard deviation of a second difference
+
+    @property
+    def num_frames(self) -> int:
+        """Frames that were seen."""
+        return len(self.seen_points.weights)
+
+    @classmethod
+    def compile(
+        cls, tracker: PriorTracker, seen: Observations | Sequence[Observations] | Markers, skeleton: Skeleton
+    ) -> PriorProblem:
+        """Look up the points on the body, and put those of all cameras one after the other."""
+        if skeleton.names != tracker.model.skeleton.names:
+            raise InputError(f"the start is a pose of {skeleton!r}, the model has other joints", "Retarget it first")
+        views = () if isinstance(seen, Markers) else (seen,) if isinstance(seen, Observations) else tuple(seen)
+        if isinstance(seen, Markers):
+            points, rate_hz = [body_points(skeleton, seen.names)], seen.rate_hz
+            targets, weights = np.array(seen.positions), seen.valid / tracker.noise_m**2
+            cameras = np.full(len(seen.names), IN_SPACE)
+            lenses = np.zeros((1, 3, 3)), np.zeros((1, 3)), np.ones(1), np.zeros((1, 2))
+        else:
+            check_views(views)
+            points, rate_hz = [body_points(skeleton, view.names) for view in views], views[0].rate_hz
+            targets = np.concatenate([np.where(v.valid[..., None], v.pixels, 0.0) for v in views], axis=1)
+            targets = np.concatenate([targets, np.zeros((*targets.shape[:2], 1))], axis=-1)
+            weights = np.concatenate([view.trust for view in views], axis=1) / tracker.noise_px**2
+            cameras = np.repeat(np.arange(len(views)), [len(view.names) for view in views])
+            lenses = (
+                np.array([view.camera.axes() for view in views]),
+                np.array([view.camera.position for view in views]),
+                np.array([view.camera.focal_px for view in views], dtype=np.float64),
+                0.5 * np.array([view.camera.size for view in views], dtype=np.float64),
+            )
+        num_seen = targets.shape[1]
+        if tracker.floor_m is not None:
+            # Heels and toes of the frames that show anything
+            points.append(body_points(skeleton, [n for n in contact_points(skeleton).names if n.endswith(SOLES)]))
+            extra = len(points[-1].names)
+            soles = np.full((len(targets), extra, 3), tracker.floor_m)
+            targets, cameras = np.concatenate([targets, soles], axis=1), np.append(cameras, [ON_FLOOR] * extra)
+            shown = np.repeat(weights.any(axis=1)[:, None], extra, axis=1)
+            weights = np.concatenate([weights, shown / tracker.floor_noise_m**2], axis=1)
+        arrays = tracker.model.arrays()
+        joints, offsets = np.concatenate([p.joints for p in points]), np.concatenate([p.offsets for p in points])
+        tree = skeleton.parents.copy(), skeleton.offsets.copy(), joints.astype(np.int64), np.array(offsets)
+        body = CarriedPoints(*tree, arrays.kind, arrays.mean_wxyz, arrays.basis)
+        deviations = np.maximum(tracker.model.deviations, 1e-6 * max(float(tracker.model.deviations.max()), 1e-12))
+        scales = [tracker.root_acceleration] * 3 + [tracker.root_turn_acceleration] * 3
+        accelerations = np.concatenate([scales, tracker.coordinate_acceleration * deviations]) / rate_hz**2
+        points_seen = SeenPoints(targets, weights, cameras.astype(np.int64), *lenses)
+        return cls(tracker, views, skeleton, rate_hz, body, points_seen, num_seen, deviations, accelerations)
+
+    @property
+    def trust(self) -> FloatArray:
+        """Weights ``(F, K)`` of the points that were seen."""
+        return self.seen_points.weights[:, : self.num_seen]
+
+    def choose_frames(self, frames: slice | IntArray) -> PriorProblem:
+        """Return the problem of some frames, perhaps with repeats."""
+        seen = self.seen_points
+        rows = np.ascontiguousarray(seen.targets[frames]), np.ascontiguousarray(seen.weights[frames])
+        return replace(self, seen_points=SeenPoints(*rows, *seen[2:]))
+
+    def linearise(self, state: PriorState) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return J^T W J ``(F, n, n)``, J^T W e ``(F, n)`` and the cost ``(F,)`` of points, prior and limits."""
+        tracker = self.tracker
+        count, n = len(state.x), 6 + state.x.shape[1]
+        H, g, costs = np.zeros((count, n, n)), np.zeros((count, n)), np.zeros(count)
+        linearise_points(
+            self.body,
+            self.seen_points,
+            tracker.huber,
+            np.ascontiguousarray(state.roots),
+            np.ascontiguousarray(state.turns.wxyz),
+            np.ascontiguousarray(state.x),
+            NormalBlocks(H, g, costs),
+        )
+        # The prior in standard deviations
+        stiffness = tracker.spring / self.deviations**2
+        H[:, np.arange(6, n), np.arange(6, n)] += stiffness
+        g[:, 6:] -= stiffness * state.x
+        costs += (stiffness * state.x**2).sum(axis=1)
+        # The root's own upward axis u = R^T y, off by its sides; it moves by u x delta with a turn delta
+        if tracker.upright_rad is not None:
+            u = state.turns.matrix()[:, 1, :]
+            rows = np.zeros((count, 2, 3))
+            rows[:, 0, 1], rows[:, 0, 2] = -u[:, 2], u[:, 1]
+            rows[:, 1, 0], rows[:, 1, 1] = -u[:, 1], u[:, 0]
+            rows, away = rows / tracker.upright_rad, u[:, [0, 2]] / tracker.upright_rad
+            H[:, 3:6, 3:6] += np.swapaxes(rows, 1, 2) @ rows
+            g[:, 3:6] -= np.einsum("frk,fr->fk", rows, away)
+            costs += (away**2).sum(axis=1)
+        # Half the squared distance to the limits has the gradient d n with a unit normal n in the tangent of the joint
+        if tracker.limits is not None:
+            check = tracker.limits.check(state.rotations(tracker.model))
+            outside = check.violation / tracker.limit_rad
+            normals = check.gradient / np.maximum(check.violation, 1e-9)[..., None] / tracker.limit_rad
+            normals[:, 0] = 0.0
+            rows = np.einsum("fjc,fjck->fjk", normals, tracker.model.jacobian(state.x))
+            H[:, 6:, 6:] += np.swapaxes(rows, 1, 2) @ rows
+            g[:, 6:] -= np.einsum("fjk,fj->fk", rows, outside)
+            costs += (outside[:, 1:] ** 2).sum(axis=1)
+        return H, g, costs
+
+    def cost(self, state: PriorState) -> float:
+        """Return the objective of all frames."""
+        return float(self.linearise(state)[2].sum() + (self.accelerate(state) ** 2).sum())
+
+    def accelerate(self, state: PriorState) -> FloatArray:
+        """Second differences ``(F - 2, n)`` of root and coordinates, in standard deviations."""
+        if len(state.x) < 3:
+            return np.zeros((0, len(self.accelerations)))
+        turns = (state.turns[:-1].inverse() @ state.turns[1:]).log()
+        second = np.concatenate(
+            [np.diff(state.roots, 2, axis=0), np.diff(turns, axis=0), np.diff(state.x, 2, axis=0)], 1
+        )
+        return second / self.accelerations
+
+    def place_points(self, state: PriorState) -> FloatArray:
+        """Points ``(F, K, 3)`` [m] in world."""
+        points = ContactPoints(("",) * len(self.body.joints), self.body.joints, self.body.points)
+        wxyz = state.rotations(self.tracker.model).wxyz
+        return points.positions(*joint_frames(self.skeleton, state.roots, wxyz))
+
+    def measure_errors(self, state: PriorState) -> FloatArray:
+        """Distance ``(F, K)`` [px] or [m] of each point from where it was seen; 0 where it was not."""
+        seen, places = self.seen_points, self.place_points(state)
+        away = seen.targets - places
+        for c, view in enumerate(self.views):
+            away[:, seen.cameras == c, :2] = view.pixels - view.camera.project(places[:, seen.cameras == c])
+            away[:, seen.cameras == c, 2] = 0.0
+        return np.where(self.trust > 0.0, np.linalg.norm(away[:, : self.num_seen], axis=-1), 0.0)
+
+
+def follow_frames(problem: PriorProblem, state: PriorState) -> PriorState:
+    """Go through the clip, each frame from the constant-velocity prediction, which also pulls it."""
+    states = list[PriorState]()
+    for f in range(problem.num_frames):
+        guess = state
+        if len(states) > 1:
+            before, last = states[-2:]
+            turn = (before.turns.inverse() @ last.turns).log()
+            guess = PriorState(2.0 * last.roots - before.roots, last.turns @ SO3.exp(turn), 2.0 * last.x - before.x)
+            guess = guess.step(problem, np.zeros((1, 6 + guess.x.shape[1])))
+        state = solve_frames(problem, guess, slice(f, f + 1), FRAME_STEPS, pull=len(states) > 1)
+        states.append(state)
+    return PriorState.join(states)
+
+
+def solve_frames(
+    problem: PriorProblem, state: PriorState, frames: slice, max_steps: int, *, pull: bool = False
+) -> PriorState:
+    """Levenberg-Marquardt on some frames at once; one frame may be pulled to where it begins."""
+    part, guess, damping = problem.choose_frames(frames), state, 1e-3
+
+    def objective(tried: PriorState) -> tuple[FloatArray, FloatArray, float]:
+        H, g, costs = part.linearise(tried)
+        cost = float(costs.sum() + (part.accelerate(tried) ** 2).sum())
+        if pull:
+            turn = (guess.turns.inverse() @ tried.turns).log()
+            away = np.concatenate([tried.roots - guess.roots, turn, tried.x - guess.x], axis=1)
+            stiffness = 1.0 / problem.accelerations**2
+            H[:, np.arange(H.shape[1]), np.arange(H.shape[1])] += stiffness
+            g -= stiffness * away
+            cost += float((stiffness * away**2).sum())
+        return H, g, cost
+
+    blocks, slopes, cost = objective(state)
+    for _ in range(max_steps):
+        delta = _solve_banded(problem, blocks, slopes, problem.accelerate(state), damping)
+        tried = state.step(problem, delta)
+        new_blocks, new_slopes, new_cost = objective(tried)
+        if not new_cost < cost:
+            damping *= 8.0
+            if damping > MAX_DAMPING:
+                break
+            continue
+        is_settled = cost - new_cost < MIN_DECREASE * cost
+        state, blocks, slopes, cost = tried, new_blocks, new_slopes, new_cost
+        damping = max(0.3 * damping, MIN_DAMPING)
+        if is_settled:
+            break
+    return state
+
+
+def _solve_banded(
+    problem: PriorProblem, H: FloatArray, g: FloatArray, second: FloatArray, damping: float
+) -> FloatArray:
+    """Step ``(F, n)`` of the normal equations: blocks of the frames, and bands of the second differences."""
+    count, n = g.shape
+    width = 2 * n if len(second) else n - 1
+    bands = np.zeros((width + 1, count, n))
+    # The upper triangle of the blocks, scaled by Marquardt's damping
+    for offset in range(n):
+        bands[width - offset, :, offset:] += np.diagonal(H, offset, 1, 2)
+    bands[width] *= 1.0 + damping
+    # Second differences couple a coordinate with itself, one and two frames on
+    rhs = g.copy()
+    if len(second):
+        scale = 1.0 / problem.accelerations
+        for shift, factor in enumerate((1.0, -2.0, 1.0)):
+            rows = slice(shift, shift + len(second))
+            rhs[rows] -= factor * scale * second
+            bands[width, rows] += factor**2 * scale**2
+            for other, next_factor in enumerate((1.0, -2.0, 1.0)[shift + 1 :], shift + 1):
+                ahead = slice(other, other + len(second))
+                bands[width - n * (other - shift), ahead] += factor * next_factor * scale**2
+    step = rhs.ravel()
+    solve_banded_cholesky(bands.reshape(width + 1, -1), step)
+    return step.reshape(count, n)
+
+
+@kernel
+def solve_banded_cholesky(bands: FloatArray, b: FloatArray) -> None:
+    """Overwrite ``b`` ``(N,)`` by the answer of a positive definite system whose entry (i, j) is bands[w + i - j, j].
+
+    LAPACK's banded solver starts threads for matrices of this size and waits for them.
+    """
+    width, size = bands.shape[0] - 1, bands.shape[1]
+    # A = U^T U, row by row, in place
+    for i in range(size):
+        pivot = 1.0 / np.sqrt(bands[width, i])
+        last = min(size, i + width + 1)
+        for j in range(i, last):
+            bands[width + i - j, j] *= pivot
+        for r in range(i + 1, last):
+            f = bands[width + i - r, r]
+            if f != 0.0:
+                for c in range(r, last):
+                    bands[width + r - c, c] -= f * bands[width + i - c, c]
+    # U^T y = b, then U x = y
+    for i in range(size):
+        b[i] /= bands[width, i]
+        for j in range(i + 1, min(size, i + width + 1)):
+            b[j] -= bands[width + i - j, j] * b[i]
+    for i in range(size - 1, -1, -1):
+        for j in range(i + 1, min(size, i + width + 1)):
+            b[i] -= bands[width + i - j, j] * b[j]
+        b[i] /= bands[width, i]
