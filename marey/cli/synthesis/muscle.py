@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a point of the body at rest"
 CLIP_SUFFIXES = (".csv", ".png")
-ARM_MUSCLES = ("deltoid", "latissimus", "biceps", "triceps")  # of the soft arm, in the order of its activations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +220,7 @@ def _bend_elbow(motion: Motion, name: str, side: str, out: str | None, *, is_jso
         # A row for each step: the angle that was asked for, the one reached, the muscles
         rows = [
             {"time_s": n * dt, "wanted_rad": wanted, "angle_rad": angle}
-            | dict(zip(ARM_MUSCLES, row.tolist(), strict=True))
+            | dict(zip(found.muscles, row.tolist(), strict=True))
             for n, (wanted, angle, row) in enumerate(
                 zip(found.wanted_rad[1:].tolist(), found.angles_rad[1:].tolist(), found.activations, strict=True), 1
             )
