@@ -216,7 +216,7 @@ class ReachResult:
         return () if self.system.body.muscles is None else self.system.body.muscles.names
 
     @property
-    def _to_world(self) -> FloatArray:
+    def to_world(self) -> FloatArray:
         """Factors (3,) of the coordinates of the left arm that was solved."""
         return MIRROR if self.side == "right" else np.ones(3)
 
@@ -235,7 +235,7 @@ class ReachResult:
     @property
     def hand(self) -> FloatArray:
         """Way of the wrist ``(N + 1, 3)`` [m] in world."""
-        return self.shoulder + self._to_world * self.control.states[:, self.system.end_components("fore")]
+        return self.shoulder + self.to_world * self.control.states[:, self.system.end_components("fore")]
 
     @property
     def misses_m(self) -> FloatArray:
@@ -247,7 +247,7 @@ class ReachResult:
     @property
     def positions(self) -> FloatArray:
         """Nodes of the soft arm ``(N + 1, V, 3)`` [m] in world."""
-        return self.shoulder + self._to_world * self.system.split(self.control.states)[0]
+        return self.shoulder + self.to_world * self.system.split(self.control.states)[0]
 
     def motion(self, skeleton: Skeleton = HUMAN) -> Motion:
         """The figure with this arm, the other one hanging."""

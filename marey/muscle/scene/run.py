@@ -74,9 +74,11 @@ def make_scene_bones(parts: tuple[BonePart, ...], nodes: FloatArray) -> SceneBon
                 part.name,
                 part.start,
                 part.parent or None,
-                "fixed" if part.axis is None else "hinge",
+                "ball" if part.ball else "fixed" if part.axis is None else "hinge",
                 part.axis or (0.0, 0.0, 1.0),
-                limits=None if part.axis is None else (np.deg2rad(part.limits_deg[0]), np.deg2rad(part.limits_deg[1])),
+                limits=None
+                if part.axis is None and not part.ball
+                else (np.deg2rad(part.limits_deg[0]), np.deg2rad(part.limits_deg[1])),
                 mass_kg=part.mass_kg,
                 nodes=held,
                 end=part.end,

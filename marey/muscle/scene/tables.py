@@ -48,7 +48,7 @@ class MeshPart:
 
     def __post_init__(self) -> None:
         _check_choice("mesh kind", self.kind, GRIDS)
-        if bool(self.file) == (self.spacing_m is None) and not self.file:
+        if not self.file and self.spacing_m is None:
             raise InputError("a mesh without spacing_m", "Write spacing_m = 0.02, say, or file = 'body.obj'")
         if self.file and (self.kind != "tets" or self.skin_m is not None):
             raise InputError("a mesh file with kind or skin_m", "A file is filled with tetrahedra and drawn itself")
@@ -134,7 +134,8 @@ class BonePart:
     end: Triple  # [m]
     radii: tuple[float, ...] = (0.015,)
     parent: str = ""  # "" is the world
-    axis: Triple | None = None  # of the hinge; None: the bone is fixed to its parent
+    axis: Triple | None = None  # of the hinge; None: the bone is fixed to its parent, unless it is a ball joint
+    ball: bool = False  # turns about all axes, up to the second of limits_deg from rest
     limits_deg: tuple[float, float] = (-180.0, 180.0)
     mass_kg: float = 1.0
     grip_m: float = 0.01  # nodes nearer to the bone's axis than its radius and this are carried by it
