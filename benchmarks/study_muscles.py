@@ -1,7 +1,7 @@
 """Muscles of captured walks beside textbooks, force plates and measured EMG.
 
-``python benchmarks/study_muscles.py FOLDER [--index index.csv] [--real FOLDER] [--picture PNG]`` estimates the muscles of
-every walk of a folder of BVH files (those of the index's first category at 120 Hz, if one is given) and prints
+``python benchmarks/study_muscles.py FOLDER [--index index.csv] [--real FOLDER] [--picture PNG]`` estimates the muscles
+of every walk of a folder of BVH files (those of the index's first category at 120 Hz, if one is given) and prints
 
 - the part of the torques that muscles give, and the moment that is left at the root;
 - the peak of the ankle moment over the gait cycle and where it is;
@@ -9,8 +9,8 @@ every walk of a folder of BVH files (those of the index's first category at 120 
 - with ``--real``: torques with estimated against torques with measured ground forces, and the overlap of excitations
   with the EMG of OpenSim's example walk.
 
-How feet share the ground reaction was chosen on ``TUNING``; placements and lengths of muscles on the walks of subjects 07
-and 35. The windows are those of Perry (*Gait Analysis*) and Winter (*Biomechanics and Motor Control*), rounded.
+How feet share the ground reaction was chosen on ``TUNING``; placements and lengths of muscles on walks of subjects 07,
+16 and 35. The windows are those of Perry (*Gait Analysis*) and Winter (*Biomechanics and Motor Control*), rounded.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def study_walks(folder: Path, index: Path | None, picture: Path | None) -> None:
         mean = np.mean(curves[name], axis=0)
         share, chance = mean[is_inside(name)].sum() / mean.sum(), is_inside(name).mean()
         good += int(share >= 0.7)
-        print(f"{name:20s} {share:.2f} inside its window (chance {chance:.2f}), peak {mean.max():.2f} at {mean.argmax()} %")
+        peak = f"peak {mean.max():.2f} at {mean.argmax()} %"
+        print(f"{name:20s} {share:.2f} inside its window (chance {chance:.2f}), {peak}")
     print(f"{good} of {len(WINDOWS)} muscles at least 0.70")
     if picture is not None:
         draw_curves(curves, picture)

@@ -44,7 +44,8 @@ def main() -> None:
         frame = int(np.argmin(np.abs(film.times - when)))
         misses.append(float(np.linalg.norm(film.bones.ends[frame, -1, 1] - place)))
         seconds = time.process_time() - began
-        print(f"{(place - shoulder).round(2)} {when:.2f} s  {100 * misses[-1]:.2f} cm  {found.status}  {seconds:.1f} s", flush=True)
+        figures = f"{when:.2f} s  {100 * misses[-1]:.2f} cm  {found.status}  {seconds:.1f} s"
+        print(f"{(place - shoulder).round(2)} {figures}", flush=True)
     cm = 100 * np.array(misses)
     shares = f"median {np.median(cm):.2f} cm, 95 % below {np.percentile(cm, 95):.2f} cm, worst {cm.max():.2f} cm"
     print(f"{len(cm)} places, {flagged} flagged as out of reach, {failed} failed: {shares}")

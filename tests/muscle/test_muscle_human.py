@@ -173,7 +173,7 @@ def test_bad_input_is_refused_with_its_name(squat):
         estimate_activations(squat, carried_kg={"left_knee": 5.0})
     with pytest.raises(InputError, match="carries nan kg"):
         estimate_activations(squat, carried_kg={"left_wrist": np.nan})
-    with pytest.raises(InputError, match="muscles.xml"):
+    with pytest.raises(InputError, match=r"muscles\.xml"):
         estimate_activations(squat).save("muscles.xml")
     with pytest.raises(InputError, match="no muscles"):
         estimate_activations(squat, muscles=[])

@@ -51,7 +51,9 @@ class ShareRule(NamedTuple):
 
 
 @kernel
-def share_torques(turning: FloatArray, wanted: FloatArray, rule: ShareRule, start: float) -> tuple[FloatArray, FloatArray]:
+def share_torques(
+    turning: FloatArray, wanted: FloatArray, rule: ShareRule, start: float
+) -> tuple[FloatArray, FloatArray]:
     r"""Least activations that turn each joint as wanted, frame after frame ([Crowninshield1981]_).
 
     .. math:: \min_{l\le a\le u}\ \sum_m a_m^p/p + \tfrac w2|Ba-b|^2
@@ -202,7 +204,12 @@ WRISTS: Final = ("left_wrist", "right_wrist")
 MAX_BURDEN_KG: Final = 300.0
 TRACK_SUFFIXES: Final = (".csv", ".sto")
 TENDON_PASSES: Final = 2  # sharings after which the stretch of tendons is brought up to date
-STAND_DEG: Final = (("left_shoulder", 2, -75.0), ("right_shoulder", 2, 75.0), ("left_elbow", 1, -30.0), ("right_elbow", 1, 30.0))
+STAND_DEG: Final = (
+    ("left_shoulder", 2, -75.0),
+    ("right_shoulder", 2, 75.0),
+    ("left_elbow", 1, -30.0),
+    ("right_elbow", 1, 30.0),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -350,7 +357,9 @@ def estimate_activations(
     if carried_kg:
         needed = solve_inverse_dynamics(masses, figure, external=burden)
     loads = (
-        estimate_foot_loads(needed, detect_contacts(figure)) if reaction is None else measure_foot_loads(needed, reaction)
+        estimate_foot_loads(needed, detect_contacts(figure))
+        if reaction is None
+        else measure_foot_loads(needed, reaction)
     )
     turned = apply_foot_loads(needed, loads, burden)
     smoothed = needed.motion()
@@ -411,6 +420,6 @@ def _weigh_burdens(needed: InverseDynamics, carried_kg: Mapping[str, float]) -> 
             raise InputError(f"{name} carries {mass} kg", f"Give 0 to {MAX_BURDEN_KG:g}")
         place = needed.motion().joint_positions()[:, names.index(name)]
         _, acceleration = compute_differences(place, needed.rate_hz)
-        force = -mass * (acceleration + [0.0, needed.gravity, 0.0])
+        force = -mass * (acceleration + np.array([0.0, needed.gravity, 0.0]))
         push[:, names.index(name)] = np.concatenate([force, np.cross(place, force)], axis=1)
     return push

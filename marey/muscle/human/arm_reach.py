@@ -115,13 +115,17 @@ def make_soft_arm(
     firsts = np.concatenate([[0], np.cumsum([len(block.nodes) for block in blocks])])
     mesh = TetMesh(
         np.concatenate([block.nodes for block in blocks]),
-        np.concatenate([block.cells + first for block, first in zip(blocks, firsts[:-1], strict=True)]).astype(np.int32),
+        np.concatenate([block.cells + first for block, first in zip(blocks, firsts[:-1], strict=True)]).astype(
+            np.int32
+        ),
     )
     # A muscle is one soft spring under a force: alpha falls so far below 1 that its tension is the force
     splines: list[ActivationSpline] = []
     for name, ends in ARM_MUSCLES.items():
         places = [
-            np.array(place) if owner == "trunk" else np.array([place[0], tops[owner] + place[1] * lengths[owner], place[2]])
+            np.array(place)
+            if owner == "trunk"
+            else np.array([place[0], tops[owner] + place[1] * lengths[owner], place[2]])
             for owner, place in ends
         ]
         span = float(np.linalg.norm(places[1] - places[0]))
@@ -166,7 +170,7 @@ ControlStage = Callable[[OptimalControlProblem], ControlResult]
 DT_S: Final = 1 / 30
 ARM_SETTINGS: Final = ActivationSettings()
 ELBOW_WEIGHT: Final = 0.02  # [-] of the elbow's place against the hand's
-CORRECTIONS: Final = 2  # iterations after the way was followed: millimetres are left
+CORRECTIONS: Final = 4  # iterations after the way was followed: millimetres are left
 FOLLOW_S: Final = 0.1  # [s] in which an error of the way falls to a third
 FOLLOW_EFFORT: Final = 2e-3  # [m] error that a full activation is worth
 REACH_TOL_M: Final = 0.02  # [m] a goal counts as reached

@@ -42,7 +42,8 @@ class FootLoadSettings:
     computed_weight: float = 0.5  # [-] of the computed centre of pressure against the profile, on one foot
     sole_span: tuple[float, float] = (0.2, 0.78)  # [-] where a foot that carries alone can press: heel pad to ball
     half_width_m: float = 0.03
-    pivot_m: float = 0.15  # above the centre of mass: where the forces of walking feet point ([Maus2010]_)
+    pivot_m: float = 0.25  # above the centre of mass: where the forces of walking feet point ([Maus2010]_)
+    horizontal_weight: float = 0.5  # [-] of the computed horizontal force against that which points at the pivot
     unseen_load: float = 0.35  # [body weights] that are never carried by nothing: a contact was missed
 
 
@@ -53,7 +54,7 @@ class FootLoads:
     forces: FloatArray  # (F, 2, 3) [N]
     places: FloatArray  # (F, 2, 3) [m] centre of pressure
     shares: FloatArray  # (F, 2) part of the reaction
-    residual: FloatArray  # (F, 6) [N, N m] wrench at the root that the feet do not give, moment about the centre of mass
+    residual: FloatArray  # (F, 6) [N, N m] that the feet do not give, at the root; moment about the centre of mass
 
 
 def estimate_foot_loads(
@@ -116,10 +117,11 @@ def estimate_foot_loads(
     first = np.where(near.all(axis=0), (timing * shares[0] + position * between) / (timing + position), shares[0])
     shares = np.stack([first, np.where(load.any(axis=0), 1.0 - first, 0.0)])
     # Forces: each towards the pivot, and what is left of the whole as the load is shared.
-    towards_pivot = dynamics.com + [0.0, chosen.pivot_m, 0.0] - places
+    towards_pivot = dynamics.com + np.array([0.0, chosen.pivot_m, 0.0]) - places
     normal = shares * np.maximum(dynamics.wrench[:, 1], 0.0)
     forces = normal[..., None] * towards_pivot / np.maximum(towards_pivot[..., 1:2], 0.3)
-    forces += shares[..., None] * (dynamics.wrench[:, :3] - forces.sum(axis=0))
+    trusted = np.array([chosen.horizontal_weight, 1.0, chosen.horizontal_weight])
+    forces += shares[..., None] * trusted * (dynamics.wrench[:, :3] - forces.sum(axis=0))
     forces, places = forces.transpose(1, 0, 2), places.transpose(1, 0, 2)
     return FootLoads(forces, places, shares.T, _find_residual(dynamics, forces, places))
 
@@ -154,7 +156,9 @@ def _find_residual(dynamics: InverseDynamics, forces: FloatArray, places: FloatA
 
 def apply_foot_loads(dynamics: InverseDynamics, loads: FootLoads, external: FloatArray | None = None) -> FloatArray:
     """Torques ``(F, J, 3)`` [N m] of a body that stands on its feet, with other forces ``(F, J, 6)`` if there are."""
-    push = np.zeros((dynamics.num_frames, dynamics.body.skeleton.num_joints, 6)) if external is None else external.copy()
+    push = (
+        np.zeros((dynamics.num_frames, dynamics.body.skeleton.num_joints, 6)) if external is None else external.copy()
+    )
     roles = role_map(dynamics.body.skeleton)
     for limb, ankle in enumerate(ANKLES):
         push[:, roles[ankle], :3] += loads.forces[:, limb]

@@ -126,9 +126,13 @@ class Shape:
 class DistanceField(Protocol):
     """What can be filled with cells: a distance, and a box that holds all of it."""
 
-    def distance(self, points: FloatArray, /) -> FloatArray: ...
+    def distance(self, points: FloatArray, /) -> FloatArray:
+        """Signed distance ``(N,)`` [m] of points ``(N, 3)``: negative inside."""
+        ...
 
-    def bounds(self) -> FloatArray: ...
+    def bounds(self) -> FloatArray:
+        """Corners ``(2, 3)`` [m] of an upright box that holds it."""
+        ...
 
 
 def voxelise(shape: DistanceField, spacing_m: float, *, flat: bool = False) -> tuple[BoolArray, FloatArray]:

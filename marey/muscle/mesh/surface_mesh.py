@@ -7,6 +7,7 @@ good, their number is known before, and no other library is needed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Final
@@ -195,9 +196,11 @@ def _read_obj(file: Path) -> tuple[FloatArray, IndexArray]:
             else:
                 corners = [int(word.split("/")[0]) for word in words[1:]]
                 corners = [corner - 1 if corner > 0 else len(vertices) + corner for corner in corners]
-                faces += [[corners[0], b, c] for b, c in zip(corners[1:-1], corners[2:], strict=True)]
+                faces += [[corners[0], b, c] for b, c in pairwise(corners[1:])]
         except ValueError:
-            raise FormatError(f"'{line.strip()[:60]}' is no vertex or face", str(file), number, "Export it again") from None
+            raise FormatError(
+                f"'{line.strip()[:60]}' is no vertex or face", str(file), number, "Export it again"
+            ) from None
     if not faces:
         raise FormatError("no faces", str(file), 0, "Give a surface")
     return np.array(vertices), np.array(faces, dtype=np.int32)
