@@ -246,3 +246,19 @@ def test_muscles_give_the_torques_of_a_captured_walk_and_its_ankle_has_one_hump(
         moment = track.torques[:, track.axes.index((f"{side}_ankle", 0))] / track.mass_kg
         assert 1.2 < moment.max() < 1.9
     assert dict(track.busiest(1)).popitem()[1] < 0.35
+
+
+@pytest.mark.slow
+@pytest.mark.mocap
+@pytest.mark.xfail(strict=True, reason="5 of 12 muscles: hamstrings, vasti, rectus femoris and iliopsoas act too late")
+def test_ten_of_twelve_muscles_of_walks_are_active_in_the_windows_of_textbooks(mocap):
+    import benchmarks.study_muscles as study
+
+    curves = {name: [] for name in (*study.WINDOWS, "ankle", "knee", "hip")}
+    for clip in ("02_01", "07_03", "16_47", "35_29", "39_09"):
+        track = estimate_activations(marey.load(mocap / "cmu-bvh" / f"{clip}.bvh"))
+        for side, start, stop in study.find_cycles(track.motion):
+            study.collect_cycle(track, side, (start, stop), curves)
+    means = {name: np.mean(curves[name], axis=0) for name in study.WINDOWS}
+    shares = [mean[study.is_inside(name)].sum() / mean.sum() for name, mean in means.items()]
+    assert sum(share >= 0.7 for share in shares) >= 10
