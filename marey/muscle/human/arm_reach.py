@@ -153,7 +153,7 @@ def make_soft_arm(
     elbow, wrist = (0.0, -upper, 0.0), (0.0, -upper - fore, 0.0)
     masses, axis = settings.bone_masses_kg, FLEXION_AXIS
     upper_arm = Bone("upper", (0, 0, 0), None, shoulder, axis, None, masses[0], end=elbow, nodes=carried["upper"])
-    forearm = Bone("fore", elbow, "upper", "hinge", axis, (-0.05, 2.6), masses[1], end=wrist, nodes=carried["fore"])
+    forearm = Bone("fore", elbow, "upper", "hinge", axis, (-0.05, 2.75), masses[1], end=wrist, nodes=carried["fore"])
     return SoftBody.from_mesh(
         mesh,
         young_pa=settings.young_pa,
