@@ -197,7 +197,7 @@ def test_engell_57_gravity_brings_the_forearm_back():
 
 
 def test_engell_58_bones_of_the_human_arm_hardly_strain_while_its_flesh_does():
-    film = load_scene("human-arm").run(seconds=0.85)  # the biceps pulls fully at 0.8 s
+    film = load_scene("human-arm").run(seconds=1.1)  # deltoids pull fully at 0.9 s
     assert film.metrics["cells"] >= 6900
     assert film.metrics["bone_strain"] <= 0.02
     assert film.metrics["soft_strain"] > 0.10

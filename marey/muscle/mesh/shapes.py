@@ -123,7 +123,7 @@ class Shape:
         return np.stack([boxes[:, 0].min(axis=0) - swell, boxes[:, 1].max(axis=0) + swell])
 
 
-class DistanceField(Protocol):
+class FillableShape(Protocol):
     """What can be filled with cells: a distance, and a box that holds all of it."""
 
     def distance(self, points: FloatArray, /) -> FloatArray:
@@ -135,7 +135,7 @@ class DistanceField(Protocol):
         ...
 
 
-def voxelise(shape: DistanceField, spacing_m: float, *, flat: bool = False) -> tuple[BoolArray, FloatArray]:
+def voxelise(shape: FillableShape, spacing_m: float, *, flat: bool = False) -> tuple[BoolArray, FloatArray]:
     """Cells of a grid whose centres lie inside a shape, and the lowest corner of the grid ``(3,)`` [m].
 
     Args:
@@ -184,7 +184,7 @@ PRISM_ROTATIONS: Final = np.array(
 
 
 def tetrahedralise_shape(
-    shape: DistanceField, spacing_m: float, swell_m: float = 0.0
+    shape: FillableShape, spacing_m: float, swell_m: float = 0.0
 ) -> tuple[FloatArray, CellIndices]:
     """Nodes ``(V, 3)`` [m] and cells ``(T, 4)`` of a shape; the boundary lies on its surface.
 
