@@ -21,6 +21,7 @@ from marey.muscle.human.pictures import (
     make_muscle_solids,
     make_reach_film,
 )
+from marey.muscle.mesh.surface_mesh import SURFACE_SUFFIXES, SurfaceMesh
 from marey.muscle.mesh.tet_mesh import TetMesh
 from marey.muscle.muscles.forces import Muscles
 from marey.muscle.muscles.programmes import load_programmes
@@ -32,16 +33,19 @@ from marey.muscle.optimal_control.soft_system import SoftSystem
 from marey.muscle.optimal_control.solve import SceneControl, solve_control, solve_scene
 from marey.muscle.scene.film import FILM_FILE_SUFFIXES as FILM_SUFFIXES
 from marey.muscle.scene.film import BoneTrack, Film, Paint
-from marey.muscle.scene.run import SceneModel, SoftBodyScene, load_scene, scene_names
-from marey.muscle.scene.tables import ProgrammePart
+from marey.muscle.scene.run import SceneModel, SoftBodyScene, load_scene, make_mesh_scene, scene_names
+from marey.muscle.scene.surface import EmbeddedSurface, embed_surface
+from marey.muscle.scene.tables import ProgrammePart, SeedPart
 
 __all__ = [
     "FILM_SUFFIXES",
+    "SURFACE_SUFFIXES",
     "ActivationSpline",
     "BodySettings",
     "BoneTrack",
     "ControlResult",
     "ElbowFlexion",
+    "EmbeddedSurface",
     "Film",
     "HandGoal",
     "MassSpringSystem",
@@ -53,19 +57,23 @@ __all__ = [
     "ReachResult",
     "SceneControl",
     "SceneModel",
+    "SeedPart",
     "SoftBody",
     "SoftBodyScene",
     "SoftSystem",
     "StateGoal",
+    "SurfaceMesh",
     "TetMesh",
     "colour_activations",
     "compute_adjoint_gradient",
     "draw_muscle_strip",
+    "embed_surface",
     "estimate_activations",
     "load_programmes",
     "load_scene",
     "make_hanging_film",
     "make_hanging_pose",
+    "make_mesh_scene",
     "make_muscle_solids",
     "make_network",
     "make_particle",

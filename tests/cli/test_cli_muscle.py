@@ -117,4 +117,7 @@ def test_muscles_of_a_clip_are_found_and_written(run, tmp_path):
     facts = json.loads(found.out)
     assert facts["given"] > 0.5 and len(facts["busiest"]) == 5
     head = out.read_text(encoding="utf-8").splitlines()[0].split(",")
-    assert head[0] == "time_s" and len(head) == 1 + 3 * len(facts["muscles"])
+    assert head[0] == "time_s"
+    for kind in ("activation", "excitation", "force_n", "length_m"):
+        assert [name for name in head if name.endswith(kind)] == [f"{muscle}.{kind}" for muscle in facts["muscles"]]
+    assert any(name.endswith("torque_nm") for name in head)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marey.base import FormatError, InputError, MissingFileError
-from marey.muscle import SoftBody, TetMesh
+from marey.muscle import SoftBody, SurfaceMesh, TetMesh, load_scene
+from marey.muscle.mesh.shapes import Solid
 
 
 def enclosed(nodes: np.ndarray, faces: np.ndarray) -> float:
@@ -121,7 +122,6 @@ def test_files_that_hold_no_cells_are_told(tmp_path):
         TetMesh.from_file(tmp_path / "skin.vtk")
 
 
-@pytest.mark.slow
 def test_a_closed_surface_is_filled_and_nothing_is_left_on_the_disk(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     box = TetMesh.box((0.1, 0.1, 0.1), (1, 1, 1))
@@ -129,6 +129,66 @@ def test_a_closed_surface_is_filled_and_nothing_is_left_on_the_disk(tmp_path, mo
     assert mesh.volume == pytest.approx(0.001, rel=0.02)
     assert mesh.volumes.min() > 0
     assert not list(tmp_path.iterdir())
+
+
+def longest_edge(mesh: TetMesh) -> float:
+    p = mesh.nodes[mesh.cells]
+    return max(float(np.linalg.norm(p[:, i] - p[:, j], axis=1).max()) for i in range(4) for j in range(i))
+
+
+def test_cells_are_as_large_as_asked_and_at_most_three_thousand_by_default():
+    ball = TetMesh.cylinder(0.1, 0.3, rings=3)
+    surface = SurfaceMesh(ball.nodes, ball.surface)
+    assert surface.volume == pytest.approx(ball.volume, rel=1e-9)
+    for edge in (0.08, 0.05):
+        mesh = surface.fill(edge)
+        assert 0.5 * edge < longest_edge(mesh) <= edge
+        assert mesh.volume == pytest.approx(ball.volume, rel=0.02)
+    usual = surface.fill()
+    assert 1000 < len(usual.cells) <= 3000
+    assert usual.volume == pytest.approx(ball.volume, rel=0.02)
+    # Turned inside out, and with a hole of one triangle: the same body
+    again = SurfaceMesh(ball.nodes, ball.surface[1:, ::-1]).fill(0.08)
+    assert again.volume == pytest.approx(ball.volume, rel=0.05)
+
+
+def test_distances_of_a_surface_are_those_of_its_shape():
+    box = TetMesh.box((0.2, 0.2, 0.2), (2, 2, 2), origin=(-0.1, -0.1, -0.1))
+    points = np.random.default_rng(3).uniform(-0.2, 0.2, (200, 3))
+    truth = Solid("box", centre=(0.0, 0.0, 0.0), size=(0.2, 0.2, 0.2)).distance(points)
+    np.testing.assert_allclose(SurfaceMesh(box.nodes, box.surface).distance(points), truth, atol=1e-12)
+
+
+def test_a_surface_file_becomes_a_body_that_moves(tmp_path):
+    box = TetMesh.box((0.1, 0.3, 0.1), (1, 3, 1))
+    lines = [f"v {x} {y} {z}" for x, y, z in box.nodes] + [f"f {a}/1 {b}//2 {c}" for a, b, c in box.surface + 1]
+    (tmp_path / "body.obj").write_text("\n".join(lines))
+    film = load_scene(tmp_path / "body.obj").run(seconds=0.1)
+    assert film.surface(0).shape == (len(box.nodes), 3)
+    np.testing.assert_allclose(film.surface(0), SurfaceMesh.load(tmp_path / "body.obj").vertices, atol=1e-9)
+    assert film.report["inverted_max"] == 0.0 and film.metrics["cells"] <= 3000
+    assert film.metrics["shortening_max"] > 0.002
+    assert film.save(tmp_path / "body.glb").stat().st_size > 1000
+    scene = "[mesh]\nfile = 'body.obj'\nmax_cells = 400\n[seed]\ncount = 2\n"
+    (tmp_path / "scene.toml").write_text(scene)
+    stage = load_scene(tmp_path / "scene.toml").stage()
+    assert stage.muscles.names == ("limb1", "limb2") and len(stage.mesh.cells) <= 400
+
+
+def test_surface_files_that_hold_no_body_are_told(tmp_path):
+    (tmp_path / "a.obj").write_text("v 0 0 zero\n")
+    with pytest.raises(FormatError, match=r"a\.obj:1: 'v 0 0 zero' is no vertex"):
+        SurfaceMesh.load(tmp_path / "a.obj")
+    (tmp_path / "b.obj").write_text("v 0 0 0\n")
+    with pytest.raises(FormatError, match="no faces"):
+        SurfaceMesh.load(tmp_path / "b.obj")
+    with pytest.raises(MissingFileError):
+        SurfaceMesh.load(tmp_path / "c.obj")
+    with pytest.raises(InputError, match="encloses nothing"):
+        SurfaceMesh(np.eye(3) - [1.0, 0.0, 0.0], np.array([[0, 1, 2]])).fill()
+    (tmp_path / "d.obj").write_text("v 0 0 0\nv 900 0 0\nv 0 900 0\nf 1 2 3\n")
+    with pytest.raises(InputError, match="900 m"):
+        load_scene(tmp_path / "d.obj")
 
 
 def test_surfaces_without_faces_or_edges_are_told():

@@ -13,6 +13,7 @@ from marey.motion import Motion
 from marey.muscle import (
     HandGoal,
     make_hanging_pose,
+    make_reach_film,
     make_soft_arm,
     measure_arm,
     measure_elbow_angles,
@@ -71,6 +72,20 @@ def test_engell_67_three_places_of_the_hand_become_a_muscle_driven_arm(swings, p
     np.testing.assert_allclose(wrist, found.hand, atol=1e-6)  # figure and soft arm are one
 
 
+@pytest.mark.parametrize(("side", "step"), [("left", [0.3, -0.2, 0.2]), ("right", [0.1, 0.1, 0.4])])
+def test_engell_67_places_out_of_the_plane_of_the_arm_are_reached_in_the_film(side, step):
+    shoulder = make_hanging_pose().joint_positions()[HUMAN.names.index(f"{side}_shoulder")]
+    goal = shoulder + step
+    found = solve_reach([(0.6, goal)], side=side, arm=make_soft_arm(counts=(2, 8, 2)))
+    film = make_reach_film(found)
+    hand = film.bones.ends[np.argmin(np.abs(film.times - 0.6)), -1, 1]
+    assert np.linalg.norm(hand - goal) < 0.02
+    assert found.status == "REACHED" and found.is_reachable.all()
+    assert found.violations_rad.max() == 0.0
+    wrist = found.motion().joint_positions()[:, HUMAN.names.index(f"{side}_wrist")]
+    np.testing.assert_allclose(wrist, found.hand, atol=1e-6)
+
+
 def test_one_place_is_reached_by_a_coarse_arm(swings, places):
     found = solve_reach([(0.4, places[0])], limits=fit_limits(swings, "box"), arm=make_soft_arm(counts=(2, 8, 2)))
     assert found.misses_m.max() < 0.03
@@ -97,6 +112,7 @@ def test_a_place_out_of_reach_gives_the_nearest_pose(places):
     found = solve_reach([(0.2, far)], solve=lambda problem: marey.muscle.solve_control(problem, max_iterations=1))
     assert found.misses_m[0] > 1.0
     assert np.isfinite(found.hand).all()
+    assert found.status == "UNREACHABLE" and not found.is_reachable.any()
 
 
 @pytest.mark.slow

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 
 GOAL_FORM = "write BONE=X,Y,Z@SECONDS, or X,Y,Z=X,Y,Z@SECONDS with a point of the body at rest"
-CLIP_SUFFIXES = (".csv", ".png")
-ARM_MUSCLES = ("deltoid", "latissimus", "biceps", "triceps")  # of the soft arm, in the order of its activations
+CLIP_SUFFIXES = (".csv", ".sto", ".png")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +50,13 @@ class FilmOptions:
 def muscle(
     scene: Annotated[
         str | None,
-        typer.Argument(metavar="SCENE", help="Shipped scene, scene file (.toml), or a motion file: its muscles."),
+        typer.Argument(
+            metavar="SCENE", help="Shipped scene, scene file (.toml), closed surface (.obj, ...), or a motion file."
+        ),
     ] = None,
     out: Annotated[
-        str | None, typer.Option("-o", "--out", help="File to write: .glb, .npz, .ply, .obj, .png, .gif, .mp4; .csv.")
+        str | None,
+        typer.Option("-o", "--out", help="File to write: .glb, .npz, .ply, .obj, .png, .gif, .mp4; .csv, .sto."),
     ] = None,
     *,
     play: PlayOptions,
@@ -62,6 +64,12 @@ def muscle(
         str | None,
         typer.Option(help="Of a clip: a soft arm that bends as its left or right.", callback=one_of("left", "right")),
     ] = None,
+    carry: Annotated[
+        list[str] | None, typer.Option(metavar="left=5", help="Of a clip: what a hand carries [kg].")
+    ] = None,
+    co_contraction: Annotated[
+        float, typer.Option(min=0.0, max=0.5, help="Of a clip: least activation of every muscle.")
+    ] = 0.0,
     files: FilmOptions,
     strip: Annotated[
         str | None, typer.Option(metavar="PNG", help="Film strip to draw.", callback=writable(".png"))
@@ -73,7 +81,8 @@ def muscle(
     """Play a scene of soft bodies that muscles move, or find the muscles that a clip needs.
 
     A scene gives a film and its figures; the exit code is 1 if a check that the scene holds itself to fails. A motion
-    file gives the activations of the whole body (.csv, or .png for a strip), or with --elbow those of a soft arm.
+    file gives the activations of the whole body (.csv, OpenSim's .sto, or .png for a strip), or with --elbow those of a
+    soft arm. A closed surface stands on the ground and contracts along its medial axis.
     """
     from marey import samples
     from marey.io import READABLE_SUFFIXES
@@ -97,11 +106,12 @@ def muscle(
         else:
             from marey.muscle import draw_muscle_strip, estimate_activations
 
-            track = estimate_activations(motion)
+            carried = {f"{side}_wrist": mass for side, mass in parse_burdens(carry or [])}
+            track = estimate_activations(motion, carried_kg=carried, co_contraction=co_contraction)
             for target in (out, strip):
                 if target is None:
                     continue
-                if Path(target).suffix.lower() == ".csv":
+                if Path(target).suffix.lower() in (".csv", ".sto"):
                     track.save(target)
                 else:
                     draw_muscle_strip(track, target)
@@ -109,6 +119,7 @@ def muscle(
             busiest = dict(track.busiest())
             if json:
                 facts = {"num_frames": len(track.activations), "muscles": list(track.names)}
+                facts |= {"residual": track.residual_fraction}
                 print_json({"file": scene, "out": out, **facts, "given": track.torque_fraction, "busiest": busiest})
             else:
                 shown = ", ".join(f"{muscle} {value:.2f}" for muscle, value in busiest.items())
@@ -188,6 +199,17 @@ def _play_scene(
         raise typer.Exit(1)
 
 
+def parse_burdens(texts: list[str]) -> list[tuple[str, float]]:
+    """Side and mass [kg] of what hands carry."""
+    found: list[tuple[str, float]] = []
+    for text in texts:
+        side, _, mass = text.partition("=")
+        if side not in ("left", "right") or not mass.replace(".", "", 1).isdigit():
+            raise typer.BadParameter(f"'{text}' is no burden; write left=5 or right=2.5 [kg].")
+        found.append((side, float(mass)))
+    return found
+
+
 def parse_goal(text: str) -> tuple[float, str | tuple[float, ...], tuple[float, ...]]:
     """Time [s], point (a bone's name or a place at rest) and place [m] of a goal."""
     # A point of the body, where it goes, and when
@@ -221,7 +243,7 @@ def _bend_elbow(motion: Motion, name: str, side: str, out: str | None, *, is_jso
         # A row for each step: the angle that was asked for, the one reached, the muscles
         rows = [
             {"time_s": n * dt, "wanted_rad": wanted, "angle_rad": angle}
-            | dict(zip(ARM_MUSCLES, row.tolist(), strict=True))
+            | dict(zip(found.muscles, row.tolist(), strict=True))
             for n, (wanted, angle, row) in enumerate(
                 zip(found.wanted_rad[1:].tolist(), found.angles_rad[1:].tolist(), found.activations, strict=True), 1
             )

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, Result, UnknownNameError, atomic_file, kernel
 from marey.contacts import detect_contacts
-from marey.dynamics import Body, solve_inverse_dynamics
+from marey.dynamics import GRAVITY, Body, compute_differences, smooth_values, solve_inverse_dynamics
 from marey.kinematics import retarget
 from marey.lie import SO3
 from marey.motion import Motion
+from marey.muscle.human.foot_loads import FootLoads, apply_foot_loads, estimate_foot_loads, measure_foot_loads
 from marey.muscle.human.muscle_paths import (
     MuscleGeometry,
     MusclePath,
@@ -24,7 +25,11 @@ from marey.muscle.human.muscle_paths import (
     make_human_muscles,
 )
 from marey.muscle.muscles.hill import groote_length, groote_passive, groote_speed
-from marey.skeleton import HUMAN
+from marey.skeleton import HUMAN, HUMAN_STATURE_M, human, leg_length, role_map
+
+if TYPE_CHECKING:
+    from marey.dynamics.inverse.newton_euler import InverseDynamics
+    from marey.io import GroundReaction
 
 MAX_NEWTON_STEPS = 60
 SLOPE_TOL = 1e-9  # [-] largest projected slope
@@ -35,31 +40,48 @@ LENGTHS_PER_S = 10.0  # fastest shortening, in best fibre lengths a second
 MIN_CAPACITY = 0.05  # [-] of the largest force that is left at bad lengths and speeds
 
 
+class ShareRule(NamedTuple):
+    """What the sharing of torques minimises, and how fast activations may change."""
+
+    weight: float  # w of what is not met
+    power: float  # p, two or more
+    lowest: float  # [-] activation of every muscle at least: co-contraction
+    rest: float  # [-] part of 1 - a that is left after a frame of full excitation
+    fall: float  # [-] part of a that is left after a frame of none; 0 for both: no activation dynamics
+
+
 @kernel
 def share_torques(
-    turning: FloatArray, wanted: FloatArray, weight: float, power: float, start: float
+    turning: FloatArray, wanted: FloatArray, rule: ShareRule, start: float
 ) -> tuple[FloatArray, FloatArray]:
     r"""Least activations that turn each joint as wanted, frame after frame ([Crowninshield1981]_).
 
-    .. math:: \min_{0\le a\le1}\ \sum_m a_m^p/p + \tfrac w2|Ba-b|^2
+    .. math:: \min_{l\le a\le u}\ \sum_m a_m^p/p + \tfrac w2|Ba-b|^2
 
-    by projected Newton steps, each frame begun where the last one ended.
+    by projected Newton steps, each frame begun where the last one ended. After the first frame the bounds are what an
+    excitation between 0 and 1 can make of the last activation ([DeGroote2009]_).
 
     Args:
         turning: ``(F, A, M)`` B, torque of each axis at full activation over the size of a reserve.
         wanted: ``(F, A)`` b, torque wanted, in the same measure.
-        weight: w of what is not met.
-        power: p, two or more.
+        rule: cost and bounds.
         start: activation that the first frame begins with.
 
     Returns:
         activations ``(F, M)`` and the largest slope left ``(F,)``.
     """
     frames, _, muscles = turning.shape
+    weight, power = rule.weight, rule.power
     out = np.empty((frames, muscles))
     left = np.empty(frames)
-    a = np.full(muscles, start)
+    a = np.full(muscles, max(start, rule.lowest))
+    low, high = np.full(muscles, rule.lowest), np.ones(muscles)
     for f in range(frames):
+        if f > 0:
+            # Bounds of this frame: excitation none or full since the last
+            for m in range(muscles):
+                low[m] = max(rule.lowest, a[m] * rule.fall)
+                high[m] = max(1.0 - (1.0 - a[m]) * rule.rest, low[m])
         # Normal equations of the torques: w B^T B and w B^T b.
         B = np.ascontiguousarray(turning[f])
         normal = weight * (B.T @ B)
@@ -72,14 +94,14 @@ def share_torques(
             worst = 0.0
             for m in range(count):
                 slope[m] += a[m] ** (power - 1.0)
-                worst = max(worst, abs(min(max(a[m] - slope[m], 0.0), 1.0) - a[m]))
+                worst = max(worst, abs(min(max(a[m] - slope[m], low[m]), high[m]) - a[m]))
             if worst < SLOPE_TOL or number == MAX_NEWTON_STEPS:
                 break
             # Activations that no bound holds back.
             free = np.empty(count, dtype=np.int64)
             inside = 0
             for m in range(count):
-                if not ((a[m] <= 0.0 and slope[m] > 0.0) or (a[m] >= 1.0 and slope[m] < 0.0)):
+                if not ((a[m] <= low[m] and slope[m] > 0.0) or (a[m] >= high[m] and slope[m] < 0.0)):
                     free[inside] = m
                     inside += 1
             # Newton's step for them.
@@ -100,8 +122,9 @@ def share_torques(
                 for m in range(count):
                     tried[m] = a[m]
                 for i in range(inside):
-                    tried[free[i]] = min(max(a[free[i]] + length * step[i], 0.0), 1.0)
-                    promised += slope[free[i]] * (tried[free[i]] - a[free[i]])
+                    m = free[i]
+                    tried[m] = min(max(a[m] + length * step[i], low[m]), high[m])
+                    promised += slope[m] * (tried[m] - a[m])
                 if _cost_value(normal, pull, power, tried) <= value + ARMIJO * promised:
                     break
                 length *= 0.5
@@ -121,27 +144,72 @@ def _cost_value(normal: FloatArray, pull: FloatArray, power: float, a: FloatArra
 
 
 @kernel
-def compute_capacities(
-    lengths: FloatArray, speeds: FloatArray, rest: FloatArray, fibres: FloatArray, largest: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Tension at full activation, and passive tension ``(F, M)`` [N], of fibres on stiff tendons.
+def compute_capacities(fibres: FloatArray, speeds: FloatArray, largest: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Tension at full activation, and passive tension ``(F, M)`` [N].
 
-    Fibres have their best length where the muscle has its length at rest; what the muscle gains, its fibres gain.
+    Args:
+        fibres: length of the fibres over their best ``(F, M)``.
+        speeds: rate of that length ``(F, M)`` [1/s].
+        largest: largest forces ``(M,)`` [N].
     """
-    frames, muscles = lengths.shape
+    frames, muscles = fibres.shape
     active = np.empty((frames, muscles))
     passive = np.empty((frames, muscles))
     for f in range(frames):
         for m in range(muscles):
-            x = min(max(1.0 + (lengths[f, m] - rest[m]) / fibres[m], MIN_FIBRE_LENGTH), MAX_FIBRE_LENGTH)
-            v = min(max(speeds[f, m] / (fibres[m] * LENGTHS_PER_S), -1.0), 1.0)
+            x = min(max(fibres[f, m], MIN_FIBRE_LENGTH), MAX_FIBRE_LENGTH)
+            v = min(max(speeds[f, m] / LENGTHS_PER_S, -1.0), 1.0)
             active[f, m] = largest[m] * max(groote_length(x) * groote_speed(v), MIN_CAPACITY)
             passive[f, m] = largest[m] * groote_passive(x)
     return active, passive
 
 
+@kernel
+def balance_tendons(rigid: FloatArray, stretch: FloatArray, pull: FloatArray) -> FloatArray:
+    r"""Length of fibres over their best ``(F, M)`` at which fibres and tendon pull equally, by bisection.
+
+    .. math:: x + s\,\sqrt{f_P(x) + f_A} = x_0
+
+    A tendon under the force f (over the largest) is longer by :math:`\epsilon\,l_T\sqrt f`.
+
+    Args:
+        rigid: :math:`x_0`, on a tendon that does not stretch ``(F, M)``.
+        stretch: s, of a tendon at the largest force, over the best length of the fibres ``(M,)``.
+        pull: :math:`f_A`, active tension over the largest ``(F, M)``.
+    """
+    out = np.empty_like(rigid)
+    for f in range(rigid.shape[0]):
+        for m in range(rigid.shape[1]):
+            low, high = rigid[f, m] - 2.0 * stretch[m], rigid[f, m]
+            for _ in range(24):
+                x = 0.5 * (low + high)
+                force = groote_passive(min(max(x, MIN_FIBRE_LENGTH), MAX_FIBRE_LENGTH)) + pull[f, m]
+                if x + stretch[m] * np.sqrt(max(force, 0.0)) > rigid[f, m]:
+                    high = x
+                else:
+                    low = x
+            out[f, m] = 0.5 * (low + high)
+    return out
+
+
 RESERVE_NM: Final = 5.0  # [N m] size of a torque that costs as much as a fully active muscle, over sqrt(weight)
 RESERVE_WEIGHT: Final = 100.0  # [-]
+
+
+ACTIVATION_S: Final = 0.01  # [s] rise of the activation after excitation ([Rajagopal2016]_)
+DEACTIVATION_S: Final = 0.04  # [s]
+TENDON_STRAIN: Final = 0.049  # [-] of a tendon at the largest force of its muscle ([Rajagopal2016]_)
+TENDON_HZ: Final = 8.0  # [Hz] a tendon stretches no faster than the forces of the body are known
+WRISTS: Final = ("left_wrist", "right_wrist")
+MAX_BURDEN_KG: Final = 300.0
+TRACK_SUFFIXES: Final = (".csv", ".sto")
+TENDON_PASSES: Final = 2  # sharings after which the stretch of tendons is brought up to date
+STAND_DEG: Final = (
+    ("left_shoulder", 2, -75.0),
+    ("right_shoulder", 2, 75.0),
+    ("left_elbow", 1, -30.0),
+    ("right_elbow", 1, 30.0),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -153,9 +221,13 @@ class MuscleTrack(Result):
     axes: tuple[tuple[str, int], ...]  # joint and axis of each torque
     geometry: MuscleGeometry
     activations: FloatArray  # (F, M) between 0 and 1
+    excitations: FloatArray  # (F, M) between 0 and 1: what drives the activations, as EMG does
     forces: FloatArray  # (F, M) [N] tension
+    fibres: FloatArray  # (F, M) length of the fibres over their best
     torques: FloatArray  # (F, A) [N m] that the motion needs about each axis
     reserves: FloatArray  # (F, A) [N m] of it that the muscles do not give
+    loads: FootLoads  # of the ground on the feet, and the residual at the root
+    mass_kg: float
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -184,14 +256,43 @@ class MuscleTrack(Result):
         means = zip(self.names, self.activations.mean(axis=0).tolist(), strict=True)
         return tuple(sorted(means, key=lambda pair: -pair[1])[:count])
 
+    @property
+    def residual_fraction(self) -> float:
+        """Moment that neither feet nor muscles give, root mean square over body weight times a metre."""
+        moments = self.loads.residual[:, 3:] / (self.mass_kg * GRAVITY)
+        return float(np.sqrt((moments**2).sum(axis=1).mean()))
+
     def save(self, path: str | Path) -> Path:
-        """Write a CSV: time, then the activation, force [N] and length [m] of each muscle."""
+        """Write a table: CSV, or an OpenSim storage file (``.sto``).
+
+        Columns are the time, then activation, excitation, force [N] and length [m] of each muscle, then the torque and
+        the reserve [N m] about each axis.
+
+        Raises:
+            InputError: the name ends in neither.
+        """
         target = Path(path)
+        if target.suffix.lower() not in TRACK_SUFFIXES:
+            raise InputError(f"cannot write '{target.name}'", f"Name it {' or '.join(TRACK_SUFFIXES)}")
+        axes = [f"{joint}_{'xyz'[axis]}" for joint, axis in self.axes]
+        parts = (
+            ("activation", self.names, self.activations),
+            ("excitation", self.names, self.excitations),
+            ("force_n", self.names, self.forces),
+            ("length_m", self.names, self.geometry.lengths),
+            ("torque_nm", axes, self.torques),
+            ("reserve_nm", axes, self.reserves),
+        )
+        is_storage = target.suffix.lower() == ".sto"
+        time = "time" if is_storage else "time_s"
+        header = [time, *(f"{name}.{kind}" for kind, names, _ in parts for name in names)]
+        table = np.concatenate([self.times[:, None], *(values for *_, values in parts)], axis=1)
         with atomic_file(target) as draft, draft.open("w", newline="", encoding="utf-8") as stream:
-            rows = csv.writer(stream)
-            kinds = ("activation", "force_n", "length_m")
-            rows.writerow(["time_s", *(f"{name}.{kind}" for kind in kinds for name in self.names)])
-            table = np.concatenate([self.times[:, None], self.activations, self.forces, self.geometry.lengths], axis=1)
+            if is_storage:
+                facts = ("version=1", f"nRows={len(table)}", f"nColumns={len(header)}", "inDegrees=no", "endheader")
+                stream.write("\n".join(("muscles", *facts, "")))
+            rows = csv.writer(stream, delimiter="\t" if is_storage else ",", lineterminator="\n")
+            rows.writerow(header)
             rows.writerows([[f"{value:.6g}" for value in row] for row in table])
         return target
 
@@ -205,8 +306,12 @@ def estimate_activations(
     *,
     muscles: Sequence[MusclePath] | None = None,
     body: Body | None = None,
+    reaction: GroundReaction | None = None,
+    carried_kg: Mapping[str, float] | None = None,
     hill: bool = True,
     passive: bool = False,
+    dynamics: bool = True,
+    co_contraction: float = 0.0,
     power: float = 2.0,
 ) -> MuscleTrack:
     r"""Share the torques of a motion among muscles, frame by frame (static optimisation, [Crowninshield1981]_).
@@ -215,15 +320,20 @@ def estimate_activations(
               \textstyle\sum_m R_{jm}\,(a_m c_m + f_m) + r_j = \tau_j
 
     where R are moment arms, :math:`c = F_0 f_L f_V` tensions at full activation, f passive tensions, and the reserve r
-    is what muscles cannot give: it is reported, never hidden.
+    is what muscles cannot give: it is reported, never hidden. Tendons stretch with the force of the sharing before.
 
     Args:
-        motion: any clip; put on ``marey.HUMAN`` first unless it has those joints. Feet on the ground carry the body:
-            contacts are detected where the clip has none.
+        motion: any clip; put on the joints of ``marey.HUMAN`` in its own size first, unless it has them. The path of
+            the body is kept as captured: feet that are held still would shake the accelerations of the trunk.
         muscles: lines over the joints of ``marey.HUMAN``; :func:`make_human_muscles` by default.
         body: masses, by default those of the figure.
+        reaction: measured forces on "left" and "right", on the clock and in the axes of the motion; by default they
+            are estimated from the motion and contacts that are detected on the figure (:func:`estimate_foot_loads`).
+        carried_kg: what "left_wrist" and "right_wrist" carry.
         hill: strength depends on length and speed of the fibres; else it is the largest force.
-        passive: stretched fibres pull also when at rest. Lengths at rest are those of standing.
+        passive: stretched fibres pull also when at rest.
+        dynamics: activations change no faster than excitation lets them, 10 ms up and 40 ms down.
+        co_contraction: least activation of every muscle.
         power: p; 2 spreads the work, 3 is the criterion of endurance.
 
     Raises:
@@ -231,43 +341,85 @@ def estimate_activations(
     """
     if not (np.isfinite(power) and 2.0 <= power <= 8.0):
         raise InputError(f"power is {power}", "Give 2 to 8")
-    figure = motion if motion.skeleton.names == HUMAN.names else retarget(motion)
+    if not 0.0 <= co_contraction < 1.0:
+        raise InputError(f"co_contraction is {co_contraction}", "Give 0 to less than 1")
+    figure = motion
+    if motion.skeleton.names != HUMAN.names:
+        ratio = leg_length(motion.skeleton, role_map(motion.skeleton)) / leg_length(HUMAN, role_map(HUMAN))
+        figure = retarget(motion, human(ratio * HUMAN_STATURE_M), contacts=False)
     lines = make_human_muscles(figure.skeleton) if muscles is None else tuple(muscles)
     if not lines:
         raise InputError("no muscles", "Leave them out, or give at least one")
     axes = find_governed_axes(figure.skeleton)
     masses = Body.from_motion(figure) if body is None else body
-    contacts = detect_contacts(figure) if figure.contacts is None else figure.contacts
-    needed = solve_inverse_dynamics(masses, figure, contacts=contacts)
+    needed = solve_inverse_dynamics(masses, figure)
+    burden = _weigh_burdens(needed, carried_kg or {})
+    if carried_kg:
+        needed = solve_inverse_dynamics(masses, figure, external=burden)
+    loads = (
+        estimate_foot_loads(needed, detect_contacts(figure))
+        if reaction is None
+        else measure_foot_loads(needed, reaction)
+    )
+    turned = apply_foot_loads(needed, loads, burden)
     smoothed = needed.motion()
     geometry = compute_muscle_geometry(smoothed, lines, axes)
     joints = [figure.skeleton.names.index(joint) for joint, _ in axes]
-    torques = needed.torques[:, joints, [axis for _, axis in axes]]
-    # Tensions at full activation and at rest (F, M) [N].
-    largest = np.array([muscle.largest_force_n for muscle in lines])
-    fibres = np.array([muscle.fibre_length_m for muscle in lines])
+    torques = turned[:, joints, [axis for _, axis in axes]]
     # Length of each muscle [m] when the figure stands with hanging arms and slightly bent elbows
     turns = np.zeros((1, figure.skeleton.num_joints, 3))
-    for joint, axis, degrees in (
-        ("left_shoulder", 2, -75.0),
-        ("right_shoulder", 2, 75.0),
-        ("left_elbow", 1, -30.0),
-        ("right_elbow", 1, 30.0),
-    ):
+    for joint, axis, degrees in STAND_DEG:
         turns[0, figure.skeleton.names.index(joint), axis] = np.deg2rad(degrees)
     pose = Motion(figure.skeleton, 1.0, np.zeros((1, 3)), SO3.exp(turns))
-    active, resting = compute_capacities(
-        geometry.lengths, geometry.speeds, compute_muscle_geometry(pose, lines, ()).lengths[0], fibres, largest
-    )
-    if not hill:
-        active = np.broadcast_to(largest, active.shape).copy()
-    resting = resting if passive else np.zeros_like(resting)
-    # Torques that are left for active tension, shared frame by frame; all in units of a reserve.
-    wanted = torques - np.einsum("fma,fm->fa", geometry.arms, resting)
-    turning = np.ascontiguousarray((geometry.arms * active[..., None]).transpose(0, 2, 1)) / RESERVE_NM
-    activations, left = share_torques(turning, np.ascontiguousarray(wanted) / RESERVE_NM, RESERVE_WEIGHT, power, 0.05)
-    if not np.isfinite(left).all():
-        raise InputError("torques of the motion are not finite", "Look at the clip with `marey physics`")
-    forces = active * activations + resting
+    standing = compute_muscle_geometry(pose, lines, ()).lengths[0]
+    largest, fibres, tendons, begin = np.array(
+        [(m.largest_force_n, m.fibre_length_m, m.tendon_length_m, m.standing_fibre) for m in lines]
+    ).T
+    # Bounds of the activation after one frame of excitation none or full
+    step_s = 1.0 / figure.rate_hz
+    rest, fall = (np.exp(-step_s / np.array([ACTIVATION_S, DEACTIVATION_S])) if dynamics else np.zeros(2)).tolist()
+    rule = ShareRule(RESERVE_WEIGHT, power, co_contraction, rest, fall)
+    rigid, longer = begin + (geometry.lengths - standing) / fibres, TENDON_STRAIN * tendons / fibres
+    pull = np.zeros_like(rigid)
+    for _ in range(TENDON_PASSES):
+        relative = balance_tendons(rigid, longer, pull)
+        rates = np.gradient(relative, step_s, axis=0)
+        active, resting = compute_capacities(relative, rates, largest)
+        if not hill:
+            active = np.broadcast_to(largest, active.shape).copy()
+        resting = resting if passive else np.zeros_like(resting)
+        # Torques that are left for active tension, shared frame by frame; all in units of a reserve.
+        wanted = torques - np.einsum("fma,fm->fa", geometry.arms, resting)
+        turning = np.ascontiguousarray((geometry.arms * active[..., None]).transpose(0, 2, 1)) / RESERVE_NM
+        activations, left = share_torques(turning, np.ascontiguousarray(wanted) / RESERVE_NM, rule, 0.05)
+        if not np.isfinite(left).all():
+            raise InputError("torques of the motion are not finite", "Look at the clip with `marey physics`")
+        forces = active * activations + resting
+        pull = smooth_values(active * activations / largest, figure.rate_hz, TENDON_HZ)
     reserves = torques - np.einsum("fma,fm->fa", geometry.arms, forces)
-    return MuscleTrack(smoothed, lines, axes, geometry, activations, forces, torques, reserves)
+    # Excitation that makes each activation of the last: a first-order lag, exact over a frame
+    excitations = activations.copy()
+    if dynamics:
+        before, after = activations[:-1], activations[1:]
+        left_over = np.where(after > before, rest, fall)
+        excitations[1:] = np.clip((after - left_over * before) / (1.0 - left_over), 0.0, 1.0)
+    return MuscleTrack(
+        smoothed, lines, axes, geometry, activations, excitations, forces, relative, torques, reserves, loads,
+        masses.mass_kg,
+    )  # fmt: skip
+
+
+def _weigh_burdens(needed: InverseDynamics, carried_kg: Mapping[str, float]) -> FloatArray:
+    """Force and moment about the world origin ``(F, J, 6)`` of what the hands carry, as heavy as it moves."""
+    names = needed.body.skeleton.names
+    push = np.zeros((needed.num_frames, len(names), 6))
+    for name, mass in carried_kg.items():
+        if name not in WRISTS:
+            raise UnknownNameError("carrier", name, "estimate_activations", WRISTS)
+        if not (np.isfinite(mass) and 0.0 <= mass <= MAX_BURDEN_KG):
+            raise InputError(f"{name} carries {mass} kg", f"Give 0 to {MAX_BURDEN_KG:g}")
+        place = needed.motion().joint_positions()[:, names.index(name)]
+        _, acceleration = compute_differences(place, needed.rate_hz)
+        force = -mass * (acceleration + np.array([0.0, needed.gravity, 0.0]))
+        push[:, names.index(name)] = np.concatenate([force, np.cross(place, force)], axis=1)
+    return push

@@ -1,19 +1,19 @@
 """A soft arm that reaches: from positions of the hand, or a captured elbow, to activations ([Engell2012]_ F42).
 
-The arm hangs from its shoulder: two rigid bones in flesh, a flexor and an extensor at each joint.
+The arm hangs from its shoulder, a ball joint: two rigid bones in flesh, ten muscles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from marey.base import FloatArray, InputError, frozen
-from marey.kinematics import JointLimits, PointTask, solve_ik
+from marey.base import BoolArray, ConvergenceError, FloatArray, InputError, IntArray, frozen
+from marey.kinematics import JointLimits, PointTask, posing_limits, solve_ik
 from marey.lie import SO3
 from marey.motion import Motion
 from marey.muscle.body.bones import Bone, Bones
@@ -34,18 +34,35 @@ FLEXION_AXIS: Final = (-1.0, 0.0, 0.0)  # hinge axis that lifts a hanging arm to
 class SoftArmSettings:
     """Flesh, bones and muscles of a soft arm."""
 
-    thickness_m: float = 0.08  # of the flesh
-    muscle_depth_m: float = 0.034  # of a muscle in front of or behind the bone
-    torso_m: float = 0.10  # of flesh above the shoulder, which does not move
-    joint_clearance_m: float = 0.04  # of flesh near a joint that no bone carries
-    young_pa: float = 1.5e4  # of the flesh
-    stiffness_n_m: float = 1.6e4  # of each muscle
-    alpha_min: float = 0.4  # [-] contraction of a fully active muscle
+    thickness_m: float = 0.076  # of the flesh
+    young_pa: float = 6e4  # of the flesh: firm, so that it follows bones that turn fast
+    force_n: float = 700.0  # of a fully active muscle, at any length
+    stiffness_n_m: float = 150.0  # of a muscle that is stretched: an antagonist lets a raised arm go
+    muscle_damping: float = 0.5  # [-] of critical
+    joint_damping: float = 0.8  # [N m s/rad]
     bone_masses_kg: tuple[float, float] = (0.3, 0.6)  # of upper arm and forearm with hand, beside their flesh
 
 
 ARM_BODY: Final = SoftArmSettings()
-ARM_MUSCLES: Final = ("deltoid", "latissimus", "biceps", "triceps")
+# Muscles of the left arm that hangs along -Y, shoulder at the origin: origin and insertion. A place is carried by the
+# trunk, the upper arm or the forearm; along an arm bone y counts from the joint above, in parts of the bone's length.
+ARM_MUSCLES: Final = {
+    "deltoid": (("trunk", (0.0, 0.08, 0.09)), ("upper", (0.0, -0.4, 0.032))),
+    "latissimus": (("trunk", (-0.11, -0.12, -0.09)), ("upper", (-0.03, -0.4, 0.0))),
+    "biceps": (("upper", (0.0, -0.2, 0.034)), ("fore", (0.0, -0.2, 0.034))),
+    "triceps": (("upper", (0.0, -0.2, -0.034)), ("fore", (0.0, 0.1, -0.034))),
+    "middle_deltoid": (("trunk", (0.01, 0.1, 0.0)), ("upper", (0.032, -0.4, 0.0))),
+    "posterior_deltoid": (("trunk", (0.0, 0.08, -0.09)), ("upper", (0.0, -0.4, -0.032))),
+    "supraspinatus": (("trunk", (-0.02, 0.1, 0.0)), ("upper", (0.036, 0.0, 0.0))),
+    "pectoralis": (("trunk", (-0.11, -0.03, 0.09)), ("upper", (0.02, -0.4, 0.032))),
+    "infraspinatus": (("trunk", (-0.09, 0.0, -0.09)), ("upper", (0.036, 0.0, 0.0))),
+    "subscapularis": (("trunk", (-0.09, 0.0, 0.06)), ("upper", (0.03, 0.0, 0.034))),
+}
+# Blocks of the trunk that muscles begin at: lowest corner and size [m]. They do not move.
+TRUNK_BLOCKS: Final = (((-0.13, -0.14, -0.1), (0.08, 0.26, 0.2)), ((-0.05, 0.06, -0.1), (0.08, 0.06, 0.2)))
+FORE_OVERLAP: Final = 0.1  # [-] of the forearm's length that its flesh reaches above the elbow: the olecranon
+RIGID_SHARES: Final = {"upper": (0.0, -0.2, -0.4), "fore": (FORE_OVERLAP, 0.0, -0.2)}  # where tendons meet the bone
+MIRROR: Final = np.array([-1.0, 1.0, 1.0])  # from the left to the right arm
 
 
 def measure_arm(skeleton: Skeleton = HUMAN, side: str = "left") -> tuple[float, float]:
@@ -58,16 +75,19 @@ def make_soft_arm(
     upper_m: float | None = None,
     fore_m: float | None = None,
     *,
-    shoulder: str = "hinge",
-    counts: tuple[int, int, int] = (2, 11, 2),
+    shoulder: str = "ball",
+    counts: tuple[int, int, int] = (2, 10, 2),
     settings: SoftArmSettings = ARM_BODY,
 ) -> SoftBody:
-    """A soft arm along -Y, shoulder at the origin, that bends forwards (+Z); bones "upper" and "fore".
+    """A soft left arm along -Y, shoulder at the origin: a ball joint and an elbow that bends forwards (+Z).
+
+    Bones "upper" and "fore" carry flesh of their own, so that joints turn as far as their limits; muscles span them
+    from tendon to tendon, from blocks of a trunk that stands still.
 
     Args:
         upper_m: shoulder to elbow [m], as in ``marey.HUMAN`` by default.
         fore_m: elbow to wrist [m].
-        shoulder: "hinge", or "fixed" for an arm that bends at the elbow only.
+        shoulder: "ball", or "fixed" for an arm that bends at the elbow only.
         counts: cells across, along and deep.
         settings: flesh, bones and muscles.
     """
@@ -75,42 +95,72 @@ def make_soft_arm(
     upper, fore = usual[0] if upper_m is None else upper_m, usual[1] if fore_m is None else fore_m
     if not (0.1 <= upper <= 1.0 and 0.1 <= fore <= 1.0):
         raise InputError(f"an arm of {upper:g} m and {fore:g} m", "Give lengths between 0.1 and 1 m")
-    thick, torso, clearance = settings.thickness_m, settings.torso_m, settings.joint_clearance_m
-    block = TetMesh.box((thick, torso + upper + fore, thick), counts)
-    mesh = TetMesh(block.nodes - [thick / 2, upper + fore, thick / 2], block.cells)
-    # One muscle in front of and one behind each joint.
-    spans = ((0.9 * torso, -0.6 * upper), (-0.3 * upper, -upper - 0.17))
-    rows = [(high, low, side * settings.muscle_depth_m) for high, low in spans for side in (1.0, -1.0)]
-    muscles = Muscles(
-        mesh,
-        [
+    thick, half = settings.thickness_m, max(2, counts[1] // 2)
+    lengths, tops = {"upper": upper, "fore": fore}, {"upper": 0.0, "fore": -upper}
+    # Flesh in layers: those that tendons meet, and even ones between them and the end
+    blocks: list[TetMesh] = []
+    owners: list[str] = []
+    for name, length in lengths.items():
+        low = RIGID_SHARES[name][-1]
+        even = np.linspace(low, -1.0, max(2, half - 1))[1:]
+        levels = tops[name] + length * np.array([*RIGID_SHARES[name], *even])
+        block = TetMesh.box((thick, len(levels) - 1.0, thick), (counts[0], len(levels) - 1, counts[2]))
+        nodes = block.nodes - [0.5 * thick, 0.0, 0.5 * thick]
+        nodes[:, 1] = np.interp(nodes[:, 1], np.arange(len(levels)), levels[::-1])
+        blocks.append(TetMesh(nodes, block.cells))
+        owners += [name] * len(nodes)
+    for corner, size in TRUNK_BLOCKS:
+        blocks.append(TetMesh.box(size, (1, 2, 1), origin=corner))
+        owners += ["trunk"] * len(blocks[-1].nodes)
+    firsts = np.concatenate([[0], np.cumsum([len(block.nodes) for block in blocks])])
+    mesh = TetMesh(
+        np.concatenate([block.nodes for block in blocks]),
+        np.concatenate([block.cells + first for block, first in zip(blocks, firsts[:-1], strict=True)]).astype(
+            np.int32
+        ),
+    )
+    # A muscle is one soft spring under a force: alpha falls so far below 1 that its tension is the force
+    splines: list[ActivationSpline] = []
+    for name, ends in ARM_MUSCLES.items():
+        places = [
+            np.array(place)
+            if owner == "trunk"
+            else np.array([place[0], tops[owner] + place[1] * lengths[owner], place[2]])
+            for owner, place in ends
+        ]
+        span = float(np.linalg.norm(places[1] - places[0]))
+        least = 1.0 - settings.force_n / (settings.stiffness_n_m * span)
+        splines.append(
             ActivationSpline(
-                np.linspace((0.0, high, z), (0.0, low, z), 4),
+                np.array(places),
                 settings.stiffness_n_m,
                 name,
-                alpha_min=settings.alpha_min,
+                2,
+                curve="polyline",
+                alpha_min=least,
+                damping_ratio=settings.muscle_damping,
             )
-            for name, (high, low, z) in zip(ARM_MUSCLES, rows, strict=True)
-        ],
-        young_pa=settings.young_pa,
-        transfer="virtual_work",
-    )
-    # Bones carry the nodes on the axis of the arm, but near the joints.
-    x, y, z = mesh.nodes.T
+        )
+    muscles = Muscles(mesh, splines, young_pa=settings.young_pa, transfer="virtual_work")
+    # Bones carry the nodes on their axis and the layers at which tendons meet them
+    belongs, (x, y, z) = np.array(owners), mesh.nodes.T
     core = np.maximum(np.abs(x), np.abs(z)) < 0.01
-    near = np.flatnonzero(core & (y < -clearance) & (y > -upper + clearance))
-    far = np.flatnonzero(core & (y < -upper - clearance))
+    carried: dict[str, IntArray] = {}
+    for name, length in lengths.items():
+        levels = tops[name] + length * np.array(RIGID_SHARES[name])
+        rigid = np.min(np.abs(y[:, None] - levels), axis=1) < 1e-9
+        carried[name] = np.flatnonzero((belongs == name) & (core | rigid))
     elbow, wrist = (0.0, -upper, 0.0), (0.0, -upper - fore, 0.0)
     masses, axis = settings.bone_masses_kg, FLEXION_AXIS
-    upper_arm = Bone("upper", (0, 0, 0), None, shoulder, axis, (-1.0, 2.6), masses[0], end=elbow, nodes=near)
-    forearm = Bone("fore", elbow, "upper", "hinge", axis, (-0.05, 2.4), masses[1], end=wrist, nodes=far)
+    upper_arm = Bone("upper", (0, 0, 0), None, shoulder, axis, None, masses[0], end=elbow, nodes=carried["upper"])
+    forearm = Bone("fore", elbow, "upper", "hinge", axis, (-0.05, 2.75), masses[1], end=wrist, nodes=carried["fore"])
     return SoftBody.from_mesh(
         mesh,
         young_pa=settings.young_pa,
         muscles=muscles,
-        bones=Bones([upper_arm, forearm], joint_damping=0.3),
+        bones=Bones([upper_arm, forearm], joint_damping=settings.joint_damping),
         damping=(0.5, 0.02),
-        pinned=np.flatnonzero(mesh.nodes[:, 1] > 0.3 * torso),
+        pinned=np.flatnonzero(belongs == "trunk"),
     )
 
 
@@ -119,7 +169,11 @@ ControlStage = Callable[[OptimalControlProblem], ControlResult]
 
 DT_S: Final = 1 / 30
 ARM_SETTINGS: Final = ActivationSettings()
-ELBOW_WEIGHT: Final = 0.05  # [-] of the elbow's place against the hand's
+ELBOW_WEIGHT: Final = 0.02  # [-] of the elbow's place against the hand's
+CORRECTIONS: Final = 4  # iterations after the way was followed: millimetres are left
+FOLLOW_S: Final = 0.1  # [s] in which an error of the way falls to a third
+FOLLOW_EFFORT: Final = 2e-3  # [m] error that a full activation is worth
+REACH_TOL_M: Final = 0.02  # [m] a goal counts as reached
 MAX_DURATION_S: Final = 8.0
 SIDES: Final = ("left", "right")
 
@@ -144,6 +198,7 @@ class ReachResult:
     goals: tuple[HandGoal, ...]
     poses: tuple[Pose, ...]  # one for each goal, inside the limits
     violations_rad: FloatArray  # (G,) of the limits by the key poses
+    key_misses_m: FloatArray  # (G,) distance of the key poses from their goals: what the limits and lengths forbid
     control: ControlResult
     system: SoftSystem
     side: str
@@ -156,13 +211,35 @@ class ReachResult:
 
     @property
     def activations(self) -> FloatArray:
-        """``(N, 4)`` of deltoid, latissimus, biceps and triceps, between 0 and 1."""
+        """``(N, M)`` between 0 and 1, in the order of :attr:`muscles`."""
         return self.control.controls
+
+    @property
+    def muscles(self) -> tuple[str, ...]:
+        """Names of the muscles."""
+        return () if self.system.body.muscles is None else self.system.body.muscles.names
+
+    @property
+    def to_world(self) -> FloatArray:
+        """Factors (3,) of the coordinates of the left arm that was solved."""
+        return MIRROR if self.side == "right" else np.ones(3)
+
+    @property
+    def is_reachable(self) -> BoolArray:
+        """Whether the limits allow each goal ``(G,)``."""
+        return self.key_misses_m <= REACH_TOL_M
+
+    @property
+    def status(self) -> str:
+        """REACHED, UNREACHABLE (limits or lengths forbid a goal) or MISSED, by the way of the hand in the film."""
+        if (self.misses_m <= REACH_TOL_M).all():
+            return "REACHED"
+        return "UNREACHABLE" if not self.is_reachable.all() else "MISSED"
 
     @property
     def hand(self) -> FloatArray:
         """Way of the wrist ``(N + 1, 3)`` [m] in world."""
-        return self.shoulder + self.control.states[:, self.system.end_components("fore")]
+        return self.shoulder + self.to_world * self.control.states[:, self.system.end_components("fore")]
 
     @property
     def misses_m(self) -> FloatArray:
@@ -174,14 +251,15 @@ class ReachResult:
     @property
     def positions(self) -> FloatArray:
         """Nodes of the soft arm ``(N + 1, V, 3)`` [m] in world."""
-        return self.shoulder + self.system.split(self.control.states)[0]
+        return self.shoulder + self.to_world * self.system.split(self.control.states)[0]
 
     def motion(self, skeleton: Skeleton = HUMAN) -> Motion:
         """The figure with this arm, the other one hanging."""
         return make_arm_motion(self.system.angles(self.control.states), 1.0 / self.system.dt, self.side, skeleton)
 
     def __repr__(self) -> str:
-        return f"Reach({len(self.goals)} goals, worst miss {100 * self.misses_m.max():.1f} cm, {self.control!r})"
+        worst = f"worst miss {100 * self.misses_m.max():.1f} cm"
+        return f"Reach({self.status}, {len(self.goals)} goals, {worst}, {self.control!r})"
 
 
 def solve_reach(
@@ -198,14 +276,15 @@ def solve_reach(
 ) -> ReachResult:
     """Bring the hand to some places at some times with muscles: key poses, then activations, then the soft arm.
 
-    The arm bends in the plane that points forwards through its shoulder. Each stage can be replaced. A goal that the
-    limits forbid is replaced by the nearest place that they allow; ``misses_m`` is measured from the goal itself.
+    Each stage can be replaced. A goal that the limits forbid is replaced by the nearest place that they allow, and
+    flagged; ``misses_m`` and ``status`` are measured on the arm that is drawn, from the goal itself. The right arm is
+    solved as the mirror image of the left.
 
     Args:
         goals: times [s] and places [m] in world of a figure that stands at the origin and looks along +Z.
         side: "left" or "right".
         skeleton: a figure with the joints of ``marey.HUMAN``.
-        limits: of its joints, for example learnt: ``marey.kinematics.fit_limits(clips)``.
+        limits: of its joints, ``marey.kinematics.posing_limits`` by default; or learnt: ``fit_limits(clips)``.
         poses: from goals to key poses; inverse kinematics under the limits by default.
         arm: :func:`make_soft_arm` of the figure by default; bones "upper" and "fore".
         solve: from the problem to activations; Gauss-Newton by default.
@@ -218,21 +297,86 @@ def solve_reach(
     if not wanted:
         raise InputError("no goals", "Give at least one time and place")
     wanted = tuple(sorted(wanted, key=lambda goal: goal.time_s))
-    found = tuple(poses(wanted) if poses is not None else solve_key_poses(wanted, skeleton, side, limits))
+    bounds = posing_limits(skeleton) if limits is None else limits
+    found = tuple(poses(wanted) if poses is not None else solve_key_poses(wanted, skeleton, side, bounds))
     if len(found) != len(wanted):
         raise InputError(f"{len(found)} key poses for {len(wanted)} goals", "Give one for each")
     violations = np.array([0.0 if limits is None else float(limits.violation(pose).max()) for pose in found])
     system = SoftSystem(make_soft_arm(*measure_arm(skeleton, side)) if arm is None else arm, dt=dt)
     shoulder = make_hanging_pose(skeleton).joint_positions()[skeleton.names.index(f"{side}_shoulder")]
     elbow_wrist = [skeleton.names.index(f"{side}_{joint}") for joint in ("elbow", "wrist")]
-    keys = [pose.joint_positions()[elbow_wrist] - shoulder for pose in found]
+    mirror = MIRROR if side == "right" else np.ones(3)
+    keys = [mirror * (pose.joint_positions()[elbow_wrist] - shoulder) for pose in found]
+    aims = [mirror * (np.asarray(goal.place) - shoulder) for goal in wanted]
+    apart = np.array([float(np.linalg.norm(key[1] - aim)) for key, aim in zip(keys, aims, strict=True)])
     steps = [_goal_step(goal, dt) for goal in wanted]
+    places = {bone: system.end_components(bone) for bone in ("fore", "upper")}
     targets = list[StateGoal]()
     for step, (elbow, wrist) in zip(steps, keys, strict=True):
-        targets.append(StateGoal(step, wrist, components=system.end_components("fore")))
-        targets.append(StateGoal(step, elbow, ELBOW_WEIGHT, components=system.end_components("upper")))
-    control = _solve_activations(system, targets, max(steps), solve, settings)
-    return ReachResult(wanted, found, violations, control, system, side, shoulder)
+        targets.append(StateGoal(step, wrist, components=places["fore"]))
+        targets.append(StateGoal(step, elbow, ELBOW_WEIGHT, components=places["upper"]))
+    if solve is not None:
+        control = _solve_activations(system, targets, max(steps), solve, settings)
+        return ReachResult(wanted, found, violations, apart, control, system, side, shoulder)
+    # The way of elbow and wrist between key poses, step by step
+    way = np.empty((max(steps) + 1, 2, 3))
+    before, begin = make_hanging_pose(skeleton), 0
+    for pose, step in zip(found, steps, strict=True):
+        turn = (before.rotations.inverse() @ pose.rotations).log()
+        for k in range(begin, step + 1):
+            u = (k - begin) / max(step - begin, 1)
+            between = before.rotations @ SO3.exp(u * u * (3.0 - 2.0 * u) * turn)
+            joints = Pose(skeleton, before.root_position, between).joint_positions()[elbow_wrist]
+            way[k] = mirror * (joints - shoulder)
+        before, begin = pose, step
+    controls = follow_way(system, way, places)
+    # Last correction, on the arm that is drawn: the goals alone, by the adjoint
+    problem = settings.make_problem(system, max(steps), targets, max(steps))
+    control = solve_control(problem, start=controls, tolerance=settings.tolerance, max_iterations=CORRECTIONS)
+    return ReachResult(wanted, found, violations, apart, control, system, side, shoulder)
+
+
+def follow_way(system: SoftSystem, way: FloatArray, places: Mapping[str, IntArray]) -> FloatArray:
+    r"""Activations ``(N, M)`` that keep elbow and wrist on a way, step after step (computed muscle control).
+
+    .. math:: \min_{0\le a\le1} |p(q, a_0) + J(a - a_0) - p^*|^2 + \lambda |a|^2
+
+    where p is elbow and wrist after the step, J their derivative by the activations, and :math:`p^*` the place on the
+    way with what is left of the present error ([Thelen2003]_).
+
+    Args:
+        system: of the soft arm, at rest.
+        way: of elbow and wrist ``(N + 1, 2, 3)`` [m].
+        places: components of the ends of "upper" and "fore" in a state.
+    """
+    from scipy.optimize import lsq_linear
+
+    rows = np.concatenate([places["upper"], places["fore"]])
+    q, a = system.state(), np.zeros(system.num_controls)
+    found = np.empty((len(way) - 1, len(a)))
+    kept = float(np.exp(-system.dt / FOLLOW_S))
+    effort = FOLLOW_EFFORT * np.eye(len(a))
+    for t in range(len(found)):
+        aim = way[t + 1].ravel() + kept * (q[rows] - way[t].ravel())
+        after, a = _step_settled(system, q, (a, 0.5 * a, np.zeros_like(a)), t)
+        J = system.jvp(q, a, t, after, np.zeros((len(q), len(a))), np.eye(len(a)))[rows]
+        wanted = np.concatenate([aim - after[rows] + J @ a, np.zeros(len(a))])
+        best = np.clip(lsq_linear(np.vstack([J, effort]), wanted, bounds=(0.0, 1.0)).x, 0.0, 1.0)
+        q, a = _step_settled(system, q, (best, 0.5 * (best + a), a), t)
+        found[t] = a
+    return found
+
+
+def _step_settled(
+    system: SoftSystem, q: FloatArray, tries: Sequence[FloatArray], t: int
+) -> tuple[FloatArray, FloatArray]:
+    """State after the first of some activations with which the soft body settles, and these activations."""
+    for a in tries[:-1]:
+        try:
+            return system.step(q, a, t), a
+        except ConvergenceError:
+            continue
+    return system.step(q, tries[-1], t), tries[-1]
 
 
 def solve_key_poses(goals: Sequence[HandGoal], skeleton: Skeleton, side: str, limits: JointLimits | None) -> list[Pose]:
@@ -263,15 +407,25 @@ def make_hanging_pose(skeleton: Skeleton = HUMAN, *, bent_rad: float = 0.0) -> P
 
 
 def make_arm_motion(angles: FloatArray, rate_hz: float, side: str = "left", skeleton: Skeleton = HUMAN) -> Motion:
-    """A standing figure whose arm has the angles ``(F, 2)`` of shoulder and elbow [rad], or ``(F, 1)`` of the elbow."""
+    """A standing figure whose arm has these angles [rad].
+
+    ``(F, 4)``: of the shoulder about x, y and z in turn, as the left arm has them, and of the elbow; ``(F, 2)``: of a
+    shoulder that swings forwards and of the elbow; ``(F, 1)``: of the elbow.
+    """
     bent = angles[:, -1]
-    lifted = angles[:, 0] if angles.shape[1] == 2 else np.zeros(len(angles))
+    turned = SO3.exp(np.zeros((len(angles), 3)))
+    if angles.shape[1] == 2:
+        turned = SO3.exp(angles[:, :1] * np.array(FLEXION_AXIS))
+    elif angles.shape[1] == 4:
+        for axis in range(3):
+            turned = turned @ SO3.exp(angles[:, axis : axis + 1] * np.eye(3)[axis])
     turns = np.zeros((len(angles), skeleton.num_joints, 3))
     rotations = SO3.exp(turns).wxyz.copy()
     for name, sign in (("left", -1.0), ("right", 1.0)):
         moves = 1.0 if side in (name, "both") else 0.0
         down = SO3.exp(np.array([0.0, 0.0, sign * np.pi / 2]))
-        raised = SO3.exp(moves * lifted[:, None] * np.array(FLEXION_AXIS))
+        # The mirror image of a rotation turns the other way about y and z
+        raised = SO3.exp(moves * turned.log() * (np.ones(3) if name == "left" else -MIRROR))
         rotations[:, skeleton.index(f"{name}_shoulder")] = (raised @ down).wxyz
         elbow = SO3.exp(moves * bent[:, None] * np.array([0.0, sign, 0.0]))
         rotations[:, skeleton.index(f"{name}_elbow")] = elbow.wxyz
@@ -315,8 +469,13 @@ class ElbowFlexion:
 
     @property
     def activations(self) -> FloatArray:
-        """``(N, 4)``, see :class:`ReachResult`."""
+        """``(N, M)``, see :class:`ReachResult`."""
         return self.control.controls
+
+    @property
+    def muscles(self) -> tuple[str, ...]:
+        """Names of the muscles."""
+        return () if self.system.body.muscles is None else self.system.body.muscles.names
 
     def __repr__(self) -> str:
         return f"ElbowFlexion({len(self.wanted_rad)} steps, {np.rad2deg(self.error_rad):.1f} deg rms, {self.control!r})"

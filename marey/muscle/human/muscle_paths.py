@@ -27,7 +27,9 @@ class MusclePath:
     joints: tuple[str, ...]  # (P,) joint that carries each point
     offsets: FloatArray  # (P, 3) [m] from that joint, in its frame
     largest_force_n: float
-    fibre_length_m: float
+    fibre_length_m: float  # best length of the fibres
+    tendon_length_m: float = 0.0  # slack; it stretches by 4.9 % at the largest force
+    standing_fibre: float = 1.0  # [-] length of the fibres over their best when the figure stands
 
     def __post_init__(self) -> None:
         offsets = frozen(self.offsets, len(self.joints), 3, name=f"offsets of '{self.name}'")
@@ -47,7 +49,7 @@ def _read_muscle_table() -> dict[str, Any]:
 
 @lru_cache(maxsize=8)
 def make_human_muscles(skeleton: Skeleton = HUMAN) -> tuple[MusclePath, ...]:
-    """The muscles of a skeleton with the joints of ``marey.HUMAN``, 46 a side.
+    """The muscles of a skeleton with the joints of ``marey.HUMAN``, 47 a side.
 
     A point keeps its place relative to the joint that carries it, scaled by the stature; so bones of other lengths keep
     the moment arms of their joints.
@@ -62,7 +64,8 @@ def make_human_muscles(skeleton: Skeleton = HUMAN) -> tuple[MusclePath, ...]:
             places = np.array([sign, 1.0, 1.0]) * np.array([place for _, *place in row["points"]]) * HUMAN_STATURE_M
             offsets = scale * (places - rest[[HUMAN.names.index(joint) for joint in joints]])
             force, fibre = row["largest_force_n"] * scale**2, row["fibre_length_m"] * scale
-            muscles.append(MusclePath(f"{side}_{row['name']}", joints, offsets, force, fibre))
+            tendon, standing = row.get("tendon_length_m", 0.0) * scale, row.get("standing_fibre", 1.0)
+            muscles.append(MusclePath(f"{side}_{row['name']}", joints, offsets, force, fibre, tendon, standing))
     return tuple(muscles)
 
 

@@ -114,10 +114,12 @@ def make_reach_film(found: ReachResult) -> Film:
     """What a soft arm did on its way from goal to goal."""
     system = found.system
     states = found.control.states
-    elbow, wrist = (found.shoulder + states[:, system.end_components(bone)] for bone in ("upper", "fore"))
+    elbow, wrist = (
+        found.shoulder + found.to_world * states[:, system.end_components(bone)] for bone in ("upper", "fore")
+    )
     shoulder = np.broadcast_to(found.shoulder, elbow.shape)
     ends = np.stack([np.stack([shoulder, elbow], axis=1), np.stack([elbow, wrist], axis=1)], axis=1)
-    activations = np.concatenate([found.activations, found.activations[-1:]])
+    activations = np.clip(np.concatenate([found.activations, found.activations[-1:]]), 0.0, 1.0)
     return make_arm_film(system.body, found.positions, activations, ends, system.dt)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -123,7 +123,19 @@ class Shape:
         return np.stack([boxes[:, 0].min(axis=0) - swell, boxes[:, 1].max(axis=0) + swell])
 
 
-def voxelise(shape: Shape, spacing_m: float, *, flat: bool = False) -> tuple[BoolArray, FloatArray]:
+class FillableShape(Protocol):
+    """What can be filled with cells: a distance, and a box that holds all of it."""
+
+    def distance(self, points: FloatArray, /) -> FloatArray:
+        """Signed distance ``(N,)`` [m] of points ``(N, 3)``: negative inside."""
+        ...
+
+    def bounds(self) -> FloatArray:
+        """Corners ``(2, 3)`` [m] of an upright box that holds it."""
+        ...
+
+
+def voxelise(shape: FillableShape, spacing_m: float, *, flat: bool = False) -> tuple[BoolArray, FloatArray]:
     """Cells of a grid whose centres lie inside a shape, and the lowest corner of the grid ``(3,)`` [m].
 
     Args:
@@ -171,15 +183,18 @@ PRISM_ROTATIONS: Final = np.array(
 )
 
 
-def tetrahedralise_shape(shape: Shape, spacing_m: float) -> tuple[FloatArray, CellIndices]:
+def tetrahedralise_shape(
+    shape: FillableShape, spacing_m: float, swell_m: float = 0.0
+) -> tuple[FloatArray, CellIndices]:
     """Nodes ``(V, 3)`` [m] and cells ``(T, 4)`` of a shape; the boundary lies on its surface.
 
     Args:
         shape: what to fill.
         spacing_m: side of the cubes of the lattice; tetrahedra have a twelfth of their volume.
+        swell_m: distance of the boundary outside the surface.
     """
     # Cube corners and cube centres; a cell joins two centres over a face with one edge of that face
-    low, high = shape.bounds()
+    low, high = shape.bounds() + swell_m * np.array([[-1.0], [1.0]])
     nx, ny, nz = (math.ceil(float(width) / spacing_m) + 2 for width in high - low)
     if 12 * nx * ny * nz > MAX_CELLS:
         raise InputError(f"a lattice of {12 * nx * ny * nz} tetrahedra", "Take a larger spacing_m")
@@ -198,7 +213,7 @@ def tetrahedralise_shape(shape: Shape, spacing_m: float) -> tuple[FloatArray, Ce
         ring = [outer[1:-1, i : i + a.shape[1], j : j + a.shape[2]] for i, j in ((0, 0), (0, 1), (1, 1), (1, 0))]
         boxes += [np.stack([a, b, ring[k], ring[(k + 1) % 4]], axis=-1).reshape(-1, 4) for k in range(4)]
     cells = np.concatenate(boxes).astype(np.int32)
-    levels = shape.distance(nodes)
+    levels = shape.distance(nodes) - swell_m
     kept = (levels[cells] < 0.0).any(axis=1)
     cells = cells[kept]
     # Move vertices to the nearest of the cut points that lie too near to them, so that no sliver is born.

@@ -1,18 +1,17 @@
 """Tetrahedral meshes: nodes, cells of positive volume, and the boundary surface.
 
-Meshes are made as boxes and cylinders, read from files, or filled into closed surfaces by optional libraries. Meshes
-that cannot be simulated are repaired, and the report counts what was wrong.
+Meshes are made as boxes and cylinders, read from files, or filled into closed surfaces. Meshes that cannot be simulated
+are repaired, and the report counts what was wrong.
 """
 
 from __future__ import annotations
 
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from itertools import permutations
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
@@ -23,7 +22,6 @@ from marey.base import FloatArray, FormatError, InputError, IntArray, MissingExt
 IndexArray: TypeAlias = NDArray[np.int32]
 
 CELL_FACES: Final = np.array([[1, 2, 3], [0, 3, 2], [0, 1, 3], [0, 2, 1]])  # face a lies opposite to corner a
-EDGE_FRACTION: Final = 0.05  # [-] length of an edge over the diagonal of the box, if none is asked for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,56 +95,22 @@ class TetMesh:
     def from_file(path: str | PathLike[str]) -> TetMesh:
         """The tetrahedra of a mesh file (VTK, VTU, MSH, MEDIT, ...), repaired. Needs the extra ``soft``."""
         file = Path(path)
-        if not file.is_file():
-            raise MissingFileError(str(file))
-        # The many errors of meshio become one.
-        try:
-            from meshio import (  # pyright: ignore[reportMissingTypeStubs]
-                read,  # pyright: ignore[reportUnknownVariableType]
-            )
-        except ImportError:
-            raise MissingExtraError("reading a mesh file", "soft") from None
-        talk = StringIO()
-        try:
-            with redirect_stdout(talk), redirect_stderr(talk):
-                mesh = cast(Any, read(file))
-        except (Exception, SystemExit) as error:  # meshio ends the process on files it does not know
-            what = talk.getvalue().strip() or str(error)
-            raise FormatError(f"not a mesh file ({what})", str(file), 0, "meshio reads VTK, VTU, MSH, MEDIT") from None
-        points = np.asarray(mesh.points, dtype=np.float64)
-        blocks = [(block.type, np.asarray(block.data)) for block in mesh.cells]
+        points, blocks = read_mesh_blocks(file)
         tetrahedra = [data for kind, data in blocks if kind == "tetra"]
         if not tetrahedra:
             kinds = ", ".join(sorted({kind for kind, _ in blocks})) or "nothing"
-            raise FormatError(f"no tetrahedra, only {kinds}", str(file), 0, "Fill a surface by TetMesh.from_surface")
+            raise FormatError(f"no tetrahedra, only {kinds}", str(file), 0, "Fill a surface by SurfaceMesh.fill")
         nodes = frozen(points, None, 3, name=f"points of {file.name}")
         cells = freeze_indices(np.concatenate(tetrahedra), 4, len(nodes), name=f"cells of {file.name}")
         return TetMesh(nodes, cells).repair()[0]
 
     @staticmethod
     def from_surface(vertices: ArrayLike, faces: ArrayLike, *, edge_m: float | None = None) -> TetMesh:
-        """Fill a closed surface, (N, 3) [m] and (M, 3), by fTetWild; it may be dirty. Needs the extra ``soft``."""
+        """Fill a closed surface, (N, 3) [m] and (M, 3); it may be dirty. See :class:`SurfaceMesh`."""
+        from marey.muscle.mesh.surface_mesh import SurfaceMesh
+
         points = frozen(vertices, None, 3, name="vertices")
-        triangles = freeze_indices(faces, 3, len(points), name="faces")
-        if not len(triangles):
-            raise InputError("the surface has no face")
-        size = float(np.linalg.norm(np.ptp(points, axis=0)))
-        edge = EDGE_FRACTION * size if edge_m is None else float(edge_m)
-        if not (np.isfinite(edge) and edge > 0):
-            raise InputError(f"edge_m is {edge_m}", "It must be positive")
-        # fTetWild leaves a file where it runs: it runs in a folder of its own.
-        try:
-            import pytetwild
-        except ImportError:
-            raise MissingExtraError("filling a surface", "soft") from None
-        with TemporaryDirectory() as folder, chdir(folder):
-            found = cast(Any, pytetwild).tetrahedralize(
-                points.copy(), triangles.copy(), edge_length_abs=edge, num_threads=1
-            )
-        nodes, cells = np.asarray(found[0], dtype=np.float64), np.asarray(found[1], dtype=np.int32)
-        if not len(cells):
-            raise InputError("the surface encloses nothing", "It must be closed, and larger than its edges")
-        return TetMesh(nodes, cells).repair()[0]
+        return SurfaceMesh(points, freeze_indices(faces, 3, len(points), name="faces")).fill(edge_m)
 
     @property
     def volumes(self) -> FloatArray:
@@ -213,6 +177,26 @@ class TetMesh:
             node_numbers=numbers[first],
         )
         return mesh, report
+
+
+def read_mesh_blocks(file: Path) -> tuple[FloatArray, list[tuple[str, NDArray[Any]]]]:
+    """Points and blocks of cells, each with its kind, of a file that meshio reads; its many errors become one."""
+    if not file.is_file():
+        raise MissingFileError(str(file))
+    try:
+        from meshio import (  # pyright: ignore[reportMissingTypeStubs]
+            read,  # pyright: ignore[reportUnknownVariableType]
+        )
+    except ImportError:
+        raise MissingExtraError("reading a mesh file", "soft") from None
+    talk = StringIO()
+    try:
+        with redirect_stdout(talk), redirect_stderr(talk):
+            mesh = cast(Any, read(file))
+    except (Exception, SystemExit) as error:  # meshio ends the process on files it does not know
+        what = talk.getvalue().strip() or str(error)
+        raise FormatError(f"not a mesh file ({what})", str(file), 0, "meshio reads VTK, VTU, MSH, MEDIT") from None
+    return np.asarray(mesh.points, dtype=np.float64), [(block.type, np.asarray(block.data)) for block in mesh.cells]
 
 
 def freeze_indices(values: ArrayLike, width: int | None, bound: int, *, name: str) -> IndexArray:

@@ -40,7 +40,7 @@ class ActivationSpline:
     region: Region = "voronoi"
     metric: str = "geodesic"  # how far nodes are: inside the body, or straight
     max_radius: float | None = None  # [m] nodes farther than this stay free
-    alpha_min: float = ALPHA_MIN
+    alpha_min: float = ALPHA_MIN  # far below 0: a soft spring under a force, so that antagonists can be stretched
     ratio: float = STIFFNESS_RATIO
     damping_ratio: float = 1.0  # [-] of critical
     law: str = "spring"
@@ -68,8 +68,8 @@ class ActivationSpline:
             number = getattr(self, name)
             if number is not None and not (np.isfinite(number) and number > 0.0):
                 raise InputError(f"{name} of spline '{self.name}' is {number}", "It must be above zero")
-        if not 0.0 <= self.alpha_min < 1.0:
-            raise InputError(f"alpha_min of spline '{self.name}' is {self.alpha_min}", "It lies from 0 to below 1")
+        if not (np.isfinite(self.alpha_min) and self.alpha_min < 1.0):
+            raise InputError(f"alpha_min of spline '{self.name}' is {self.alpha_min}", "It lies below 1")
         if not (np.isfinite(self.damping_ratio) and self.damping_ratio >= 0.0):
             raise InputError(f"damping_ratio of spline '{self.name}' is {self.damping_ratio}", "It cannot be negative")
         if self.samples is not None and self.samples < 2:

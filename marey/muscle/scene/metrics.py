@@ -38,6 +38,15 @@ def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, 
             "speed_m_s": advance / max(float(film.times[-1]), 1e-9),
             "sunk_max_m": max(0.0, float(parts.ground.height_m - film.positions[:, :, 1].min())),
         }
+    for k, bone in enumerate(parts.bones):
+        # Greatest turn of a bone in space, and against its parent, from where it began [deg].
+        if bone.axis is None and not bone.ball:
+            continue
+        along = film.bones.ends[:, k, 1] - film.bones.ends[:, k, 0]
+        figures[f"turned_{bone.name}_deg"] = _largest_turn(along, np.broadcast_to(along[:1], along.shape))
+        if bone.parent:
+            above = film.bones.ends[:, film.bones.names.index(bone.parent)]
+            figures[f"bent_{bone.name}_deg"] = _largest_turn(along, above[:, 1] - above[:, 0])
     if film.bones.angles.shape[1]:
         # Greatest turn of the last joint from where it began, and where it ended [deg].
         turns = np.rad2deg(film.bones.angles[:, -1] - film.bones.angles[0, -1])
@@ -111,6 +120,13 @@ def measure_film(film: Film, stage: SceneModel, parts: SceneParts) -> dict[str, 
         resting = film.positions[0][:, 0] < -parts.measure["branch_x_m"]
         figures["other_branch_share"] = float(ways[resting].max() / max(float(ways.max()), 1e-12))
     return figures
+
+
+def _largest_turn(along: FloatArray, other: FloatArray) -> float:
+    """Greatest change of the angle between two directions ``(F, 3)`` since the first frame [deg]."""
+    sizes = np.linalg.norm(along, axis=1) * np.linalg.norm(other, axis=1)
+    angles = np.arccos(np.clip(np.einsum("fi,fi->f", along, other) / np.maximum(sizes, 1e-12), -1.0, 1.0))
+    return float(np.rad2deg(np.abs(angles - angles[0]).max()))
 
 
 def _edge_lengths(nodes: FloatArray, mesh: TetMesh) -> FloatArray:

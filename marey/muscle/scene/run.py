@@ -7,7 +7,7 @@ which carry the nodes inside them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -21,14 +21,18 @@ from marey.muscle.body.contact import ContactPlane
 from marey.muscle.body.soft_body import SoftBody, StepReport
 from marey.muscle.elastic.lattice import Lattice
 from marey.muscle.mesh.shapes import Shape, Solid, tetrahedralise_shape, voxelise
+from marey.muscle.mesh.surface_mesh import SURFACE_SUFFIXES, SurfaceMesh
 from marey.muscle.mesh.tet_mesh import TetMesh
 from marey.muscle.muscles.forces import Muscles
-from marey.muscle.muscles.programmes import ActivationPlan
+from marey.muscle.muscles.programmes import ActivationPlan, ActivationProgramme, Cosine
+from marey.muscle.muscles.setup import make_edge_graph
+from marey.muscle.muscles.spline import ActivationSpline
 from marey.muscle.scene.film import BoneTrack, Film, Paint, make_paint
 from marey.muscle.scene.metrics import measure_film
 from marey.muscle.scene.surface import EmbeddedSurface, embed_surface, surface_of_mesh, surface_of_plate
-from marey.muscle.scene.tables import BonePart, SceneParts, parse_scene
+from marey.muscle.scene.tables import BonePart, GroundPart, MeshPart, SceneParts, SeedPart, parse_scene
 
+SEED_POINTS: Final = 7  # of a seeded spline
 JOINT_DAMPING: Final = 0.05  # [N m s/rad] of a hinge: cartilage, ligaments, skin
 
 
@@ -70,9 +74,11 @@ def make_scene_bones(parts: tuple[BonePart, ...], nodes: FloatArray) -> SceneBon
                 part.name,
                 part.start,
                 part.parent or None,
-                "fixed" if part.axis is None else "hinge",
+                "ball" if part.ball else "fixed" if part.axis is None else "hinge",
                 part.axis or (0.0, 0.0, 1.0),
-                limits=None if part.axis is None else (np.deg2rad(part.limits_deg[0]), np.deg2rad(part.limits_deg[1])),
+                limits=None
+                if part.axis is None and not part.ball
+                else (np.deg2rad(part.limits_deg[0]), np.deg2rad(part.limits_deg[1])),
                 mass_kg=part.mass_kg,
                 nodes=held,
                 end=part.end,
@@ -112,13 +118,7 @@ class SceneModel:
 
 def build_scene(parts: SceneParts) -> SceneModel:
     """Set up a scene."""
-    shape = Shape(parts.solids)
-    spacing_m = parts.mesh.spacing_m
-    if parts.mesh.kind == "tets":
-        mesh = TetMesh(*tetrahedralise_shape(shape, spacing_m))
-    else:
-        mask, origin = voxelise(shape, spacing_m, flat=parts.mesh.kind == "squares")
-        mesh = Lattice.from_mask(mask, spacing_m, origin=origin)
+    mesh, surface = _fill_body(parts)
     # Factor on the stiffness of each cell (T,): cells whose middle or two corners lie in a bone are bone.
     corners = mesh.nodes[mesh.cells]
     scale = np.ones(len(mesh.cells))
@@ -127,9 +127,10 @@ def build_scene(parts: SceneParts) -> SceneModel:
         inside = solid.distance(corners.reshape(-1, 3)).reshape(corners.shape[:2]) <= 0.0
         meets = (inside.sum(axis=1) >= 2) | (solid.distance(corners.mean(axis=1)) <= 0.0)
         scale = np.where(meets, part.factor, scale)
+    seeds = [] if parts.seed is None else seed_splines(mesh, parts.seed)
     muscles = Muscles(
         mesh,
-        [part.spline() for part in parts.splines],
+        [part.spline(mesh.nodes) for part in parts.splines] + seeds,
         density_kg_m3=parts.material.density_kg_m3,
         young_pa=parts.material.young_pa,
         transfer=parts.transfer,
@@ -159,14 +160,23 @@ def build_scene(parts: SceneParts) -> SceneModel:
         integrator=material.integrator,
         bones=None if bones is None else bones.bones,
     )
-    plan = ActivationPlan(muscles, {p.spline: p.programme for p in parts.programmes}, rate_per_s=parts.rate_limit)
+    programmes: dict[str, ActivationProgramme] = {p.spline: p.programme for p in parts.programmes}
+    if parts.seed is not None:
+        # Seeded splines contract one after another
+        swing = 0.5 * parts.seed.amplitude
+        for k, spline in enumerate(seeds):
+            phase = -2.0 * np.pi * k / len(seeds)
+            programmes.setdefault(spline.name, Cosine(swing, 1.0 / parts.seed.period_s, phase, 1.0 - swing, fade_s=0.2))
+    plan = ActivationPlan(muscles, programmes, rate_per_s=parts.rate_limit)
     # The surface that is drawn: of a plate, of the mesh, or a finer one embedded in it
     if isinstance(mesh, Lattice) and mesh.is_flat:
         skin = surface_of_plate(mesh.cells, mesh.nodes, parts.mesh.thick_m)
+    elif surface is not None:
+        skin = embed_surface(surface.vertices, surface.faces, mesh.nodes, mesh.cells)
     elif parts.mesh.skin_m is None:
         skin = surface_of_mesh(mesh.surface)
     else:
-        fine = TetMesh(*tetrahedralise_shape(shape, parts.mesh.skin_m))
+        fine = TetMesh(*tetrahedralise_shape(Shape(parts.solids), parts.mesh.skin_m))
         own = surface_of_mesh(fine.surface)
         skin = embed_surface(own.at(fine.nodes), own.faces, mesh.nodes, mesh.cells)
     # A spline paints the skin that is nearest to it, and as far again.
@@ -188,6 +198,59 @@ def build_scene(parts: SceneParts) -> SceneModel:
     return SceneModel(body, mesh, muscles, plan, skin, paint, is_bone, fades, bones)
 
 
+def _fill_body(parts: SceneParts) -> tuple[TetMesh | Lattice, SurfaceMesh | None]:
+    """Cells of the solids or of the mesh file of a scene, and the surface of the file if it is one."""
+    part, spacing_m = parts.mesh, parts.mesh.spacing_m
+    if part.file:
+        if Path(part.file).suffix.lower() in SURFACE_SUFFIXES:
+            surface = SurfaceMesh.load(part.file, scale=part.scale)
+            return surface.fill(spacing_m, max_cells=part.max_cells), surface
+        mesh = TetMesh.from_file(part.file)
+        return TetMesh(part.scale * mesh.nodes, mesh.cells), None
+    assert spacing_m is not None
+    shape = Shape(parts.solids)
+    if part.kind == "tets":
+        return TetMesh(*tetrahedralise_shape(shape, spacing_m)), None
+    mask, origin = voxelise(shape, spacing_m, flat=part.kind == "squares")
+    return Lattice.from_mask(mask, spacing_m, origin=origin), None
+
+
+def seed_splines(mesh: TetMesh | Lattice, seed: SeedPart) -> list[ActivationSpline]:
+    """Splines from the thickest place of a body to the ends of its limbs, along its medial axis.
+
+    Ends are the nodes farthest inside the body from the thickest place and from each other; ways to them are shortest
+    where an edge costs its length over the square of its depth, so they keep to the middle.
+    """
+    from scipy import sparse
+    from scipy.sparse.csgraph import dijkstra
+    from scipy.spatial import KDTree
+
+    graph = make_edge_graph(mesh.nodes, mesh.cells)
+    depth, _ = KDTree(mesh.nodes[np.unique(mesh.surface)]).query(mesh.nodes)
+    middle = int(np.argmax(depth))
+    pairs = sparse.coo_array(graph)
+    deep = 0.5 * (depth[pairs.row] + depth[pairs.col]) / max(float(depth.max()), 1e-12)
+    costs = sparse.csr_array((pairs.data / (deep + 0.05) ** 2, (pairs.row, pairs.col)), shape=graph.shape)
+    _, before = dijkstra(costs, indices=middle, return_predecessors=True)
+    far = dijkstra(graph, indices=middle)
+    splines: list[ActivationSpline] = []
+    for k in range(seed.count):
+        end = int(np.argmax(np.where(np.isfinite(far), far, -1.0)))
+        way = [end]
+        while way[-1] != middle and before[way[-1]] >= 0:
+            way.append(int(before[way[-1]]))
+        far = np.minimum(far, dijkstra(graph, indices=end))
+        # A few points of the way, from inside the limb's end
+        line = mesh.nodes[way]
+        along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
+        if along[-1] <= 0.0:
+            continue
+        places = np.linspace(0.08, 1.0, SEED_POINTS) * along[-1]
+        points = np.stack([np.interp(places, along, line[:, c]) for c in range(3)], axis=1)
+        splines.append(ActivationSpline(points[::-1], None, f"limb{k + 1}", alpha_min=seed.alpha_min, ratio=seed.ratio))
+    return splines
+
+
 def _make_ground(parts: SceneParts) -> ContactPlane | None:
     if parts.ground is None:
         return None
@@ -205,6 +268,7 @@ def _make_ground(parts: SceneParts) -> ContactPlane | None:
 SceneActivations = Mapping[str, float] | Callable[[float], FloatArray] | FloatArray
 OnFrame = Callable[[int, int], None]
 
+MIN_SIZE_M, MAX_SIZE_M = 0.02, 10.0  # [m] of a body whose file says nothing of its unit
 MAX_FRAMES: Final = 200_000
 MAX_NUMBERS: Final = 400_000_000  # of positions in one film: 3.2 GB
 
@@ -222,13 +286,42 @@ def load_scene(name: str | Path) -> SoftBodyScene:
         FormatError: the file is not TOML or breaks the schema; the message names file and line.
     """
     text = str(name)
+    if Path(text).suffix.lower() in SURFACE_SUFFIXES:
+        return make_mesh_scene(text)
     if text in scene_names():
         return SoftBodyScene(
             text, parse_scene((_scene_folder() / f"{text}.toml").read_text(encoding="utf-8"), file=f"{text}.toml")
         )
     if isinstance(name, Path) or Path(text).suffix or Path(text).exists():
-        return SoftBodyScene(Path(text).stem, parse_scene(read_toml_text(text, "scene"), file=str(text)))
+        parts = parse_scene(read_toml_text(text, "scene"), file=str(text))
+        if parts.mesh.file:
+            parts = replace(parts, mesh=replace(parts.mesh, file=str(Path(text).parent / parts.mesh.file)))
+        return SoftBodyScene(Path(text).stem, parts)
     raise UnknownNameError("scene", text, "marey.muscle", scene_names())
+
+
+def make_mesh_scene(path: str | Path, *, scale: float = 1.0, seed: SeedPart | None = None) -> SoftBodyScene:
+    """A scene of one closed surface, which stands on the ground and contracts along its medial axis.
+
+    Args:
+        path: an OBJ, PLY, STL or OFF file.
+        scale: length of its unit [m].
+        seed: splines; four by default.
+    """
+    low, high = SurfaceMesh.load(path, scale=scale).bounds()
+    size = float((high - low).max())
+    if not MIN_SIZE_M <= size <= MAX_SIZE_M:
+        raise InputError(f"a body of {size:.3g} m", "Give the length of a unit of the file [m] as scale")
+    parts = SceneParts(
+        MeshPart(file=str(path), scale=scale),
+        (),
+        (),
+        title=f"{Path(path).name} with seeded splines",
+        seconds=2.0,
+        seed=seed or SeedPart(),
+        ground=GroundPart(height_m=float(low[1])),
+    )
+    return SoftBodyScene(Path(path).stem, parts)
 
 
 def _scene_folder() -> Any:

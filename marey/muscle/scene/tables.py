@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import (
+    FloatArray,
     InputError,
     MareyError,
     UnknownNameError,
@@ -26,24 +27,31 @@ from marey.base import (
 )
 from marey.muscle.mesh.shapes import Solid, Triple
 from marey.muscle.muscles.programmes import ActivationProgramme, programme_from_table
-from marey.muscle.muscles.spline import ActivationSpline
+from marey.muscle.muscles.spline import ActivationSpline, Region
 
 GRIDS: Final = ("tets", "cubes", "squares")
 MATERIALS: Final = ("neo-hookean", "corotational", "mass-spring")
-REGIONS: Final = ("voronoi", "cell", "radius")
+REGIONS: Final = ("voronoi", "cell", "radius", "painted")
 
 
 @dataclass(frozen=True, slots=True)
 class MeshPart:
-    """``[mesh]``: how the shape becomes cells, and how finely it is drawn."""
+    """``[mesh]``: how the shape becomes cells, and how finely it is drawn; or a file of a surface or of tetrahedra."""
 
-    spacing_m: float
+    spacing_m: float | None = None  # of solids; of a surface: its longest edge, else as many cells as max_cells allows
     kind: str = "tets"  # one of GRIDS
+    file: str = ""  # a surface, which is drawn too, or tetrahedra
+    scale: float = 1.0  # [m] length of a unit of the file
+    max_cells: int = 3000  # of a surface without spacing_m
     skin_m: float | None = None  # spacing of the drawn surface; None draws the body's own
     thick_m: float = 0.1  # squares: drawn thickness
 
     def __post_init__(self) -> None:
         _check_choice("mesh kind", self.kind, GRIDS)
+        if not self.file and self.spacing_m is None:
+            raise InputError("a mesh without spacing_m", "Write spacing_m = 0.02, say, or file = 'body.obj'")
+        if self.file and (self.kind != "tets" or self.skin_m is not None):
+            raise InputError("a mesh file with kind or skin_m", "A file is filled with tetrahedra and drawn itself")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,24 @@ class GroundPart:
 
 
 @dataclass(frozen=True, slots=True)
+class SeedPart:
+    """``[seed]``: splines along the medial axis, from the thickest place to the ends of limbs, called limb1, limb2, ...
+
+    Those without a programme contract in turn, one after another.
+    """
+
+    count: int = 4
+    ratio: float = 3.0
+    alpha_min: float = 0.5
+    amplitude: float = 0.35
+    period_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= 40:
+            raise InputError(f"{self.count} splines to seed", "Give 1 to 40")
+
+
+@dataclass(frozen=True, slots=True)
 class PinPart:
     """``[[pin]]``: nodes in an upright box stay where they are."""
 
@@ -108,7 +134,8 @@ class BonePart:
     end: Triple  # [m]
     radii: tuple[float, ...] = (0.015,)
     parent: str = ""  # "" is the world
-    axis: Triple | None = None  # of the hinge; None: the bone is fixed to its parent
+    axis: Triple | None = None  # of the hinge; None: the bone is fixed to its parent, unless it is a ball joint
+    ball: bool = False  # turns about all axes, up to the second of limits_deg from rest
     limits_deg: tuple[float, float] = (-180.0, 180.0)
     mass_kg: float = 1.0
     grip_m: float = 0.01  # nodes nearer to the bone's axis than its radius and this are carried by it
@@ -131,6 +158,12 @@ class SplinePart:
     alpha_min: float = 0.6
     damping_ratio: float = 1.0
     fade: float = 0.0  # share of the length, at each end, over which the activity fades: a belly between tendons
+    law: str = "spring"  # or "hill"
+    force_n: float | None = None  # greatest force of the Hill law
+    optimal_length: float = 1.0  # [-] of the rest length, where the Hill law pulls most
+    speed_per_s: float = 10.0  # highest shortening speed of the Hill law, in optimal lengths
+    paint: tuple[Triple, ...] = ()  # of region "painted": a line; weights of nodes fall from 1 on it to 0 at paint_m
+    paint_m: float | None = None
 
     def __post_init__(self) -> None:
         _check_choice("region", self.region, REGIONS)
@@ -138,23 +171,35 @@ class SplinePart:
             raise InputError(f"a spline that fades over {self.fade} of its length", "At most a half at each end")
         if self.region == "radius" and self.radius_m is None:
             raise InputError("a region by radius without radius_m", "Write radius_m = 0.1, say")
-        self.spline()
+        if (self.region == "painted") != bool(self.paint and self.paint_m):
+            raise InputError("a painted region needs paint and paint_m", "Write both, and region = 'painted'")
+        self.spline(np.zeros((1, 3)))
 
-    def spline(self) -> ActivationSpline:
-        """The spline itself."""
+    def spline(self, nodes: FloatArray) -> ActivationSpline:
+        """The spline itself, for a body with nodes ``(V, 3)`` [m] at rest."""
         by_radius = self.region == "radius"
+        region: Region = self.region
+        if by_radius and self.radius_m is not None:
+            region = ("radius", self.radius_m)
+        elif self.region == "painted" and self.paint_m is not None:
+            line = Solid("rod", points=self.paint, radii=(1e-9,))
+            region = np.clip(1.0 - line.distance(nodes) / self.paint_m, 0.0, 1.0)
         return ActivationSpline(
             np.array(self.points),
             self.stiffness,
             self.name,
             self.samples,
             curve=self.curve,
-            region=("radius", self.radius_m) if by_radius and self.radius_m is not None else self.region,
+            region=region,
             metric=self.metric,
             max_radius=None if by_radius else self.radius_m,
             alpha_min=self.alpha_min,
             ratio=self.ratio,
             damping_ratio=self.damping_ratio,
+            law=self.law,
+            force_n=self.force_n,
+            optimal_length=self.optimal_length,
+            speed_per_s=self.speed_per_s,
         )
 
 
@@ -199,6 +244,7 @@ class SceneParts:
     rate_hz: float = 60.0
     material: MaterialPart = field(default_factory=MaterialPart)
     ground: GroundPart | None = None
+    seed: SeedPart | None = None
     pins: tuple[PinPart, ...] = ()
     stiff: tuple[StiffPart, ...] = ()
     bones: tuple[BonePart, ...] = ()
@@ -221,6 +267,7 @@ _TABLES: Final[Mapping[str, type[Any]]] = {
     "mesh": MeshPart,
     "material": MaterialPart,
     "ground": GroundPart,
+    "seed": SeedPart,
     "view": ViewPart,
 }
 _LISTS: Final[Mapping[str, tuple[str, type[Any]]]] = {
@@ -233,7 +280,8 @@ _LISTS: Final[Mapping[str, tuple[str, type[Any]]]] = {
 }
 _POSITIVE: Final = frozenset(
     {"spacing_m", "skin_m", "thick_m", "seconds", "rate_hz", "young_pa", "density_kg_m3", "radii", "mass_kg", "factor"}
-    | {"stiffness", "radius_m", "width_s", "alpha_min", "tile_m"}
+    | {"stiffness", "radius_m", "width_s", "alpha_min", "tile_m", "scale", "max_cells", "period_s", "paint_m"}
+    | {"force_n", "optimal_length", "speed_per_s"}
 )
 
 
@@ -243,9 +291,12 @@ def parse_scene(text: str, *, file: str = "<scene>") -> SceneParts:
     check_keys(data, (*_KEYS, *_TABLES, *_LISTS), place)
     if data.get("version", SCENE_VERSION) != SCENE_VERSION:
         place.fail(f"scene version {data['version']}", f"This marey reads version {SCENE_VERSION}", "version")
-    for name in ("mesh", "solid"):
+    from_file = isinstance(data.get("mesh"), dict) and bool(data["mesh"].get("file"))
+    for name in ("mesh",) if from_file else ("mesh", "solid"):
         if name not in data:
             place.fail(f"the scene has no {name}", "Add [mesh] with spacing_m, and at least one [[solid]]")
+    if from_file and "solid" in data:
+        place.fail("both a mesh file and solids", "Give one", "solid")
     tables = {name: read_record(data[name], kind, place.at(name)) for name, kind in _TABLES.items() if name in data}
     lists = {many: read_records(data, one, kind, place) for one, (many, kind) in _LISTS.items()}
     found: dict[str, Any] = {
@@ -272,7 +323,10 @@ def parse_scene(text: str, *, file: str = "<scene>") -> SceneParts:
         for number, name in enumerate(names):
             if name in names[:number]:
                 place.at(kind, number).fail(f"two of [[{kind}]] are called '{name}'", "Names must differ", "name")
-    splines, bones = [s.name for s in parts.splines], [b.name for b in parts.bones]
+    limbs = [f"limb{k + 1}" for k in range(parts.seed.count)] if parts.seed is not None else []
+    if not (parts.splines or limbs):
+        place.fail("the scene has no spline", "Add [[spline]], or [seed] for splines along the medial axis")
+    splines, bones = [*(s.name for s in parts.splines), *limbs], [b.name for b in parts.bones]
     for number, programme in enumerate(parts.programmes):
         if programme.spline not in splines:
             unknown = UnknownNameError("spline", programme.spline, "this scene", splines)
