@@ -306,10 +306,16 @@ def begin_recovery_step(at: TrackingStep) -> None:
         for end, foot in zip(ends, steps.feet, strict=True)
     ):
         return
-    # Distance of the capture point outside the soles that stand; a point or an edge has no inside
+    # How far the capture point is outside the soles that stand, beyond what the clip intends; an edge has no inside
     down = np.array([foot.is_down for foot in at.steps.feet])
     hull = convex_hull(at.points[down][:, :4].reshape(-1, 3)[:, HORIZONTAL_AXES])
-    if len(hull) < 3 or -float(hull_distances(hull, at.capture_point())[1].min()) <= at.weights.outside_m:
+    if len(hull) < 3:
+        return
+    outside, meant = (
+        max(0.0, -float(hull_distances(hull, place)[1].min()))
+        for place in (at.capture_point(), at.capture_point() - at.capture_error())
+    )
+    if outside - meant <= at.weights.outside_m:
         return
     # The foot that is free; else that of the side of the fall, or the one that is farther from it
     left, right = at.steps.feet

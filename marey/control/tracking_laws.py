@@ -34,8 +34,8 @@ class TrackWeights:
 
     com: float = 5e4  # of squared velocities of the centre of mass [s²/m²]
     momentum: float = 2e4  # of squared angular momenta per kilogram of the body
-    root: float = 20.0  # of squared turns of the root
-    pose: float = 1.0  # of squared turns of all joints
+    root: float = 2e3  # of squared turns of the root
+    pose: float = 100.0  # of squared turns of all joints
     swing: float = 3e3  # of a foot in the air
     stance: float = 3e3  # of the edge of a supporting foot
     roll: float = 30.0  # of squared turns of a foot on the ground

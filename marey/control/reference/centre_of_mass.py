@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from marey.base import FloatArray
-from marey.control.reference.clip import Reference
 from marey.control.support import convex_hull, hull_distances
 from marey.dynamics import GRAVITY
+
+if TYPE_CHECKING:
+    from marey.control.reference.clip import Reference
 
 MARGIN_M: Final = 0.03  # [m] pressure is planned no nearer than this to the edge of the soles
 LEAST_HEIGHT_M: Final = 0.2  # [m] of a centre of mass that is still balanced

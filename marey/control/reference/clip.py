@@ -9,6 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.contacts import detect_contacts, feet_down
+from marey.control.reference.centre_of_mass import solve_com_path
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Motion, find_runs, lowpass, resample
@@ -20,7 +21,10 @@ SIDES: Final = ("left", "right")
 SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture
 MIN_FRAMES: Final = 3  # an acceleration needs three
 GROUNDING_ROUNDS: Final = 2  # of bringing a body down to its feet
-SHORT_PERCENT: Final = 95.0  # of the heights of feet that do not reach the floor
+SHORT_PERCENT: Final = 50.0  # of the heights of feet that do not reach the floor
+LONGEST_LEG: Final = 0.9995  # [-] of a leg: captured knees are nearly straight
+CARRY_ROUNDS: Final = 2  # of moving a body onto a path that its soles can carry
+LEFT_M: Final = 0.015  # [m] a sole whose corners are all higher has left the ground
 LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
 FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
@@ -117,9 +121,33 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
     if motion.duration_s < MIN_FRAMES * dt:
         raise InputError(f"a clip of {motion.duration_s:.3g} s", f"Give one of at least {MIN_FRAMES * dt:.3g} s")
     clip = prepare_clip(motion, 1.0 / dt)
+    # Move the body, between feet that stay, onto a path of the centre of mass that the soles can carry
+    for _ in range(CARRY_ROUNDS):
+        reference = pose_clip(clip, simulator)
+        weight = float(np.linalg.norm(simulator.gravity))
+        path = solve_com_path(reference, simulator.body.mass_kg, weight)
+        clip = move_body(clip, path.com - reference.com)
+    return pose_clip(clip, simulator)
+
+
+def move_body(motion: Motion, offsets: FloatArray) -> Motion:
+    """Clip whose root is moved by ``offsets (F, 3)`` [m]; the feet stay where they are."""
+    places, soles = motion.joint_positions(), find_soles(motion.skeleton)
+    result = replace(motion, root_positions=motion.root_positions + offsets)
+    for side, joint in zip(SIDES, soles.joints, strict=True):
+        result = solve_two_bone(result, f"{side}_leg", places[:, joint], stretch=LONGEST_LEG).motion
+    return result
+
+
+def pose_clip(clip: Motion, simulator: Simulator) -> Reference:
+    """Reference of a prepared clip; see :func:`make_reference`."""
+    dt = 1.0 / clip.rate_hz
     assert clip.contacts is not None
-    down = remove_short_phases(feet_down(clip.contacts), round(FLICKER_S / dt))
     soles = find_soles(simulator.body.skeleton)
+    # Feet as captured, not as modelled; one that touches with its toes alone has left the ground
+    feet, corners = clip.joint_frames()[1][:, list(soles.joints)], sole_positions(clip, soles)
+    low = corners[:, :, :4, 1].min(axis=2) < LEFT_M
+    down = remove_short_phases(feet_down(clip.contacts) & low, round(FLICKER_S / dt))
     # Coordinates of the clip in the model, and the clip that they stand for
     model, skeleton = simulator.model, simulator.body.skeleton
     wxyz = np.array(clip.rotations.wxyz)
@@ -141,8 +169,6 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
     if simulator.model is None:
         inner = rates[:, simulator.mechanism.joints].reshape(len(rates), -1)
     velocities = np.concatenate([rates[:, 0], _repeat_last(np.diff(place, axis=0) / dt), inner], axis=1)
-    # Feet as captured, not as modelled
-    feet, corners = clip.joint_frames()[1][:, list(soles.joints)], sole_positions(clip, soles)
     middles = corners[:, :, :4].mean(axis=2)
     return Reference(
         motion=posed,
@@ -221,7 +247,7 @@ def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
         lifts = np.where(down[:, s], lifts, np.maximum(lifts, -lows[:, s]))
         smooth = np.convolve(np.pad(lifts, 2, mode="edge"), np.full(5, 0.2), mode="valid")
         ankles = places[:, soles.joints[s]] + smooth[:, None] * (0.0, 1.0, 0.0)
-        result = solve_two_bone(result, f"{side}_leg", ankles).motion
+        result = solve_two_bone(result, f"{side}_leg", ankles, stretch=LONGEST_LEG).motion
     return result
 
 
