@@ -46,6 +46,7 @@ class TrackWeights:
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
+    recall: float = 0.15  # [-] part by which it lands beyond that error, which brings the figure back to the clip's place
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
     recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
     quiet_s: float = 0.3  # [s] in which the clip takes no step itself, before such a step
@@ -260,8 +261,9 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         pivot = sway.pivot[i] + sway.shift[i]
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot
         error = push + grow * (error - push)
-    more = at.weights.step * error
-    return _avoid_crossing(at, side, base + _limit_length(more, at.weights.longest_step_m))
+    # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error brings the figure back to the clip
+    landed = base + at.weights.step * error
+    return _avoid_crossing(at, side, _limit_length((1.0 + at.weights.recall) * landed, at.weights.longest_step_m))
 
 
 def _avoid_crossing(at: TrackingStep, side: int, offset: FloatArray) -> FloatArray:
