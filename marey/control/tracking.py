@@ -31,7 +31,7 @@ from marey.kinematics import JointLimits
 from marey.models import PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
-from marey.skeleton import Pose
+from marey.skeleton import Pose, role_map
 
 DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
 NUM_MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
@@ -110,6 +110,13 @@ class Tracker:
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
         self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps), self._soles, floor, footsteps)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
+        # Joints of the legs: all from the hips down
+        skeleton, roles = simulator.body.skeleton, role_map(simulator.body.skeleton)
+        legs = {roles[f"{side}_{part}"] for side in SIDES for part in ("hip", "knee", "ankle")}
+        for j, above in enumerate(skeleton.parents):
+            if int(above) in legs:
+                legs.add(j)
+        self._is_leg = np.isin(self._moving, list(legs))
         self.reset()
 
     def reset(self) -> None:
@@ -165,7 +172,7 @@ class Tracker:
         feet = zip(SIDES, self.steps.feet, low, strict=True)
         self.controller.stance = tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
         # Weighted tasks of the clip, and those of the user
-        w, laws = self.weights, turn_rows(at, self._moving)
+        w, laws = self.weights, turn_rows(at, self._moving, self._is_leg)
         laws = [com_rows(at), *laws] if w.com > 0.0 else laws
         laws += [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
         state = self.controller.step(at.dt, forces, tasks=[*laws, *self.tasks])

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
 from marey.control.reference.clip import SIDES, Reference
 from marey.control.stepping import EDGE_CORNERS, FLAT, Footsteps
@@ -32,21 +32,23 @@ VelocityGains = tuple[float, float]  # length of a step [s], and how fast errors
 class TrackWeights:
     """Weights of the tasks of a clip, and the rates of error correction."""
 
-    com: float = 5e4  # of squared velocities of the centre of mass [s²/m²]
-    momentum: float = 2e4  # of squared angular momenta per kilogram of the body
+    com: float = 1e4  # of squared velocities of the centre of mass [s²/m²]
+    height: float = 0.3  # [-] of that, of its height: a straight leg cannot change it
+    momentum: float = 2e3  # of squared angular momenta per kilogram; more keeps ankles from balancing the whole body
     root: float = 2e3  # of squared turns of the root
     pose: float = 100.0  # of squared turns of all joints
+    legs: float = 0.3  # [-] of that, of hips, knees, ankles and toes, which the feet decide
     swing: float = 3e3  # of a foot in the air
     stance: float = 3e3  # of the edge of a supporting foot
     roll: float = 30.0  # of squared turns of a foot on the ground
     com_per_s: float = 8.0  # of the height of the centre of mass
-    capture: float = 2.0  # [-] of the capture point, beyond what keeps it from running away
+    capture: float = 1.0  # [-] of the capture point, beyond what keeps it from running away
     momentum_per_s: float = 5.0
     root_per_s: float = 8.0
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
-    recall: float = 0.15  # [-] part by which it lands beyond that error, which brings the figure back to the clip's place
+    recall: float = 0.1  # [-] part by which it lands beyond that error, which brings the figure back to the clip's place
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
     recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
     quiet_s: float = 0.3  # [s] in which the clip takes no step itself, before such a step
@@ -146,11 +148,12 @@ def com_rows(at: TrackingStep) -> RowsTask:
     place = np.array([x, y + at.steps.floor.height(sway.pivot[i] + offset), z]) + np.insert(offset, 1, 0.0)
     target = correct_velocity((h, w.com_per_s), now, wanted, then, place - com)
     target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
-    return RowsTask(at.here.com_jacobian, target, weight=w.com)
+    scale = np.array([1.0, np.sqrt(w.height), 1.0])
+    return RowsTask(scale[:, None] * at.here.com_jacobian, scale * target, weight=w.com)
 
 
-def turn_rows(at: TrackingStep, moving: IntArray) -> list[RowsTask]:
-    """Angular momentum, turn of the root and angles of the joints that move, as far as they have weights."""
+def turn_rows(at: TrackingStep, moving: IntArray, is_leg: BoolArray) -> list[RowsTask]:
+    """Angular momentum, turn of the root and angles of the joints that move (some of legs), as far as they have weights."""
     w, r, here, laws = at.weights, at.reference, at.here, list[RowsTask]()
     back = (SO3.from_matrix(here.frames[0]).inverse() @ r.motion.rotations[at.frame, 0]).log()
     if w.momentum > 0.0:
@@ -170,7 +173,8 @@ def turn_rows(at: TrackingStep, moving: IntArray) -> list[RowsTask]:
         wanted, then = (values[moving].ravel() for values in at.rates(r.rates))
         now, error = turns @ at.velocity[6:], turned.log().ravel()
         target = correct_velocity((at.dt, w.pose_per_s), now, wanted, then, error)
-        laws.append(RowsTask(matrix, target, weight=w.pose))
+        scale = np.repeat(np.where(is_leg, np.sqrt(w.legs), 1.0), 3)
+        laws.append(RowsTask(scale[:, None] * matrix, scale * target, weight=w.pose))
     return laws
 
 

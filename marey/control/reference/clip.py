@@ -22,8 +22,9 @@ SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture
 MIN_FRAMES: Final = 3  # an acceleration needs three
 GROUNDING_ROUNDS: Final = 2  # of bringing a body down to its feet
 SHORT_PERCENT: Final = 50.0  # of the heights of feet that do not reach the floor
-LONGEST_LEG: Final = 0.9995  # [-] of a leg: captured knees are nearly straight
+LONGEST_LEG: Final = 0.998  # [-] of a leg: knees keep 7 degrees to balance with
 CARRY_ROUNDS: Final = 2  # of moving a body onto a path that its soles can carry
+CLEARANCE_M: Final = 0.015  # [m] of a swinging sole above the floor, in the middle of its swing
 LEFT_M: Final = 0.015  # [m] a sole whose corners are all higher has left the ground
 LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
 FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
@@ -244,7 +245,11 @@ def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
         if not down[:, s].any():
             continue
         lifts = np.interp(frames, frames[down[:, s]], -lows[down[:, s], s])
-        lifts = np.where(down[:, s], lifts, np.maximum(lifts, -lows[:, s]))
+        # A swing clears the floor, as far as it is not at its ends
+        clear = np.zeros(len(motion))
+        for start, stop in find_runs(~down[:, s]):
+            clear[start:stop] = CLEARANCE_M * np.sin(np.pi * (np.arange(start, stop) - start + 0.5) / (stop - start))
+        lifts = np.where(down[:, s], lifts, np.maximum(lifts, clear - lows[:, s]))
         smooth = np.convolve(np.pad(lifts, 2, mode="edge"), np.full(5, 0.2), mode="valid")
         ankles = places[:, soles.joints[s]] + smooth[:, None] * (0.0, 1.0, 0.0)
         result = solve_two_bone(result, f"{side}_leg", ankles, stretch=LONGEST_LEG).motion
