@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final, TypedDict, Unpack
+from typing import Final, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from marey.control.stepping import (
 from marey.control.tasks import ControlTask, Drive
 from marey.control.tracking_laws import TrackingStep, TrackWeights, com_rows, foot_rows, turn_rows
 from marey.dynamics import Body
-from marey.kinematics import JointLimits
+from marey.kinematics import JointLimits, posing_limits
 from marey.models import PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
@@ -37,6 +37,7 @@ DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
 NUM_MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
 DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
 LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is rounding
+LARGEST_SPEED: Final = 200.0  # [m/s], [rad/s] of any coordinate: a figure that is faster has come apart
 LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
 
 
@@ -204,7 +205,7 @@ class TrackOptions(TypedDict, total=False):
     footsteps: FootstepSettings
     falls: FallSettings
     ground: Ground | None
-    limits: JointLimits | None
+    limits: JointLimits | Literal["anatomical"] | None
     simulator: Simulator | None
     tasks: Iterable[ControlTask | Drive]
     on_step: Callable[[Simulator], None] | None
@@ -234,7 +235,7 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         footsteps: when feet count as standing, landing and lifted.
         falls: when the figure counts as fallen, and how long the run goes on then.
         ground: by default level, with the friction of shoes.
-        limits: of the joints; by default none.
+        limits: of the joints, as rows of plan and physics; by default those of people, widened by the clip. None: none.
         simulator: one of your own, in place of ``model``, ``body``, ``ground`` and ``limits``.
         tasks: more tasks for the controller.
         on_step: called after each step.
@@ -267,6 +268,9 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         except ConvergenceError:  # the simulator stays at its last good state
             tracker.fall = tracker.fall or Fall(n * step_s, "unstable")
             break
+        if float(np.abs(tracker.simulator.state.velocity).max()) > LARGEST_SPEED:
+            tracker.fall = tracker.fall or Fall(n * step_s, "unstable")
+            break
         recorder.record()
         errors.append(tracker.error_m)
         report = tracker.controller.report
@@ -285,7 +289,7 @@ def resolve_simulator(motion: Motion, options: TrackOptions) -> Simulator:
     given, model, dt = options.get("simulator"), options.get("model", NUM_MODES), options.get("dt", DT_S)
     if given is not None:
         return given
-    body, ground, limits = options.get("body"), options.get("ground"), options.get("limits")
+    body, ground, limits = options.get("body"), options.get("ground"), options.get("limits", "anatomical")
     return make_figure(motion, model, body=body, ground=ground, limits=limits, dt=dt)
 
 
@@ -295,7 +299,7 @@ def make_figure(
     *,
     body: Body | None = None,
     ground: Ground | None = None,
-    limits: JointLimits | None = None,
+    limits: JointLimits | Literal["anatomical"] | None = "anatomical",
     dt: float = DT_S,
 ) -> Simulator:
     """A figure that can do what a clip shows, on a ground; see :func:`track_result`."""
@@ -307,6 +311,8 @@ def make_figure(
         fitted = PGA(n_components=model, weights="lever").fit(clips)
         model = fitted.truncate(int((fitted.deviations > LEAST_DEVIATION * fitted.deviations[0]).sum()))
     ground = Ground() if ground is None else ground
+    if limits == "anatomical":
+        limits = posing_limits(body.skeleton, clips=[prepare_clip(motion, 1.0 / dt)])
     return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground, limits=limits)
 
 

@@ -33,14 +33,14 @@ class TrackWeights:
     """Weights of the tasks of a clip, and the rates of error correction."""
 
     com: float = 1e4  # of squared velocities of the centre of mass [s²/m²]
-    height: float = 0.3  # [-] of that, of its height: a straight leg cannot change it
+    height: float = 1.0  # [-] of that, of its height
     momentum: float = 2e3  # of squared angular momenta per kilogram; more keeps ankles from balancing the whole body
     root: float = 2e3  # of squared turns of the root
     pose: float = 100.0  # of squared turns of all joints
     legs: float = 0.3  # [-] of that, of hips, knees, ankles and toes, which the feet decide
     swing: float = 3e3  # of a foot in the air
     stance: float = 3e3  # of the edge of a supporting foot
-    roll: float = 30.0  # of squared turns of a foot on the ground
+    roll: float = 300.0  # of squared turns of a foot on the ground
     com_per_s: float = 8.0  # of the height of the centre of mass
     capture: float = 1.0  # [-] of the capture point, beyond what keeps it from running away
     momentum_per_s: float = 5.0
@@ -48,7 +48,7 @@ class TrackWeights:
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
-    recall: float = 0.1  # [-] part by which it lands beyond that error, which brings the figure back to the clip's place
+    recall: float = 0.3  # [-] part by which it lands beyond that error, which brings the figure back to the clip's place
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
     recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
     quiet_s: float = 0.3  # [s] in which the clip takes no step itself, before such a step
@@ -132,8 +132,9 @@ def com_rows(at: TrackingStep) -> RowsTask:
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
     now, com, offset = at.com_velocity(), at.here.com, at.steps.offset
-    # Desired centre of pressure [m]
-    pivot = (at.rest() if at.is_over else sway.pivot[i]) + offset + (1.0 + w.capture) * at.capture_error()
+    # Desired centre of pressure [m]; it also leads back from where the feet stand to the place of the clip
+    error = at.capture_error() + w.recall * offset
+    pivot = (at.rest() if at.is_over else sway.pivot[i]) + offset + (1.0 + w.capture) * error
     # Hull `(h, 2)` [m] of the corners that bear the figure: of feet that stand, else of any
     low = at.steps.floor.gaps(at.points) < NEAR_M
     planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
