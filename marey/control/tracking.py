@@ -47,7 +47,7 @@ class TrackingResult(Result):
 
     motion: Motion  # what the figure did, with its contacts; it starts where the clip starts
     reference: Reference  # what it was asked to do
-    error_m: FloatArray  # (F,) [m] of all joints, root mean square, from the clip
+    error_m: FloatArray  # (F,) [m] of all joints, root mean square, from the clip as it was given
     fall: Fall | None  # when it fell, if it did
     ground_n: FloatArray  # (F - 1, 3) [N] of the ground in each step
     planned: BoolArray  # (F - 1,) steps for which a plan was found
@@ -150,8 +150,8 @@ class Tracker:
 
     @property
     def error_m(self) -> float:
-        """How far the joints are from the clip [m], root mean square."""
-        wanted = self.reference.motion[min(self.frame, len(self.reference) - 1)].joint_positions()
+        """How far the joints are from the clip as it was given [m], root mean square."""
+        wanted = self.reference.source[min(self.frame, len(self.reference.source) - 1)].joint_positions()
         away = self.simulator.state.pose.joint_positions() - wanted
         return float(np.sqrt((away**2).sum(axis=1).mean()))
 
@@ -207,6 +207,7 @@ class TrackOptions(TypedDict, total=False):
     ground: Ground | None
     limits: JointLimits | Literal["anatomical"] | None
     simulator: Simulator | None
+    controller: Controller | None
     tasks: Iterable[ControlTask | Drive]
     on_step: Callable[[Simulator], None] | None
 
@@ -237,6 +238,7 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         ground: by default level, with the friction of shoes.
         limits: of the joints, as rows of plan and physics; by default those of people, widened by the clip. None: none.
         simulator: one of your own, in place of ``model``, ``body``, ``ground`` and ``limits``.
+        controller: one of your own for that simulator: relaxation, strength, laziness, hierarchy.
         tasks: more tasks for the controller.
         on_step: called after each step.
 
@@ -253,6 +255,7 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         footsteps=options.get("footsteps", DEFAULT_FOOTSTEPS),
         falls=falls,
         tasks=options.get("tasks", ()),
+        controller=options.get("controller"),
     )
     if seconds is not None and not (np.isfinite(seconds) and seconds > 0.0):
         raise InputError(f"seconds is {seconds}", "Give a positive number")

@@ -48,7 +48,9 @@ class TrackWeights:
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
-    recall: float = 0.3  # [-] part by which it lands beyond that error, which brings the figure back to the clip's place
+    recall: float = (
+        0.3  # [-] part by which it lands beyond that error, which brings the figure back to the clip's place
+    )
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
     recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
     quiet_s: float = 0.3  # [s] in which the clip takes no step itself, before such a step
@@ -154,7 +156,7 @@ def com_rows(at: TrackingStep) -> RowsTask:
 
 
 def turn_rows(at: TrackingStep, moving: IntArray, is_leg: BoolArray) -> list[RowsTask]:
-    """Angular momentum, turn of the root and angles of the joints that move (some of legs), as far as they have weights."""
+    """Angular momentum, turn of the root and angles of the joints that move, some of legs, if they have weights."""
     w, r, here, laws = at.weights, at.reference, at.here, list[RowsTask]()
     back = (SO3.from_matrix(here.frames[0]).inverse() @ r.motion.rotations[at.frame, 0]).log()
     if w.momentum > 0.0:
@@ -266,7 +268,7 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         pivot = sway.pivot[i] + sway.shift[i]
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot
         error = push + grow * (error - push)
-    # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error brings the figure back to the clip
+    # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error leads back to the clip's place
     landed = base + at.weights.step * error
     return _avoid_crossing(at, side, _limit_length((1.0 + at.weights.recall) * landed, at.weights.longest_step_m))
 

@@ -60,7 +60,8 @@ class Soles:
 class Reference:
     """A clip in the coordinates of a simulator, one frame for each step."""
 
-    motion: Motion  # as the simulator can pose it, at one frame a step
+    source: Motion  # the clip as it was given, at one frame a step, its floor at height zero
+    motion: Motion  # as the simulator can pose it and its soles can carry it
     coordinates: FloatArray  # (F, k) of the pose model; empty in the full space
     velocities: FloatArray  # (F, d) that lead from each frame to the next
     com: FloatArray  # (F, 3) [m]
@@ -124,13 +125,17 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
     if motion.duration_s < MIN_FRAMES * dt:
         raise InputError(f"a clip of {motion.duration_s:.3g} s", f"Give one of at least {MIN_FRAMES * dt:.3g} s")
     clip = prepare_clip(motion, 1.0 / dt)
+    assert clip.contacts is not None
+    given = motion if motion.rate_hz == clip.rate_hz else resample(motion, clip.rate_hz)
+    given = Motion(simulator.body.skeleton, given.rate_hz, given.root_positions, given.rotations, name=motion.name)
+    source = shift_to_floor(given, find_soles(given.skeleton), feet_down(clip.contacts)[: len(given)])
     # Move the body, between feet that stay, onto a path of the centre of mass that the soles can carry
     for _ in range(CARRY_ROUNDS):
-        reference = pose_clip(clip, simulator)
+        reference = pose_clip(clip, source, simulator)
         weight = float(np.linalg.norm(simulator.gravity))
         path = solve_com_path(reference, simulator.body.mass_kg, weight)
         clip = smooth_clip(move_body(clip, path.com - reference.com))
-    return pose_clip(clip, simulator)
+    return pose_clip(clip, source, simulator)
 
 
 def move_body(motion: Motion, offsets: FloatArray) -> Motion:
@@ -142,7 +147,7 @@ def move_body(motion: Motion, offsets: FloatArray) -> Motion:
     return result
 
 
-def pose_clip(clip: Motion, simulator: Simulator) -> Reference:
+def pose_clip(clip: Motion, source: Motion, simulator: Simulator) -> Reference:
     """Reference of a prepared clip; see :func:`make_reference`."""
     dt = 1.0 / clip.rate_hz
     assert clip.contacts is not None
@@ -153,7 +158,7 @@ def pose_clip(clip: Motion, simulator: Simulator) -> Reference:
     down = remove_short_phases(down & (low | ~(down & low)[:, ::-1]), round(FLICKER_S / dt))
     # A walk has no flights: one foot stays until the other lands
     for start, stop in find_runs(~down.any(axis=1)):
-        if 0 < start and stop < len(down) and (stop - start) * dt < FLICKER_S:
+        if start > 0 and stop < len(down) and (stop - start) * dt < FLICKER_S:
             down[start:stop] = down[start - 1]
     # Coordinates of the clip in the model, and the clip that they stand for
     model, skeleton = simulator.model, simulator.body.skeleton
@@ -178,6 +183,7 @@ def pose_clip(clip: Motion, simulator: Simulator) -> Reference:
     velocities = np.concatenate([rates[:, 0], _repeat_last(np.diff(place, axis=0) / dt), inner], axis=1)
     middles = corners[:, :, :4].mean(axis=2)
     return Reference(
+        source=source,
         motion=posed,
         coordinates=coordinates,
         velocities=velocities,
