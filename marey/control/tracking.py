@@ -25,7 +25,14 @@ from marey.control.stepping import (
     make_schedule,
 )
 from marey.control.tasks import ControlTask, Drive
-from marey.control.tracking_laws import TrackingStep, TrackWeights, com_rows, foot_rows, turn_rows
+from marey.control.tracking_laws import (
+    TrackingStep,
+    TrackWeights,
+    com_rows,
+    foot_rows,
+    soften_weights,
+    turn_rows,
+)
 from marey.dynamics import Body
 from marey.kinematics import JointLimits, posing_limits
 from marey.models import PGA, PoseModel
@@ -37,6 +44,9 @@ DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
 NUM_MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
 DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
 LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is rounding
+ALARM_M: Final = (0.05, 0.12)  # [m] errors of the capture point between which a figure gives up its posture
+STILL_S: Final = 0.5  # [s] in which a clip that stands lifts no foot
+CALM_S: Final = 0.4  # [s] in which it takes it up again
 LARGEST_SPEED: Final = 200.0  # [m/s], [rad/s] of any coordinate: a figure that is faster has come apart
 LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
 
@@ -123,6 +133,7 @@ class Tracker:
     def reset(self) -> None:
         """Begin again."""
         self.frame = 0
+        self._alarm = 0.0
         self.fall: Fall | None = None
         velocity = np.array(self.reference.velocities[0])
         velocity[3:6] += self._sway.velocity[0] - (self.reference.com[1] - self.reference.com[0]) / self.reference.dt
@@ -135,7 +146,7 @@ class Tracker:
 
     def go_on_from(self, other: Tracker) -> None:
         """Be where another tracker of the same clip is, whose simulator was in the same state."""
-        self.frame, self.fall = other.frame, other.fall
+        self.frame, self.fall, self._alarm = other.frame, other.fall, other._alarm
         self.steps.go_on_from(other.steps)
 
     @property
@@ -166,6 +177,14 @@ class Tracker:
         self.steps.update(self.frame, points, pivot)
         clip = (self.reference, self._sway, self.frame, self.steps)
         at = TrackingStep(self.simulator, here, velocity, *clip, points, self.weights)
+        # A figure that stands and is about to lose its balance gives up its posture, and takes it up again slowly
+        schedule, i = self.steps.schedule, at.frame
+        stays = bool(schedule.phases[i].all()) and int(schedule.lifts[i].min()) - i > STILL_S / self.reference.dt
+        danger = float(np.linalg.norm(at.capture_error())) if stays and not at.is_over else 0.0
+        alarm = float(np.clip((danger - ALARM_M[0]) / (ALARM_M[1] - ALARM_M[0]), 0.0, 1.0))
+        self._alarm = max(alarm, self._alarm - self.reference.dt / CALM_S)
+        if self._alarm > 0.0:
+            at = replace(at, weights=soften_weights(self.weights, self._alarm))
         if self.weights.step > 0.0:
             begin_recovery_step(at)
         # Feet that lie on the ground with all corners, or nearly, are laid flat
@@ -173,7 +192,7 @@ class Tracker:
         feet = zip(SIDES, self.steps.feet, low, strict=True)
         self.controller.stance = tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
         # Weighted tasks of the clip, and those of the user
-        w, laws = self.weights, turn_rows(at, self._moving, self._is_leg)
+        w, laws = at.weights, turn_rows(at, self._moving, self._is_leg)
         laws = [com_rows(at), *laws] if w.com > 0.0 else laws
         laws += [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
         state = self.controller.step(at.dt, forces, tasks=[*laws, *self.tasks])

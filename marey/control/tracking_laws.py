@@ -6,7 +6,7 @@ asked that muscles and ground could not give. Feet stand, roll, swing, and land 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -48,9 +48,7 @@ class TrackWeights:
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
-    recall: float = (
-        0.3  # [-] part by which it lands beyond that error, which brings the figure back to the clip's place
-    )
+    recall: float = 0.3  # [-] part by which it lands beyond that error, which leads back to the clip's place
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
     recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
     quiet_s: float = 0.3  # [s] in which the clip takes no step itself, before such a step
@@ -65,6 +63,22 @@ class TrackWeights:
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0.0):
                 raise InputError(f"{name} is {value}", "Give a finite number that is not negative")
+
+
+SOFT_FACTORS: Final = {
+    "com": 5.0,
+    "momentum": 10.0,
+    "root": 0.02,
+    "pose": 0.02,
+    "legs": 3.0,
+    "roll": 0.1,
+    "capture": 2.0,
+}
+
+
+def soften_weights(weights: TrackWeights, alarm: float) -> TrackWeights:
+    """Weights of a figure in danger, from 0, none, to 1: balance counts more and posture less, in equal ratios."""
+    return replace(weights, **{name: getattr(weights, name) * factor**alarm for name, factor in SOFT_FACTORS.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +149,7 @@ def com_rows(at: TrackingStep) -> RowsTask:
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
     now, com, offset = at.com_velocity(), at.here.com, at.steps.offset
     # Desired centre of pressure [m]; it also leads back from where the feet stand to the place of the clip
-    error = at.capture_error() + w.recall * offset
+    error = at.capture_error() + _limit_length(w.recall * offset, RECALL_M)
     pivot = (at.rest() if at.is_over else sway.pivot[i]) + offset + (1.0 + w.capture) * error
     # Hull `(h, 2)` [m] of the corners that bear the figure: of feet that stand, else of any
     low = at.steps.floor.gaps(at.points) < NEAR_M
@@ -181,6 +195,7 @@ def turn_rows(at: TrackingStep, moving: IntArray, is_leg: BoolArray) -> list[Row
     return laws
 
 
+RECALL_M: Final = 0.03  # [m] that pressure and landings lead back to the clip's place at most: no figure hurries back
 LOOK_AHEADS: Final = 8  # moments until a landing in which the capture point is foreseen
 LONGEST_S: Final = 0.7  # [s] that the capture point is foreseen at most
 APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip does
@@ -270,7 +285,8 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         error = push + grow * (error - push)
     # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error leads back to the clip's place
     landed = base + at.weights.step * error
-    return _avoid_crossing(at, side, _limit_length((1.0 + at.weights.recall) * landed, at.weights.longest_step_m))
+    landed = landed + _limit_length(at.weights.recall * landed, RECALL_M)
+    return _avoid_crossing(at, side, _limit_length(landed, at.weights.longest_step_m))
 
 
 def _avoid_crossing(at: TrackingStep, side: int, offset: FloatArray) -> FloatArray:
