@@ -321,7 +321,7 @@ def make_figure(
     *,
     body: Body | None = None,
     ground: Ground | None = None,
-    limits: JointLimits | Literal["anatomical"] | None = "anatomical",
+    limits: JointLimits | Literal["anatomical"] | None = None,
     dt: float = DT_S,
 ) -> Simulator:
     """A figure that can do what a clip shows, on a ground; see :func:`track_result`."""
