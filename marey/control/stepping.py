@@ -77,7 +77,8 @@ class FootstepSettings:
     early_s: float = 0.15  # [s] before its time that a foot may land; before that it only scuffs the ground
     least_swing_s: float = 0.1  # [s] that a foot is in the air before it may land
     sink_m_s: float = 0.4  # [m/s] with which a foot that is late looks for the ground
-    aim_below_m: float = 0.004  # [m] that a foot aims below the floor, so as not to be late
+    aim_below_m: float = 0.006  # [m] that a foot aims below the floor in the end, so as not to be late
+    aim_phase: float = 0.7  # [-] of a swing from which it does
     hump_m: float = 0.06  # [m] that a foot is lifted in a step of its own
 
 
@@ -275,13 +276,18 @@ class Footsteps:
         x = float(np.clip((step - foot.begun) / whole, 0.0, 1.0))
         part, rate = x**3 * (10.0 - 15.0 * x + 6.0 * x * x), 30.0 * (x * (1.0 - x)) ** 2 / (whole * dt)
         down = float(self.reference.soles[self._frame(step), side, 1]) if foot.is_own else 0.0
-        there = np.array([landing[0], -self.settings.aim_below_m - down, landing[1]])
+        there = np.array([landing[0], -down, landing[1]])
         offset = (1.0 - part) * foot.lifted + part * there
         velocity = rate * (there - foot.lifted)
         # A step of its own that the clip does not lift goes over a hump
         if foot.is_own and down < self.settings.hump_m:
             offset[1] += self.settings.hump_m * 16.0 * (x * (1.0 - x)) ** 2
             velocity[1] += self.settings.hump_m * 32.0 * x * (1.0 - x) * (1.0 - 2.0 * x) / (whole * dt)
+        # Towards its end the swing aims below the floor: a late foot costs more balance than an early one
+        last = 1.0 - self.settings.aim_phase
+        y = float(np.clip((x - self.settings.aim_phase) / last, 0.0, 1.0))
+        offset[1] -= self.settings.aim_below_m * y * y * (3.0 - 2.0 * y)
+        velocity[1] -= self.settings.aim_below_m * 6.0 * y * (1.0 - y) / (last * whole * dt)
         # A foot that is late sinks until it meets the ground
         if step >= foot.due:
             foot.sunk_m += self.settings.sink_m_s * dt
@@ -306,10 +312,16 @@ def begin_recovery_step(at: TrackingStep) -> None:
         for end, foot in zip(ends, steps.feet, strict=True)
     ):
         return
-    # Distance of the capture point outside the soles that stand; a point or an edge has no inside
+    # How far the capture point is outside the soles that stand, beyond what the clip intends; an edge has no inside
     down = np.array([foot.is_down for foot in at.steps.feet])
     hull = convex_hull(at.points[down][:, :4].reshape(-1, 3)[:, HORIZONTAL_AXES])
-    if len(hull) < 3 or -float(hull_distances(hull, at.capture_point())[1].min()) <= at.weights.outside_m:
+    if len(hull) < 3:
+        return
+    outside, meant = (
+        max(0.0, -float(hull_distances(hull, place)[1].min()))
+        for place in (at.capture_point(), at.capture_point() - at.capture_error())
+    )
+    if outside - meant <= at.weights.outside_m:
         return
     # The foot that is free; else that of the side of the fall, or the one that is farther from it
     left, right = at.steps.feet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Final, TypedDict, Unpack
+from typing import Final, Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -25,18 +25,29 @@ from marey.control.stepping import (
     make_schedule,
 )
 from marey.control.tasks import ControlTask, Drive
-from marey.control.tracking_laws import TrackingStep, TrackWeights, com_rows, foot_rows, turn_rows
+from marey.control.tracking_laws import (
+    TrackingStep,
+    TrackWeights,
+    com_rows,
+    foot_rows,
+    soften_weights,
+    turn_rows,
+)
 from marey.dynamics import Body
-from marey.kinematics import JointLimits
+from marey.kinematics import JointLimits, posing_limits
 from marey.models import PGA, PoseModel
 from marey.motion import Motion
 from marey.simulate import Ground, PointForce, Push, Recorder, Simulator, State, forces_at
-from marey.skeleton import Pose
+from marey.skeleton import Pose, role_map
 
 DT_S: Final = 0.01  # [s] hundred steps a second, as in the source
 NUM_MODES: Final = 24  # of a clip's own space: fewer leave too little to balance with
 DAMPING_RATE: Final = 1.0  # [1/s] of the energetic damping
 LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is rounding
+ALARM_M: Final = (0.05, 0.12)  # [m] errors of the capture point between which a figure gives up its posture
+STILL_S: Final = 0.5  # [s] in which a clip that stands lifts no foot
+CALM_S: Final = 0.4  # [s] in which it takes it up again
+LARGEST_SPEED: Final = 200.0  # [m/s], [rad/s] of any coordinate: a figure that is faster has come apart
 LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
 
 
@@ -46,7 +57,7 @@ class TrackingResult(Result):
 
     motion: Motion  # what the figure did, with its contacts; it starts where the clip starts
     reference: Reference  # what it was asked to do
-    error_m: FloatArray  # (F,) [m] of all joints, root mean square, from the clip
+    error_m: FloatArray  # (F,) [m] of all joints, root mean square, from the clip as it was given
     fall: Fall | None  # when it fell, if it did
     ground_n: FloatArray  # (F - 1, 3) [N] of the ground in each step
     planned: BoolArray  # (F - 1,) steps for which a plan was found
@@ -110,11 +121,19 @@ class Tracker:
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
         self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps), self._soles, floor, footsteps)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
+        # Joints of the legs: all from the hips down
+        skeleton, roles = simulator.body.skeleton, role_map(simulator.body.skeleton)
+        legs = {roles[f"{side}_{part}"] for side in SIDES for part in ("hip", "knee", "ankle")}
+        for j, above in enumerate(skeleton.parents):
+            if int(above) in legs:
+                legs.add(j)
+        self._is_leg = np.isin(self._moving, list(legs))
         self.reset()
 
     def reset(self) -> None:
         """Begin again."""
         self.frame = 0
+        self._alarm = 0.0
         self.fall: Fall | None = None
         velocity = np.array(self.reference.velocities[0])
         velocity[3:6] += self._sway.velocity[0] - (self.reference.com[1] - self.reference.com[0]) / self.reference.dt
@@ -127,7 +146,7 @@ class Tracker:
 
     def go_on_from(self, other: Tracker) -> None:
         """Be where another tracker of the same clip is, whose simulator was in the same state."""
-        self.frame, self.fall = other.frame, other.fall
+        self.frame, self.fall, self._alarm = other.frame, other.fall, other._alarm
         self.steps.go_on_from(other.steps)
 
     @property
@@ -142,8 +161,8 @@ class Tracker:
 
     @property
     def error_m(self) -> float:
-        """How far the joints are from the clip [m], root mean square."""
-        wanted = self.reference.motion[min(self.frame, len(self.reference) - 1)].joint_positions()
+        """How far the joints are from the clip as it was given [m], root mean square."""
+        wanted = self.reference.source[min(self.frame, len(self.reference.source) - 1)].joint_positions()
         away = self.simulator.state.pose.joint_positions() - wanted
         return float(np.sqrt((away**2).sum(axis=1).mean()))
 
@@ -158,6 +177,14 @@ class Tracker:
         self.steps.update(self.frame, points, pivot)
         clip = (self.reference, self._sway, self.frame, self.steps)
         at = TrackingStep(self.simulator, here, velocity, *clip, points, self.weights)
+        # A figure that stands and is about to lose its balance gives up its posture, and takes it up again slowly
+        schedule, i = self.steps.schedule, at.frame
+        stays = bool(schedule.phases[i].all()) and int(schedule.lifts[i].min()) - i > STILL_S / self.reference.dt
+        danger = float(np.linalg.norm(at.capture_error())) if stays and not at.is_over else 0.0
+        alarm = float(np.clip((danger - ALARM_M[0]) / (ALARM_M[1] - ALARM_M[0]), 0.0, 1.0))
+        self._alarm = max(alarm, self._alarm - self.reference.dt / CALM_S)
+        if self._alarm > 0.0:
+            at = replace(at, weights=soften_weights(self.weights, self._alarm))
         if self.weights.step > 0.0:
             begin_recovery_step(at)
         # Feet that lie on the ground with all corners, or nearly, are laid flat
@@ -165,7 +192,7 @@ class Tracker:
         feet = zip(SIDES, self.steps.feet, low, strict=True)
         self.controller.stance = tuple(side for side, foot, lies in feet if foot.phase == FLAT and lies)
         # Weighted tasks of the clip, and those of the user
-        w, laws = self.weights, turn_rows(at, self._moving)
+        w, laws = at.weights, turn_rows(at, self._moving, self._is_leg)
         laws = [com_rows(at), *laws] if w.com > 0.0 else laws
         laws += [foot_rows(at, side) for side in range(2) if w.swing > 0.0 and w.stance > 0.0]
         state = self.controller.step(at.dt, forces, tasks=[*laws, *self.tasks])
@@ -197,8 +224,9 @@ class TrackOptions(TypedDict, total=False):
     footsteps: FootstepSettings
     falls: FallSettings
     ground: Ground | None
-    limits: JointLimits | None
+    limits: JointLimits | Literal["anatomical"] | None
     simulator: Simulator | None
+    controller: Controller | None
     tasks: Iterable[ControlTask | Drive]
     on_step: Callable[[Simulator], None] | None
 
@@ -227,8 +255,9 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         footsteps: when feet count as standing, landing and lifted.
         falls: when the figure counts as fallen, and how long the run goes on then.
         ground: by default level, with the friction of shoes.
-        limits: of the joints; by default none.
+        limits: of the joints, as rows of plan and physics; by default those of people, widened by the clip. None: none.
         simulator: one of your own, in place of ``model``, ``body``, ``ground`` and ``limits``.
+        controller: one of your own for that simulator: relaxation, strength, laziness, hierarchy.
         tasks: more tasks for the controller.
         on_step: called after each step.
 
@@ -245,6 +274,7 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         footsteps=options.get("footsteps", DEFAULT_FOOTSTEPS),
         falls=falls,
         tasks=options.get("tasks", ()),
+        controller=options.get("controller"),
     )
     if seconds is not None and not (np.isfinite(seconds) and seconds > 0.0):
         raise InputError(f"seconds is {seconds}", "Give a positive number")
@@ -258,6 +288,9 @@ def solve_tracking(motion: Motion, **options: Unpack[TrackOptions]) -> TrackingR
         try:
             tracker.step(forces_at(pushes, n * step_s, step_s))
         except ConvergenceError:  # the simulator stays at its last good state
+            tracker.fall = tracker.fall or Fall(n * step_s, "unstable")
+            break
+        if float(np.abs(tracker.simulator.state.velocity).max()) > LARGEST_SPEED:
             tracker.fall = tracker.fall or Fall(n * step_s, "unstable")
             break
         recorder.record()
@@ -278,7 +311,7 @@ def resolve_simulator(motion: Motion, options: TrackOptions) -> Simulator:
     given, model, dt = options.get("simulator"), options.get("model", NUM_MODES), options.get("dt", DT_S)
     if given is not None:
         return given
-    body, ground, limits = options.get("body"), options.get("ground"), options.get("limits")
+    body, ground, limits = options.get("body"), options.get("ground"), options.get("limits", "anatomical")
     return make_figure(motion, model, body=body, ground=ground, limits=limits, dt=dt)
 
 
@@ -288,7 +321,7 @@ def make_figure(
     *,
     body: Body | None = None,
     ground: Ground | None = None,
-    limits: JointLimits | None = None,
+    limits: JointLimits | Literal["anatomical"] | None = None,
     dt: float = DT_S,
 ) -> Simulator:
     """A figure that can do what a clip shows, on a ground; see :func:`track_result`."""
@@ -300,6 +333,8 @@ def make_figure(
         fitted = PGA(n_components=model, weights="lever").fit(clips)
         model = fitted.truncate(int((fitted.deviations > LEAST_DEVIATION * fitted.deviations[0]).sum()))
     ground = Ground() if ground is None else ground
+    if limits == "anatomical":
+        limits = posing_limits(body.skeleton, clips=[prepare_clip(motion, 1.0 / dt)])
     return Simulator(body, model, damping="energetic", damping_rate=DAMPING_RATE, ground=ground, limits=limits)
 
 

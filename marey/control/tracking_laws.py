@@ -6,12 +6,12 @@ asked that muscles and ground could not give. Feet stand, roll, swing, and land 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from marey.base import FloatArray, InputError, IntArray
+from marey.base import BoolArray, FloatArray, InputError, IntArray
 from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, CentreOfMassPath, project_into_hull
 from marey.control.reference.clip import SIDES, Reference
 from marey.control.stepping import EDGE_CORNERS, FLAT, Footsteps
@@ -32,20 +32,23 @@ VelocityGains = tuple[float, float]  # length of a step [s], and how fast errors
 class TrackWeights:
     """Weights of the tasks of a clip, and the rates of error correction."""
 
-    com: float = 5e4  # of squared velocities of the centre of mass [s²/m²]
-    momentum: float = 2e4  # of squared angular momenta per kilogram of the body
-    root: float = 20.0  # of squared turns of the root
-    pose: float = 1.0  # of squared turns of all joints
+    com: float = 1e4  # of squared velocities of the centre of mass [s²/m²]
+    height: float = 1.0  # [-] of that, of its height
+    momentum: float = 2e3  # of squared angular momenta per kilogram; more keeps ankles from balancing the whole body
+    root: float = 2e3  # of squared turns of the root
+    pose: float = 100.0  # of squared turns of all joints
+    legs: float = 0.3  # [-] of that, of hips, knees, ankles and toes, which the feet decide
     swing: float = 3e3  # of a foot in the air
     stance: float = 3e3  # of the edge of a supporting foot
-    roll: float = 30.0  # of squared turns of a foot on the ground
+    roll: float = 300.0  # of squared turns of a foot on the ground
     com_per_s: float = 8.0  # of the height of the centre of mass
-    capture: float = 2.0  # [-] of the capture point, beyond what keeps it from running away
+    capture: float = 1.0  # [-] of the capture point, beyond what keeps it from running away
     momentum_per_s: float = 5.0
     root_per_s: float = 8.0
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
+    recall: float = 0.3  # [-] part by which it lands beyond that error, which leads back to the clip's place
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
     recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
     quiet_s: float = 0.3  # [s] in which the clip takes no step itself, before such a step
@@ -60,6 +63,22 @@ class TrackWeights:
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0.0):
                 raise InputError(f"{name} is {value}", "Give a finite number that is not negative")
+
+
+SOFT_FACTORS: Final = {
+    "com": 5.0,
+    "momentum": 10.0,
+    "root": 0.02,
+    "pose": 0.02,
+    "legs": 3.0,
+    "roll": 0.1,
+    "capture": 2.0,
+}
+
+
+def soften_weights(weights: TrackWeights, alarm: float) -> TrackWeights:
+    """Weights of a figure in danger, from 0, none, to 1: balance counts more and posture less, in equal ratios."""
+    return replace(weights, **{name: getattr(weights, name) * factor**alarm for name, factor in SOFT_FACTORS.items()})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,8 +148,9 @@ def com_rows(at: TrackingStep) -> RowsTask:
     """
     h, w, sway, i = at.dt, at.weights, at.sway, at.frame
     now, com, offset = at.com_velocity(), at.here.com, at.steps.offset
-    # Desired centre of pressure [m]
-    pivot = (at.rest() if at.is_over else sway.pivot[i]) + offset + (1.0 + w.capture) * at.capture_error()
+    # Desired centre of pressure [m]; it also leads back from where the feet stand to the place of the clip
+    error = at.capture_error() + _limit_length(w.recall * offset, RECALL_M)
+    pivot = (at.rest() if at.is_over else sway.pivot[i]) + offset + (1.0 + w.capture) * error
     # Hull `(h, 2)` [m] of the corners that bear the figure: of feet that stand, else of any
     low = at.steps.floor.gaps(at.points) < NEAR_M
     planned = low & np.array([[foot.is_down] for foot in at.steps.feet])
@@ -145,11 +165,12 @@ def com_rows(at: TrackingStep) -> RowsTask:
     place = np.array([x, y + at.steps.floor.height(sway.pivot[i] + offset), z]) + np.insert(offset, 1, 0.0)
     target = correct_velocity((h, w.com_per_s), now, wanted, then, place - com)
     target[HORIZONTAL_AXES] = now[HORIZONTAL_AXES] + h * sway.stiffness[i] * (com[HORIZONTAL_AXES] - pivot)
-    return RowsTask(at.here.com_jacobian, target, weight=w.com)
+    scale = np.array([1.0, np.sqrt(w.height), 1.0])
+    return RowsTask(scale[:, None] * at.here.com_jacobian, scale * target, weight=w.com)
 
 
-def turn_rows(at: TrackingStep, moving: IntArray) -> list[RowsTask]:
-    """Angular momentum, turn of the root and angles of the joints that move, as far as they have weights."""
+def turn_rows(at: TrackingStep, moving: IntArray, is_leg: BoolArray) -> list[RowsTask]:
+    """Angular momentum, turn of the root and angles of the joints that move, some of legs, if they have weights."""
     w, r, here, laws = at.weights, at.reference, at.here, list[RowsTask]()
     back = (SO3.from_matrix(here.frames[0]).inverse() @ r.motion.rotations[at.frame, 0]).log()
     if w.momentum > 0.0:
@@ -169,10 +190,12 @@ def turn_rows(at: TrackingStep, moving: IntArray) -> list[RowsTask]:
         wanted, then = (values[moving].ravel() for values in at.rates(r.rates))
         now, error = turns @ at.velocity[6:], turned.log().ravel()
         target = correct_velocity((at.dt, w.pose_per_s), now, wanted, then, error)
-        laws.append(RowsTask(matrix, target, weight=w.pose))
+        scale = np.repeat(np.where(is_leg, np.sqrt(w.legs), 1.0), 3)
+        laws.append(RowsTask(scale[:, None] * matrix, scale * target, weight=w.pose))
     return laws
 
 
+RECALL_M: Final = 0.03  # [m] that pressure and landings lead back to the clip's place at most: no figure hurries back
 LOOK_AHEADS: Final = 8  # moments until a landing in which the capture point is foreseen
 LONGEST_S: Final = 0.7  # [s] that the capture point is foreseen at most
 APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip does
@@ -260,8 +283,10 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         pivot = sway.pivot[i] + sway.shift[i]
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot
         error = push + grow * (error - push)
-    more = at.weights.step * error
-    return _avoid_crossing(at, side, base + _limit_length(more, at.weights.longest_step_m))
+    # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error leads back to the clip's place
+    landed = base + at.weights.step * error
+    landed = landed + _limit_length(at.weights.recall * landed, RECALL_M)
+    return _avoid_crossing(at, side, _limit_length(landed, at.weights.longest_step_m))
 
 
 def _avoid_crossing(at: TrackingStep, side: int, offset: FloatArray) -> FloatArray:

@@ -23,6 +23,8 @@ from marey.cli.options import (
 
 MODES = ("drop", "free", "puppet", "track", "balance")
 CONTROLLED_MODES = ("track", "balance")  # fewer modes leave too little to balance with
+RELAXATIONS = ("none", "sticky", "kinetic", "workfree", "dissipative", "gap")
+HIERARCHIES = ("weights", "strict")
 INTEGRATORS = ("constant", "identity", "naive", "variational")
 
 
@@ -63,7 +65,29 @@ class SimulationOptions:
     slope: Annotated[
         float, typer.Option("--slope-deg", "--slope", min=-80.0, max=80.0, help="The ground rises ahead by so much.")
     ] = 0.0
-    limits: Annotated[str | None, typer.Option(help="File of joint limits, clip (learnt from it), or none.")] = None
+    limits: Annotated[
+        str | None,
+        typer.Option(help="File of joint limits, anatomical (default to track and balance), clip (learnt), or none."),
+    ] = None
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Track, balance: a weight or rate of TrackWeights; repeatable."),
+    ] = None
+    relaxation: Annotated[
+        str, typer.Option(help=f"Track, balance: {', '.join(RELAXATIONS)}.", callback=one_of(*RELAXATIONS))
+    ] = "gap"
+    strength: Annotated[
+        float | None, typer.Option(min=0.0, help="Track, balance: weight of the energy of the actuation; 1e-4.")
+    ] = None
+    laziness: Annotated[
+        float | None, typer.Option(min=0.0, help="Track, balance: weight of the squared work of the actuation; 0.")
+    ] = None
+    hierarchy: Annotated[
+        str, typer.Option(help=f"Track, balance: {' or '.join(HIERARCHIES)}.", callback=one_of(*HIERARCHIES))
+    ] = "weights"
+    momentum: Annotated[
+        bool, typer.Option("--momentum/--no-momentum", help="Track, balance: follow the angular momentum.")
+    ] = True
     alpha: Annotated[float, typer.Option(min=0.0, max=1.0, help="Puppet: 0 falls freely, 1 is held.")] = 0.9
     mass_kg: Annotated[float | None, typer.Option(min=1.0, max=1000.0, help="Mass of the body.")] = None
     seed: Annotated[int, typer.Option(min=0, help="Of directions that are drawn.")] = 0

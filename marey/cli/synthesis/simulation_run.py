@@ -11,12 +11,22 @@ from typing import Any, cast
 
 import numpy as np
 
-from marey.base import InputError, MareyWarning, write_atomically
+from marey.base import InputError, MareyWarning, UnknownNameError, write_atomically
 from marey.cli.synthesis.simulate import SimulationOptions
-from marey.control import Drive, Gains, Puppet, make_reference, solve_tracking, track_balance
-from marey.control.tracking import make_figure
+from marey.control import (
+    Controller,
+    Drive,
+    Gains,
+    Puppet,
+    TrackWeights,
+    make_reference,
+    solve_tracking,
+    track_balance,
+)
+from marey.control.reference.clip import prepare_clip
+from marey.control.tracking import TrackOptions, make_figure
 from marey.dynamics import GRAVITY, Body
-from marey.kinematics import PoseTask, fit_limits, load_limits
+from marey.kinematics import PoseTask, fit_limits, load_limits, posing_limits
 from marey.models import PGA, load_model
 from marey.motion import Motion
 from marey.simulate import (
@@ -89,9 +99,12 @@ def run_simulation(motion: Motion, options: SimulationOptions, tell: ProgressLis
         gravity = (0.0, -GRAVITY, 0.0)
         if options.mode == "free":
             gravity, ground = (0.0, 0.0, 0.0), None
-        # A dropped figure gets the limits of its clip by default
-        limits, bounds = options.limits or ("clip" if options.mode == "drop" else "none"), None
-        if limits == "clip":
+        # A dropped figure gets the limits of its clip by default, one that is controlled those of people
+        defaults = {"drop": "clip", "track": "anatomical", "balance": "anatomical"}
+        limits, bounds = options.limits or defaults.get(options.mode, "none"), None
+        if limits == "anatomical":
+            bounds = posing_limits(body.skeleton, clips=[prepare_clip(motion, 1.0 / options.step_s)])
+        elif limits == "clip":
             bounds = fit_limits([motion], "box", margin_rad=LIMIT_MARGIN_RAD)
         elif limits != "none":
             bounds = load_limits(limits)
@@ -308,22 +321,32 @@ def _simulate_controlled(setup: SimulationSetup) -> SimulationRun:
         tell(round(figure.state.time_s / dt), steps)
 
     clip = _cut_start(setup)
+    weights = _parse_weights(options)
+    controller = Controller(
+        simulator,
+        relaxation=options.relaxation,
+        strength=options.strength,
+        laziness=options.laziness,
+        hierarchy=cast(Any, options.hierarchy),
+    )
+    chosen: TrackOptions = {
+        "pushes": pushes, "dt": dt, "simulator": simulator, "controller": controller, "weights": weights,
+        "on_step": on_step,
+    }  # fmt: skip
     if options.mode == "balance":
         seconds = options.seconds or BALANCE_S
         steps = round(seconds / dt)
-        found = track_balance(clip, seconds=seconds, pushes=pushes, simulator=simulator, dt=dt, on_step=on_step)
+        found = track_balance(clip, **{**chosen, "seconds": seconds})
     else:
         steps = round((options.seconds or clip.duration_s) / dt)
-        found = solve_tracking(
-            clip, pushes=pushes, dt=dt, seconds=options.seconds, simulator=simulator, on_step=on_step
-        )
+        found = solve_tracking(clip, **{**chosen, "seconds": options.seconds})
     run = watch.run(setup, found.motion)
     fall: dict[str, Any] | None = None
     if found.fall is not None:
         fall = {"time_s": float(found.fall.time_s), "words": str(found.fall)}
     facts = run.facts | {
         "fall": fall,
-        "mean_error_cm": 100.0 * float(found.error_m.mean()),
+        "mean_error_cm": 100.0 * found.mean_error_m,
         "max_error_cm": 100.0 * float(found.error_m.max()),
         "planned": float(np.mean(found.planned)),
     }
@@ -331,6 +354,17 @@ def _simulate_controlled(setup: SimulationSetup) -> SimulationRun:
     near = f"{facts['mean_error_cm']:.1f} cm from the clip" if facts["mode"] == "track" else "balances"
     sentence = f"{facts['mode']}: {facts['seconds']:g} s in {facts['num_dof']} degrees of freedom, {near}; {words}"
     return replace(run, facts=facts, sentence=sentence)
+
+
+def _parse_weights(options: SimulationOptions) -> TrackWeights:
+    """Weights of tracking, with those that ``--weight NAME=VALUE`` and ``--no-momentum`` change."""
+    given: dict[str, float] = {} if options.momentum else {"momentum": 0.0}
+    for text in options.weight or ():
+        name, _, value = text.partition("=")
+        if name not in TrackWeights.__slots__:
+            raise UnknownNameError("weight", name, "tracking", TrackWeights.__slots__)
+        given[name] = _parse_number(value, f"weight '{name}'", "Write NAME=VALUE, for example pose=200")
+    return TrackWeights(**given)
 
 
 def _cut_start(setup: SimulationSetup) -> Motion:

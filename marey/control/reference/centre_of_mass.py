@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from marey.base import FloatArray
-from marey.control.reference.clip import Reference
+from marey.base import BoolArray, FloatArray
 from marey.control.support import convex_hull, hull_distances
 from marey.dynamics import GRAVITY
+
+if TYPE_CHECKING:
+    from marey.control.reference.clip import Reference
 
 MARGIN_M: Final = 0.03  # [m] pressure is planned no nearer than this to the edge of the soles
 LEAST_HEIGHT_M: Final = 0.2  # [m] of a centre of mass that is still balanced
 LEAST_GRAVITY: Final = 1.0  # [m/s²]
 LEAST_PULL: Final = 0.2  # [-] of gravity: in flight nothing is carried
+HEIGHT_HZ: Final = 5.0  # [Hz] faster changes of height are those of feet that are put on the floor
+FLIGHT_WEIGHT: Final = 1.0  # [s⁴] of squared accelerations other than gravity in flight
+LEAST_FLIGHT_WEIGHT: Final = 1e-3  # [-] of the captured height in flight
+END_WEIGHT: Final = 1e4  # [-] of the first and the last height
 SMOOTH_S: Final = 0.05  # [s] over which the change of a clip's angular momentum is smoothed
 HORIZONTAL_AXES: Final = [0, 2]  # the axes of the ground
 
@@ -53,13 +59,15 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     """
     gravity = max(gravity, LEAST_GRAVITY)
     com, dt, bearing = reference.com, reference.dt, reference.bearing
+    is_flight = ~bearing.any(axis=(1, 2))
+    height = solve_height(com[:, 1], is_flight, dt, gravity)
     # omega^2 = (g + y'') / y and the pivot p = c - c'' / omega^2 of the clip
-    lift = _second_differences(com[:, 1], dt)
-    stiffness = np.maximum(gravity + lift, LEAST_PULL * gravity) / np.maximum(com[:, 1], LEAST_HEIGHT_M)
+    lift = _second_differences(height, dt)
+    stiffness = np.maximum(gravity + lift, LEAST_PULL * gravity) / np.maximum(height, LEAST_HEIGHT_M)
     level = com[:, HORIZONTAL_AXES]
     pivot = level - _second_differences(level, dt) / stiffness[:, None]
     # Pressure lies beside the pivot by (L_z', -L_x') / F_y, with smoothed rates of the angular momentum
-    push_n = mass_kg * stiffness * com[:, 1]
+    push_n = mass_kg * stiffness * height
     rates = np.asarray(np.gradient(reference.momenta, dt, axis=0), dtype=np.float64)
     width = max(1, round(SMOOTH_S / dt))
     padded = np.pad(rates, ((width, width), (0, 0)), mode="edge")
@@ -67,23 +75,57 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     calm = np.stack([np.convolve(padded[:, k], window / window.sum(), mode="valid") for k in range(3)], axis=1)
     shift = np.asarray(np.stack([calm[:, 2], -calm[:, 0]], axis=1) / push_n[:, None], dtype=np.float64)
     # Move the pressure into the hull of the bearing soles
-    for i in np.flatnonzero(bearing.any(axis=(1, 2))):
+    for i in np.flatnonzero(~is_flight):
         hull = convex_hull(reference.corners[i][bearing[i]][:, HORIZONTAL_AXES])
         pivot[i] = project_into_hull(hull, pivot[i] + shift[i], MARGIN_M) - shift[i]
     path = np.array(com)
     # c - c'' / omega^2 = p as a tridiagonal system, its ends fixed to the clip
     from scipy.linalg import solve_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
 
-    k = 1.0 / (stiffness * dt**2)[1:-1]
+    # In flight c'' = 0: the row without its pivot
+    inner, k = np.arange(1, len(pivot) - 1), 1.0 / (stiffness * dt**2)[1:-1]
+    carried = np.where(is_flight[inner], 0.0, 1.0)
     bands = np.zeros((3, len(pivot)))
-    bands[0, 2:], bands[1, 1:-1], bands[2, :-2] = -k, 1.0 + 2.0 * k, -k
+    bands[0, 2:], bands[1, 1:-1], bands[2, :-2] = -k, carried + 2.0 * k, -k
     bands[1, [0, -1]] = 1.0
-    known = np.array(pivot)
+    known = np.where(is_flight[:, None], 0.0, pivot)
     known[[0, -1]] = level[[0, -1]]
     path[:, HORIZONTAL_AXES] = np.asarray(solve_banded((1, 1), bands, known), dtype=np.float64)
+    path[:, 1] = height
+    pivot[is_flight] = path[is_flight][:, HORIZONTAL_AXES]
+    shift[is_flight] = 0.0
     frequency = float(np.sqrt(gravity / max(float(np.mean(com[:, 1])), LEAST_HEIGHT_M)))
     steps: FloatArray = np.diff(path, axis=0) / dt
     return CentreOfMassPath(path, np.concatenate([steps, steps[-1:]]), pivot, shift, stiffness, frequency)
+
+
+def solve_height(heights: FloatArray, is_flight: BoolArray, dt: float, gravity: float = GRAVITY) -> FloatArray:
+    r"""Smooth heights ``(F,)`` [m] of the centre of mass that fall freely in flight.
+
+    .. math:: \min_y \sum_i w_i (y_i - \hat y_i)^2 + \omega_s^{-4} \sum_{stance} \ddot y_i^2
+              + \Lambda \sum_{flight} (\ddot y_i + g)^2
+
+    The ends stay as they are. Captured heights jump where feet are put on the floor, and captured flights are blurred.
+    """
+    from scipy.linalg import solveh_banded  # pyright: ignore[reportUnknownVariableType]  # scipy is untyped here
+
+    count = len(heights)
+    if count < 5:
+        return np.array(heights)
+    weights = np.where(is_flight, LEAST_FLIGHT_WEIGHT, 1.0)
+    weights[[0, -1]] = END_WEIGHT
+    # Weights of the accelerations of inner frames, and what they should be
+    stiff = np.where(is_flight[1:-1], FLIGHT_WEIGHT, (2.0 * np.pi * HEIGHT_HZ) ** -4) / dt**4
+    wanted = np.where(is_flight[1:-1], -gravity * dt**2, 0.0)
+    # Normal equations of second differences (1, -2, 1): five bands, upper form
+    bands, known = np.zeros((3, count)), weights * heights
+    bands[2] = weights
+    for n, a in enumerate((1.0, -2.0, 1.0)):
+        known[n : count - 2 + n] += a * stiff * wanted
+        for m, b in enumerate((1.0, -2.0, 1.0)):
+            if m >= n:
+                bands[2 - (m - n), m : count - 2 + m] += a * b * stiff
+    return np.asarray(solveh_banded(bands, known), dtype=np.float64)
 
 
 def _second_differences(values: FloatArray, dt: float) -> FloatArray:

@@ -9,18 +9,25 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.contacts import detect_contacts, feet_down
+from marey.control.reference.centre_of_mass import solve_com_path
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Motion, find_runs, lowpass, resample
 from marey.simulate import Mechanics, Simulator, contact_spheres
 from marey.simulate.mechanism import make_mechanics
-from marey.skeleton import Skeleton, t_pose
+from marey.skeleton import Skeleton, role_map, t_pose
 
 SIDES: Final = ("left", "right")
 SMOOTHING_HZ: Final = 8.0  # faster components are noise of the capture
 MIN_FRAMES: Final = 3  # an acceleration needs three
 GROUNDING_ROUNDS: Final = 2  # of bringing a body down to its feet
-SHORT_PERCENT: Final = 95.0  # of the heights of feet that do not reach the floor
+SHORT_PERCENT: Final = 50.0  # of the heights of feet that do not reach the floor
+LONGEST_LEG: Final = 0.998  # [-] of a leg: knees keep 7 degrees to balance with
+BEND_RAD: Final = 0.1  # [rad] by which knees are bent before they are put back: more than captured ones bend backwards
+CARRY_ROUNDS: Final = 2  # of moving a body onto a path that its soles can carry
+LIFT_S: Final = 0.05  # [s] over which the lifts of feet are smoothed
+CLEARANCE_M: Final = 0.015  # [m] of a swinging sole above the floor, in the middle of its swing
+LEFT_M: Final = 0.015  # [m] a sole whose corners are all higher has left the ground
 LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
 FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
@@ -53,7 +60,8 @@ class Soles:
 class Reference:
     """A clip in the coordinates of a simulator, one frame for each step."""
 
-    motion: Motion  # as the simulator can pose it, at one frame a step
+    source: Motion  # the clip as it was given, at one frame a step, its floor at height zero
+    motion: Motion  # as the simulator can pose it and its soles can carry it
     coordinates: FloatArray  # (F, k) of the pose model; empty in the full space
     velocities: FloatArray  # (F, d) that lead from each frame to the next
     com: FloatArray  # (F, 3) [m]
@@ -118,8 +126,40 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         raise InputError(f"a clip of {motion.duration_s:.3g} s", f"Give one of at least {MIN_FRAMES * dt:.3g} s")
     clip = prepare_clip(motion, 1.0 / dt)
     assert clip.contacts is not None
-    down = remove_short_phases(feet_down(clip.contacts), round(FLICKER_S / dt))
+    given = motion if motion.rate_hz == clip.rate_hz else resample(motion, clip.rate_hz)
+    given = Motion(simulator.body.skeleton, given.rate_hz, given.root_positions, given.rotations, name=motion.name)
+    source = shift_to_floor(given, find_soles(given.skeleton), feet_down(clip.contacts)[: len(given)])
+    # Move the body, between feet that stay, onto a path of the centre of mass that the soles can carry
+    for _ in range(CARRY_ROUNDS):
+        reference = pose_clip(clip, source, simulator)
+        weight = float(np.linalg.norm(simulator.gravity))
+        path = solve_com_path(reference, simulator.body.mass_kg, weight)
+        clip = smooth_clip(move_body(clip, path.com - reference.com))
+    return pose_clip(clip, source, simulator)
+
+
+def move_body(motion: Motion, offsets: FloatArray) -> Motion:
+    """Clip whose root is moved by ``offsets (F, 3)`` [m]; the feet stay where they are."""
+    places, soles = motion.joint_positions(), find_soles(motion.skeleton)
+    result = replace(motion, root_positions=motion.root_positions + offsets)
+    for side, joint in zip(SIDES, soles.joints, strict=True):
+        result = solve_two_bone(result, f"{side}_leg", places[:, joint], stretch=LONGEST_LEG).motion
+    return result
+
+
+def pose_clip(clip: Motion, source: Motion, simulator: Simulator) -> Reference:
+    """Reference of a prepared clip; see :func:`make_reference`."""
+    dt = 1.0 / clip.rate_hz
+    assert clip.contacts is not None
     soles = find_soles(simulator.body.skeleton)
+    # Feet as captured, not as modelled; one that touches with its toes alone, while the other stands, is being lifted
+    feet, corners = clip.joint_frames()[1][:, list(soles.joints)], sole_positions(clip, soles)
+    down, low = feet_down(clip.contacts), corners[:, :, :4, 1].min(axis=2) < LEFT_M
+    down = remove_short_phases(down & (low | ~(down & low)[:, ::-1]), round(FLICKER_S / dt))
+    # A walk has no flights: one foot stays until the other lands
+    for start, stop in find_runs(~down.any(axis=1)):
+        if start > 0 and stop < len(down) and (stop - start) * dt < FLICKER_S:
+            down[start:stop] = down[start - 1]
     # Coordinates of the clip in the model, and the clip that they stand for
     model, skeleton = simulator.model, simulator.body.skeleton
     wxyz = np.array(clip.rotations.wxyz)
@@ -141,10 +181,9 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
     if simulator.model is None:
         inner = rates[:, simulator.mechanism.joints].reshape(len(rates), -1)
     velocities = np.concatenate([rates[:, 0], _repeat_last(np.diff(place, axis=0) / dt), inner], axis=1)
-    # Feet as captured, not as modelled
-    feet, corners = clip.joint_frames()[1][:, list(soles.joints)], sole_positions(clip, soles)
     middles = corners[:, :, :4].mean(axis=2)
     return Reference(
+        source=source,
         motion=posed,
         coordinates=coordinates,
         velocities=velocities,
@@ -199,7 +238,7 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
         wanted = (turns[flat, joint].inverse() @ np.array([0.0, 1.0, 0.0])).mean(axis=0)
         turn = SO3.from_two_vectors(up / np.linalg.norm(up), wanted / np.linalg.norm(wanted))
         wxyz[:, joint] = (clip.rotations[:, joint] @ turn).wxyz
-    clip = replace(clip, rotations=SO3(wxyz))
+    clip = bend_knees(replace(clip, rotations=SO3(wxyz)))
     # Clip whose feet touch the floor with their lowest points while they are down, and only then
     result = shift_to_floor(clip, soles, down)
     for _ in range(GROUNDING_ROUNDS):
@@ -207,7 +246,28 @@ def prepare_clip(motion: Motion, rate_hz: float) -> Motion:
         high = sole_positions(result, soles)[..., 1].min(axis=-1)[down] if down.any() else np.zeros(1)
         drop = max(0.0, float(np.percentile(high, SHORT_PERCENT)))
         result = replace(result, root_positions=result.root_positions - (0.0, drop, 0.0))
-    return replace(_feet_on_floor(result, soles, down), contacts=contacts)
+    # Legs that come to their full length leave a kink
+    return replace(smooth_clip(_feet_on_floor(result, soles, down)), contacts=contacts)
+
+
+def bend_knees(motion: Motion) -> Motion:
+    """Clip whose knees all bend the way they mostly do: a straight knee has no plane, a captured one flips it."""
+    places, frames = motion.joint_frames()
+    wxyz, roles, result = np.array(motion.rotations.wxyz), role_map(motion.skeleton), motion
+    for side in SIDES:
+        hip, knee, ankle = (roles[f"{side}_{part}"] for part in ("hip", "knee", "ankle"))
+        # Mean axis of bending, in the frame of the thigh
+        across = np.cross(places[:, knee] - places[:, hip], places[:, ankle] - places[:, knee])
+        axis = (frames[:, int(motion.skeleton.parents[knee])].inverse() @ across).sum(axis=0)
+        axis = axis / max(float(np.linalg.norm(axis)), 1e-9)
+        wxyz[:, knee] = (SO3.exp(BEND_RAD * axis) @ motion.rotations[:, knee]).wxyz
+    result = replace(motion, rotations=SO3(wxyz))
+    for side in SIDES:
+        ankle = roles[f"{side}_ankle"]
+        result = solve_two_bone(
+            result, f"{side}_leg", places[:, ankle], end_rotations=frames[:, ankle], stretch=LONGEST_LEG
+        ).motion
+    return result
 
 
 def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
@@ -218,18 +278,28 @@ def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
         if not down[:, s].any():
             continue
         lifts = np.interp(frames, frames[down[:, s]], -lows[down[:, s], s])
-        lifts = np.where(down[:, s], lifts, np.maximum(lifts, -lows[:, s]))
-        smooth = np.convolve(np.pad(lifts, 2, mode="edge"), np.full(5, 0.2), mode="valid")
+        # A swing clears the floor, as far as it is not at its ends
+        clear = np.zeros(len(motion))
+        for start, stop in find_runs(~down[:, s]):
+            clear[start:stop] = CLEARANCE_M * np.sin(np.pi * (np.arange(start, stop) - start + 0.5) / (stop - start))
+        lifts = np.where(down[:, s], lifts, np.maximum(lifts, clear - lows[:, s]))
+        width = max(2, round(LIFT_S * motion.rate_hz))
+        window = np.hanning(2 * width + 3)[1:-1]
+        smooth = np.convolve(np.pad(lifts, width, mode="edge"), window / window.sum(), mode="valid")
         ankles = places[:, soles.joints[s]] + smooth[:, None] * (0.0, 1.0, 0.0)
-        result = solve_two_bone(result, f"{side}_leg", ankles).motion
+        result = solve_two_bone(result, f"{side}_leg", ankles, stretch=LONGEST_LEG).motion
     return result
 
 
 def resample_clip(motion: Motion, rate_hz: float) -> Motion:
     """Smooth clip at a rate; contacts that it has are kept."""
-    motion = level_toes(motion)
-    calm = lowpass(motion, SMOOTHING_HZ) if motion.rate_hz > 2.5 * SMOOTHING_HZ and len(motion) > 30 else motion
+    calm = smooth_clip(level_toes(motion))
     return calm if calm.rate_hz == rate_hz else resample(calm, rate_hz)
+
+
+def smooth_clip(motion: Motion) -> Motion:
+    """Clip without what is faster than ``SMOOTHING_HZ``, if it has enough frames."""
+    return lowpass(motion, SMOOTHING_HZ) if motion.rate_hz > 2.5 * SMOOTHING_HZ and len(motion) > 30 else motion
 
 
 def level_toes(motion: Motion) -> Motion:

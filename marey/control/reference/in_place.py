@@ -17,6 +17,7 @@ from marey.skeleton import Pose, Skeleton, role_map
 
 MIN_SWING_LIFT_M: Final = 0.06  # [m] a foot that walks in place is lifted at least so far
 MAX_LEG_EXTENSION: Final = 0.98  # [-] of a leg, at most
+STRAIGHTEST: Final = 0.996  # [-] of a leg that stands: ten degrees of the knee
 UPRIGHT: Final = 0.965  # [-] of a leg that stands: a walker in place never has straight knees
 
 
@@ -252,14 +253,22 @@ def _solve_legs(
 ) -> Motion:
     """Clip with ankles at targets ``(2, F, 3)`` and its centre of mass above goals ``(F, 3)``, lower by dips [m]."""
     result = level_toes(motion)
+    # The straightest leg stays as straight as it is in the first pose
+    roles, places = role_map(motion.skeleton), motion.joint_positions()[0]
+    ratios: list[float] = []
+    for side in SIDES:
+        hip, knee, ankle = (places[roles[f"{side}_{part}"]] for part in ("hip", "knee", "ankle"))
+        length = float(np.linalg.norm(hip - knee) + np.linalg.norm(knee - ankle))
+        ratios.append(float(np.linalg.norm(hip - ankle)) / length)
+    upright = min(max(ratios), STRAIGHTEST)
     for _ in range(BALANCE_ROUNDS):
         away = (goals - centre_of_mass(result)) * HORIZONTAL
         result = replace(result, root_positions=result.root_positions + away)
-        up = leg_rise(result, targets, flags, UPRIGHT) - np.multiply.outer(dips, (0.0, 1.0, 0.0))
+        up = leg_rise(result, targets, flags, upright) - np.multiply.outer(dips, (0.0, 1.0, 0.0))
         result = replace(result, root_positions=result.root_positions + up)
         for s, side in enumerate(SIDES):
             held = SO3(np.broadcast_to(turns[s].wxyz, (len(result), 4)))
             result = solve_two_bone(
-                result, f"{side}_leg", targets[s], end_rotations=held, stretch=MAX_LEG_EXTENSION
+                result, f"{side}_leg", targets[s], end_rotations=held, stretch=0.5 * (1.0 + STRAIGHTEST)
             ).motion
     return result
