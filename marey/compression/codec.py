@@ -183,7 +183,7 @@ def _thin_within(motion: Motion, bound_m: float, options: dict[str, Any], *, is_
     for extra in ({}, leaves) if leaves else ({},):
         for count in counts:
             try:
-                asked = {"spring": THIN_SPRING} | options | extra | {"n_components": count}
+                asked: dict[str, Any] = {"spring": THIN_SPRING} | options | extra | {"n_components": count}
                 thinned = encode_tournier(motion, max_error_m=TRACK_SHARE * bound_m, **asked)
             except InputError:
                 if given is not None:

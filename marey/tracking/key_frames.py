@@ -140,13 +140,13 @@ def place_roots(problem: PriorProblem, state: PriorState, frame: int) -> FloatAr
 def solve_rows(problem: PriorProblem, state: PriorState, max_steps: int) -> tuple[PriorState, FloatArray]:
     """Levenberg-Marquardt on poses that have nothing to do with each other, each with its own damping."""
     damping = np.full(len(state.x), 1e-2)
-    H, g, costs = problem.linearise(state)
-    diagonal = np.arange(H.shape[1])
+    blocks, g, costs = problem.linearise(state)
+    diagonal = np.arange(blocks.shape[1])
     for _ in range(max_steps):
-        damped = H.copy()
+        damped = blocks.copy()
         damped[:, diagonal, diagonal] *= 1.0 + damping[:, None]
         tried = state.step(problem, np.linalg.solve(damped, g[..., None])[..., 0])
-        new_H, new_g, new_costs = problem.linearise(tried)
+        new_blocks, new_g, new_costs = problem.linearise(tried)
         better = new_costs < costs
         mask = better[:, None]
         state = PriorState(
@@ -154,6 +154,6 @@ def solve_rows(problem: PriorProblem, state: PriorState, max_steps: int) -> tupl
             SO3(np.where(mask, tried.turns.wxyz, state.turns.wxyz)),
             np.where(mask, tried.x, state.x),
         )
-        H, g = np.where(mask[..., None], new_H, H), np.where(mask, new_g, g)
+        blocks, g = np.where(mask[..., None], new_blocks, blocks), np.where(mask, new_g, g)
         costs, damping = np.where(better, new_costs, costs), np.where(better, 0.3 * damping, 8.0 * damping)
     return state, costs

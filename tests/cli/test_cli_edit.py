@@ -79,7 +79,11 @@ def test_a_place_out_of_reach_ends_with_one_and_the_nearest_motion(run, clip, tm
         (["--pin", "right_hand@1=1,2"], 2, "write POINT@S=X,Y,Z"),
         (["--key", "pose.bvh"], 2, "write FILE@SECONDS"),
         (["--move", "right_hand@1=0,0,0", "--method", "magic"], 2, "no method 'magic'"),
-        (["--pin", "right_hand@1=0,1,0", "--method", "pose-space"], 2, "takes one --move"),
+        (
+            ["--method", "pose-space", "--move", "left_wrist@0.5=0,0.1,0", "--still", "left_knee"],
+            2,
+            "takes --pin and --move",
+        ),
         (["--pin", "right_hand@9=0,1,0"], 1, "9"),
         (["--move", "right_hnd@1=0,0,0"], 1, "right_hnd"),
     ],

@@ -128,7 +128,7 @@ def _edit_in_pose_space(
     missed = list[float]()
     for goal in goals:
         frames = np.clip(np.round(goal.times_s * motion.rate_hz).astype(int), 0, motion.num_frames - 1)
-        joint = motion.skeleton.index(goal.joint)
+        joint = motion.skeleton.index(str(goal.joint))
         wanted = goal.values_m + (motion.joint_positions()[frames, joint] if goal.is_offset else 0.0)
         missed += np.linalg.norm(edited.joint_positions()[frames, joint] - wanted, axis=-1).tolist()
     facts = {"num_goals": len(missed), "missed_m": missed}
