@@ -43,8 +43,9 @@ study: $(STAMP)
 # Damaged files, hostile calls, kills and full disks; findings name their seed. By hand: make fuzz FUZZ_S=3600 FUZZ_SEED=7
 FUZZ_S ?= 60
 FUZZ_SEED ?= 1
+FUZZ_PARTS ?=
 fuzz: $(STAMP)
-	$(BIN)/python benchmarks/fuzz.py --seconds $(FUZZ_S) --seed $(FUZZ_SEED)
+	$(BIN)/python benchmarks/fuzz.py $(FUZZ_PARTS) --seconds $(FUZZ_S) --seed $(FUZZ_SEED)
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -121,7 +121,7 @@ def _refuse_misfit(
         except SyntaxError:
             continue
         value = bound.arguments[name]
-        if error is None and not (isinstance(value, float) and "float" in str(annotation)):
+        if error is None and (not isinstance(value, float) or "Array" in str(annotation)):
             continue
         is_number = "float" in str(annotation)
         if is_number and isinstance(value, float) and value == math.inf and any(part in name for part in ENDLESS):
@@ -139,7 +139,7 @@ def _refuse_shapes(function: Function, values: tuple[Any, ...], options: Mapping
 
     Annotations say that an array is wanted, and not how long it is.
     """
-    if not isinstance(error, (ValueError, IndexError)) and type(error).__name__ != "TypingError":
+    if not isinstance(error, (ValueError, IndexError, TypeError)) and type(error).__name__ != "TypingError":
         return
     given = inspect.signature(function).bind(*values, **options).arguments
     annotations = {name: str(p.annotation) for name, p in inspect.signature(function).parameters.items()}
@@ -184,7 +184,7 @@ def _fits(value: Any, tree: ast.expr, spaces: Mapping[str, Any], wanted: list[st
     name = ast.unparse(tree)
     if name in ARRAYS:
         wanted.append(f"an array of {ARRAYS[name]}")
-        return _is_array(value)
+        return _is_array(value) and (name == "ArrayLike" or isinstance(value, np.ndarray))
     if name in SCALARS:
         wanted.append(SCALARS[name])
         return _is_scalar(value, name)
@@ -212,6 +212,8 @@ def _fits_generic(value: Any, tree: ast.Subscript, spaces: Mapping[str, Any], wa
         wanted.append(f"a list of {ast.unparse(inner[0]).rpartition('.')[2]}")
         items = cast(Sequence[Any], value)
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+            return False
+        if name in ("frozenset", "set") and not isinstance(value, (frozenset, set)):
             return False
         if isinstance(value, np.ndarray) and cast("np.ndarray[Any, Any]", value).ndim == 0:
             return False

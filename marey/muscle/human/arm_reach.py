@@ -67,7 +67,7 @@ MIRROR: Final = np.array([-1.0, 1.0, 1.0])  # from the left to the right arm
 
 def measure_arm(skeleton: Skeleton = HUMAN, side: str = "left") -> tuple[float, float]:
     """Lengths [m] of upper arm and forearm."""
-    elbow, wrist = (skeleton.names.index(f"{side}_{joint}") for joint in ("elbow", "wrist"))
+    elbow, wrist = (skeleton.index(f"{side}_{joint}") for joint in ("elbow", "wrist"))
     return float(np.linalg.norm(skeleton.offsets[elbow])), float(np.linalg.norm(skeleton.offsets[wrist]))
 
 
