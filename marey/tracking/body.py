@@ -110,7 +110,7 @@ def triangulate(views: Sequence[Observations]) -> tuple[tuple[str, ...], FloatAr
         A[:, which] += across
         b[:, which] += across @ camera.position
     # Of two rays with an angle a between them, the least eigenvalue is 1 - cos a
-    least = np.linalg.eigvalsh(A)[..., 0]
-    fixed = least > 1.0 - np.sqrt(1.0 - MIN_RAY_SINE**2)
+    least = np.asarray(np.linalg.eigvalsh(A)[..., 0], dtype=np.float64)
+    fixed: BoolArray = least > 1.0 - np.sqrt(1.0 - MIN_RAY_SINE**2)
     A[~fixed] = np.eye(3)
-    return names, np.linalg.solve(A, b[..., None])[..., 0], fixed
+    return names, np.asarray(np.linalg.solve(A, b[..., None])[..., 0], dtype=np.float64), fixed

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 
@@ -24,6 +23,16 @@ AXES: Final = {"x": 0, "y": 1, "z": 2}
 UNDISTORT_STEPS: Final = 20
 DEFAULT_FOCAL: Final = 1.0  # [-] of the longer side of the picture: 53 degrees, between a phone and a webcam
 DEFAULT_POSITION: Final = (0.0, 1.2, 4.0)  # [m] level, looking along -Z: somebody who faces it faces +Z
+
+
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a value of JSON or TOML is an object, with names as keys."""
+    return isinstance(value, dict)
+
+
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    """Whether a value of JSON or TOML is a list."""
+    return isinstance(value, list)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,9 +91,9 @@ def load_cameras(path: str | Path) -> list[CalibratedCamera]:
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 1)
         raise FormatError(f"no cameras: {error}", str(path), line, "Write JSON or TOML, see docs/tracking.md") from None
-    found = content.get("cameras", content.get("camera", content)) if isinstance(content, dict) else content
-    cameras = list(found) if isinstance(found, list) else [found]
-    if isinstance(found, dict) and found and all(isinstance(one, dict) for one in found.values()):
+    found: Any = content.get("cameras", content.get("camera", content)) if is_object(content) else content
+    cameras: list[Any] = found if is_list(found) else [found]
+    if is_object(found) and found and all(is_object(one) for one in found.values()):
         cameras = list(found.values())
     return [build_camera(one, str(path)) for one in cameras]
 
@@ -96,9 +105,9 @@ def build_camera(facts: Any, file: str) -> CalibratedCamera:
         InputError: a field is missing, unknown, or no number.
     """
     fix = f"A camera has {', '.join(KEYS)}; see docs/tracking.md"
-    if not isinstance(facts, Mapping):
+    if not is_object(facts):
         raise InputError(f"'{file}' holds no camera", fix)
-    unknown = sorted(str(key) for key in facts if key not in KEYS)
+    unknown = sorted(key for key in facts if key not in KEYS)
     if unknown:
         raise InputError(f"a camera of '{file}' has the unknown field '{unknown[0]}'", fix)
     try:
@@ -121,8 +130,11 @@ def build_camera(facts: Any, file: str) -> CalibratedCamera:
             position, target = (frozen(facts[key], 3, name=key) for key in ("position", "target"))
             forward, up = target - position, None
         else:
-            R = SO3.exp(np.array(facts["rvec"], dtype=np.float64).ravel()).matrix() if "rvec" in facts else facts["R"]
-            R = frozen(np.array(R, dtype=np.float64).reshape(3, 3), 3, 3, name="R")
+            if "rvec" in facts:
+                turn = SO3.exp(np.array(facts["rvec"], dtype=np.float64).ravel()).matrix()
+            else:
+                turn = np.array(facts["R"], dtype=np.float64).reshape(3, 3)
+            R = frozen(turn, 3, 3, name="R")
             if np.abs(R @ R.T - np.eye(3)).max() > 1e-3 or np.linalg.det(R) < 0.0:
                 raise InputError(f"R of a camera of '{file}' is no rotation", "Give x_camera = R x_world + t")
             position = -R.T @ frozen(np.array(facts["t"], dtype=np.float64).ravel(), 3, name="t")

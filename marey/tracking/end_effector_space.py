@@ -129,7 +129,7 @@ def sample_guided_step(
     Tools that are not seen are drawn from the prior. The gain is :math:`\log N(x'; x, Q) - \log N(x'; m, P)`.
     """
     # H^T R^-1 H and H^T R^-1 (z - pi(x)) of each tool, over the cameras that see it
-    precision, names = np.linalg.inv(covariance), [scene.keypoints.names[k] for k in scene.which]
+    precision, names = np.linalg.inv(covariance), [scene.keypoints.names[int(k)] for k in scene.which.tolist()]
     information, pull = np.zeros((*tools.shape, 3)), np.zeros(tools.shape)
     for t, tool in enumerate(scene.tools.names):
         for i in [i for i, name in enumerate(names) if name == tool]:

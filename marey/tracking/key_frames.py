@@ -134,18 +134,19 @@ def place_roots(problem: PriorProblem, state: PriorState, frame: int) -> FloatAr
         for row in (right - u * forward, up + v * forward):
             rows.append(row)
             sides.append((seen.positions[c] - points[:, k]) @ row)
-    return np.linalg.lstsq(np.array(rows), np.array(sides), rcond=None)[0].T
+    return np.asarray(np.linalg.lstsq(np.array(rows), np.array(sides), rcond=None)[0].T, dtype=np.float64)
 
 
 def solve_rows(problem: PriorProblem, state: PriorState, max_steps: int) -> tuple[PriorState, FloatArray]:
     """Levenberg-Marquardt on poses that have nothing to do with each other, each with its own damping."""
     damping = np.full(len(state.x), 1e-2)
     blocks, g, costs = problem.linearise(state)
-    diagonal = np.arange(blocks.shape[1])
+    diagonal = np.arange(int(blocks.shape[1]))
     for _ in range(max_steps):
         damped = blocks.copy()
         damped[:, diagonal, diagonal] *= 1.0 + damping[:, None]
-        tried = state.step(problem, np.linalg.solve(damped, g[..., None])[..., 0])
+        delta = np.asarray(np.linalg.solve(damped, g[..., None])[..., 0], dtype=np.float64)
+        tried = state.step(problem, delta)
         new_blocks, new_g, new_costs = problem.linearise(tried)
         better = new_costs < costs
         mask = better[:, None]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from marey.base import FloatArray, FormatError, InputError, MissingFileError
-from marey.tracking.camera_files import CalibratedCamera, build_camera
+from marey.tracking.camera_files import CalibratedCamera, build_camera, is_list, is_object
 from marey.tracking.observation import FACE, Observations
 
 _PARTS: Final = ("shoulder", "elbow", "wrist", "hip", "knee", "ankle")
@@ -117,9 +117,9 @@ def load_keypoints(path: str | Path, *, person: int = 0) -> DetectedPoints:
     else:
         raise MissingFileError(str(path))
     try:
-        if isinstance(content, dict) and "pixels" in content:
+        if is_object(content) and "pixels" in content:
             return _read_own(content, str(path))
-        facts = content if isinstance(content, dict) else {}
+        facts: dict[str, Any] = content if is_object(content) else {}
         names, frames = _list_people(content)
         return _follow_person(names, frames, facts, str(path), person)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -144,7 +144,7 @@ def _read_own(content: Mapping[str, Any], file: str) -> DetectedPoints:
     points = np.array([[(np.nan, np.nan) if p is None else p for p in frame] for frame in pixels], dtype=np.float64)
     points = points.reshape(len(pixels), len(names), 2)
     trust = np.ones(points.shape[:2]) if content.get("confidences") is None else np.array(content["confidences"])
-    seen = np.isfinite(points).all(axis=-1)
+    seen = np.asarray(np.isfinite(points).all(axis=-1), dtype=np.bool_)
     camera = build_camera(content["camera"], file) if content.get("camera") else None
     size = None if camera is None else camera.camera.size
     rate_hz = None if content.get("rate_hz") is None else float(content["rate_hz"])
@@ -157,19 +157,19 @@ Person = FloatArray  # (K, 3) x, y, confidence
 
 def _list_people(content: Any) -> tuple[tuple[str, ...], list[list[Person]]]:
     """People of each frame, and the names of their points."""
-    annotations = content.get("annotations") if isinstance(content, dict) else content
-    if isinstance(annotations, list) and annotations and all(_is_annotation(one) for one in annotations):
+    annotations: Any = content.get("annotations") if is_object(content) else content
+    if is_list(annotations) and annotations and all(_is_annotation(one) for one in annotations):
         return _list_coco(content, annotations)
-    if isinstance(content, dict) and "people" in content:
+    if is_object(content) and "people" in content:
         frames: Any = [content]
-    elif isinstance(content, dict):
+    elif is_object(content):
         found = [
             content[key] for key in ("frames", "results", "poses", "landmarks", "pose_landmarks") if key in content
         ]
         frames = found[0]
     else:
         frames = content
-    if isinstance(frames, dict):
+    if is_object(frames):
         frames = [frames[key] for key in sorted(frames, key=lambda key: (len(key), key))]
     people, names = [_list_frame(frame) for frame in frames], list[tuple[str, ...]]()
     for frame in people:
@@ -182,18 +182,19 @@ def _list_people(content: Any) -> tuple[tuple[str, ...], list[list[Person]]]:
 
 
 def _is_annotation(one: Any) -> bool:
-    return isinstance(one, dict) and "image_id" in one and "keypoints" in one
+    return is_object(one) and "image_id" in one and "keypoints" in one
 
 
 def _list_coco(content: Any, annotations: Sequence[Mapping[str, Any]]) -> tuple[tuple[str, ...], list[list[Person]]]:
-    facts = content if isinstance(content, dict) else {}
+    facts: dict[str, Any] = content if is_object(content) else {}
     flat = [np.array(one["keypoints"], dtype=np.float64).reshape(-1, 3) for one in annotations]
-    categories = [c["keypoints"] for c in facts.get("categories", []) if c.get("keypoints")]
+    categories: list[Any] = [c["keypoints"] for c in facts.get("categories", []) if c.get("keypoints")]
     names = tuple(str(name) for name in categories[0]) if categories else LAYOUTS[len(flat[0])]
     # Frames in the order of the images, or of their numbers with gaps where nobody was found
-    ids = [one["image_id"] for one in annotations]
+    ids: list[Any] = [one["image_id"] for one in annotations]
     if facts.get("images"):
-        order = [image["id"] for image in sorted(facts["images"], key=lambda image: image.get("frame_id", image["id"]))]
+        images: list[dict[str, Any]] = facts["images"]
+        order = [image["id"] for image in sorted(images, key=lambda image: image.get("frame_id", image["id"]))]
     elif all(isinstance(i, int) for i in ids) and max(ids) - min(ids) < 4 * len(set(ids)) + 16:
         order = list(range(min(ids), max(ids) + 1))
     else:
@@ -214,32 +215,32 @@ def _list_frame(frame: Any) -> list[tuple[tuple[str, ...], Person]]:
     """People of one frame: OpenPose, MediaPipe, TensorFlow.js."""
     if frame is None:
         return []
-    if isinstance(frame, dict) and "people" in frame:
+    if is_object(frame) and "people" in frame:
         flat = [np.array(one["pose_keypoints_2d"], dtype=np.float64).reshape(-1, 3) for one in frame["people"]]
         return [(LAYOUTS[len(points)], points) for points in flat if len(points)]
-    if isinstance(frame, dict):
+    if is_object(frame):
         for key in ("pose_landmarks", "poseLandmarks", "landmarks", "keypoints", "poses", "landmark"):
             if key in frame:
                 return _list_frame(frame[key])
         raise KeyError("a frame without people, landmarks or keypoints")
-    if not frame:
+    if not is_list(frame) or not frame:
         return []
     # A list of people, or one person
-    is_people = isinstance(frame[0], list) and isinstance(frame[0][0], dict | list)
-    is_people |= isinstance(frame[0], dict) and "x" not in frame[0]
-    if is_people:
+    first: Any = frame[0]
+    is_people = is_object(first) and "x" not in first
+    if is_people or (is_list(first) and (is_object(first[0]) or is_list(first[0]))):
         return [person for one in frame for person in _list_frame(one)]
     points = np.zeros((len(frame), 3))
     for k, point in enumerate(frame):
-        if isinstance(point, dict):
-            trust = next(
+        if is_object(point):
+            trust: Any = next(
                 (point[key] for key in ("visibility", "score", "confidence") if point.get(key) is not None), 1.0
             )
             points[k] = float(point["x"]), float(point["y"]), float(trust)
-        elif point is not None:
+        elif is_list(point):
             points[k] = point[0], point[1], point[-1] if len(point) > 2 else 1.0
-    named = all(isinstance(point, dict) and point.get("name") for point in frame)
-    return [(tuple(str(point["name"]) for point in frame) if named else LAYOUTS[len(frame)], points)]
+    names = [str(point.get("name") or "") for point in frame if is_object(point)]
+    return [(tuple(names) if len(names) == len(frame) and all(names) else LAYOUTS[len(frame)], points)]
 
 
 def _follow_person(
@@ -270,7 +271,7 @@ def _follow_person(
                 chosen[f] = last
     chosen[~np.isfinite(chosen).all(axis=-1)] = 0.0
     size = None
-    images = facts.get("images") or [{}]
+    images: list[dict[str, Any]] = facts.get("images") or [{}]
     for source in (facts, images[0]):
         if source.get("width") and source.get("height"):
             size = (int(source["width"]), int(source["height"]))

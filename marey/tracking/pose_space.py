@@ -155,7 +155,7 @@ class PoseMotionModel(MotionModel):
         tree = skeleton.parents.copy(), skeleton.offsets.copy()
         points = scene.keypoints.joints[scene.which].astype(np.int64), np.array(scene.keypoints.offsets[scene.which])
         n = 6 + basis.shape[2]
-        free = np.concatenate([np.arange(3), np.arange(3, 6) if self.steps[0] > 0.0 else [], np.arange(6, n)])
+        free = np.concatenate([np.arange(3), np.arange(3, 6 if self.steps[0] > 0.0 else 3), np.arange(6, n)])
         free = free[(self.root_step_m > 0.0) | (free >= 3)].astype(np.int64)
         q = deviations[deviations > 0.0]
         deltas, gains = np.zeros_like(noise), np.zeros(len(noise))
@@ -165,8 +165,9 @@ class PoseMotionModel(MotionModel):
             state = particles.roots[i : i + 1].copy(), particles.wxyz[i : i + 1, 0].copy(), np.zeros((1, n - 6))
             linearise_points(body, seen, GUIDE_HUBER, *state, out)
             # In units of Q: P = L^-T L^-1 with L L^T = I + q J^T R^-1 J q
-            L = np.linalg.cholesky(np.eye(len(free)) + q[:, None] * out.H[0][np.ix_(free, free)] * q)
-            mean = np.linalg.solve(L.T, np.linalg.solve(L, q * out.g[0][free]))
+            inner = np.eye(len(free)) + q[:, None] * np.asarray(out.H[0], dtype=np.float64)[np.ix_(free, free)] * q
+            L = np.asarray(np.linalg.cholesky(inner), dtype=np.float64)
+            mean = np.linalg.solve(L.T, np.linalg.solve(L, q * np.asarray(out.g[0], dtype=np.float64)[free]))
             drawn = noise[i, deviations > 0.0]
             unit = mean + np.linalg.solve(L.T, drawn)
             deltas[i, deviations > 0.0] = q * unit

@@ -233,7 +233,9 @@ class PriorProblem:
         """Look up the points on the body, and put those of all cameras one after the other."""
         if skeleton.names != tracker.model.skeleton.names:
             raise InputError(f"the start is a pose of {skeleton!r}, the model has other joints", "Retarget it first")
-        views = () if isinstance(seen, Markers) else (seen,) if isinstance(seen, Observations) else tuple(seen)
+        views: list[Observations] = []
+        if not isinstance(seen, Markers):
+            views = [seen] if isinstance(seen, Observations) else list(seen)
         if isinstance(seen, Markers):
             points, rate_hz = [body_points(skeleton, seen.names)], seen.rate_hz
             targets, weights = np.array(seen.positions), seen.valid / tracker.noise_m**2
@@ -242,8 +244,8 @@ class PriorProblem:
         else:
             check_views(views)
             points, rate_hz = [body_points(skeleton, view.names) for view in views], views[0].rate_hz
-            targets = np.concatenate([np.where(v.valid[..., None], v.pixels, 0.0) for v in views], axis=1)
-            targets = np.concatenate([targets, np.zeros((*targets.shape[:2], 1))], axis=-1)
+            pixels = [np.where(np.expand_dims(v.valid, 2), v.pixels, 0.0) for v in views]
+            targets = np.pad(np.concatenate(pixels, axis=1), ((0, 0), (0, 0), (0, 1)))
             weights = np.concatenate([view.trust for view in views], axis=1) / tracker.noise_px**2
             cameras = np.repeat(np.arange(len(views)), [len(view.names) for view in views])
             lenses = (
@@ -259,7 +261,7 @@ class PriorProblem:
             extra = len(points[-1].names)
             soles = np.full((len(targets), extra, 3), tracker.floor_m)
             targets, cameras = np.concatenate([targets, soles], axis=1), np.append(cameras, [ON_FLOOR] * extra)
-            shown = np.repeat(weights.any(axis=1)[:, None], extra, axis=1)
+            shown = np.repeat((weights > 0.0).any(axis=1, keepdims=True), extra, axis=1)
             weights = np.concatenate([weights, shown / tracker.floor_noise_m**2], axis=1)
         arrays = tracker.model.arrays()
         joints, offsets = np.concatenate([p.joints for p in points]), np.concatenate([p.offsets for p in points])
@@ -269,7 +271,7 @@ class PriorProblem:
         scales = [tracker.root_acceleration] * 3 + [tracker.root_turn_acceleration] * 3
         accelerations = np.concatenate([scales, tracker.coordinate_acceleration * deviations]) / rate_hz**2
         points_seen = SeenPoints(targets, weights, cameras.astype(np.int64), *lenses)
-        return cls(tracker, views, skeleton, rate_hz, body, points_seen, num_seen, deviations, accelerations)
+        return cls(tracker, tuple(views), skeleton, rate_hz, body, points_seen, num_seen, deviations, accelerations)
 
     @property
     def trust(self) -> FloatArray:
