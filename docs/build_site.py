@@ -38,6 +38,7 @@ GUIDES = {
         *("own-clip", "own-people", "researchers", "formats", "characters", "pictures", "commands", "json"),
         "environment",
     ],
+    "Studio": ["studio", "recipes"],
     "Clips": ["cleaning", "feet", "measure", "retargeting", "laboratories", "library", "scale", "compression"],
     "Poses": ["ik", "limits", "pose-models", "tracking"],
     "Physics": ["physics-report", "physics", "simulation", "muscles"],

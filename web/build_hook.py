@@ -1,4 +1,4 @@
-"""Builds the page's player when a wheel is made; an editable install takes what `make web` made."""
+"""Builds the page's player and the studio's client for a wheel; an editable install takes what `make web` made."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class PlayerBuild(BuildHookInterface):
-    """Runs npm in ``web/``; without Node the wheel has no player, and `marey view` says so."""
+    """Runs npm in ``web/``; without Node the wheel has no player and no client, and the verbs say so."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the player before files are collected."""
+        """Build both before files are collected."""
         npm = shutil.which("npm")
         if version == "editable" or npm is None:
             if npm is None and version != "editable":
-                self.app.display_warning("no npm: the wheel is made without the player of `marey view`")
+                self.app.display_warning("no npm: the wheel lacks the pages of `marey view` and `marey studio`")
             return
         web = Path(self.root) / "web"
         for arguments in (["install", "--no-save", "--silent"], ["run", "--silent", "build"]):

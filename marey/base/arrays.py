@@ -80,3 +80,14 @@ def _freeze(values: ArrayLike, dtype: type[Any], shape: tuple[int | None, ...], 
         raise InputError(f"{name} has shape {array.shape}, expected ({wanted})")
     array.setflags(write=False)
     return array
+
+
+def clamp_value(value: float, bounds: tuple[float, float], what: str) -> float:
+    """Return a value held inside its range.
+
+    Raises:
+        InputError: it is not a finite number; ``what`` names it.
+    """
+    if not np.isfinite(value):
+        raise InputError(f"{what} is not a number")
+    return float(np.clip(value, *bounds))

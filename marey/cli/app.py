@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from marey.cli import tools
+from marey.cli import studio, tools
 from marey.cli.clips import (
     blend,
     clean,
@@ -26,7 +26,7 @@ from marey.cli.clips import (
 )
 from marey.cli.common import LOG
 from marey.cli.poses import fit, ik, limits, track
-from marey.cli.synthesis import demo, graph, muscle, optimize, simulate, synth, walk
+from marey.cli.synthesis import demo, graph, muscle, optimize, run, simulate, synth, walk
 
 app = typer.Typer(
     name="marey",
@@ -90,6 +90,7 @@ app.command("blend")(blend.blend)
 app.command("synth")(synth.synth)
 app.command("simulate")(simulate.simulate)
 app.command("muscle")(muscle.muscle)
+app.command("run")(run.run)
 # Stores, pictures and tools
 app.add_typer(library.app, name="library")
 app.add_typer(graph.app, name="graph")
@@ -97,7 +98,7 @@ app.command("strip")(pictures.strip)
 app.command("film")(pictures.film)
 app.command("view")(pictures.view)
 app.command("plot")(pictures.plot)
-app.command("studio")(tools.studio)
+app.command("studio")(studio.studio)
 app.command("demo")(demo.demo)
 app.command("warm-up")(tools.warm_up)
 app.command("bench")(tools.bench)

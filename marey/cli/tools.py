@@ -1,4 +1,4 @@
-"""Verbs around the product: the browser application, compiling ahead, our times beside others', the BibTeX."""
+"""Verbs around the product: compiling ahead, our times beside others', the BibTeX."""
 
 from __future__ import annotations
 
@@ -14,22 +14,6 @@ import typer
 
 from marey.cli.common import print_json
 from marey.cli.options import Json, one_of
-
-
-def studio(
-    paths: Annotated[
-        list[str] | None, typer.Argument(metavar="[CLIP|LIBRARY]...", help="What to open.", show_default=False)
-    ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; loopback by default.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8080,
-    open_browser: Annotated[bool, typer.Option("--open", help="Open a browser window too.")] = False,
-    max_upload_mb: Annotated[int, typer.Option(min=1, max=4096, help="Largest file a user may upload.")] = 64,
-) -> None:
-    """Play clips in the browser; Ctrl-C ends it."""
-    from marey.studio import serve
-
-    serve(tuple(paths or ()), host=host, port=port, open_browser=open_browser, max_upload_mb=max_upload_mb)
-
 
 WARM_UP: Final = {
     "synth": ("marey.cli.synthesis.demo_ahead",),

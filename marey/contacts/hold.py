@@ -120,7 +120,8 @@ def hold_feet(
     track = detect_contacts(motion) if track is None else track
     if len(track) != motion.num_frames:
         raise InputError(f"contacts of {len(track)} frames", f"The clip has {motion.num_frames}")
-    track = trim_contacts(track, body, settings.touch_m * mean_leg_length(motion.skeleton, body.roles) / LEG_M)
+    touch_m = settings.touch_m * mean_leg_length(motion.skeleton, body.roles) / LEG_M
+    track = trim_contacts(track, body, touch_m, settings.tilt)
     modes = find_foot_modes(track, round(settings.flicker_s * motion.rate_hz))
     floor = None if floor_m is None else FloorPlane(float(floor_m), np.zeros(2))
     feet = PlantedFeet.measure(body, modes, motion.rate_hz, settings, floor=floor, edit=edit)

@@ -41,6 +41,7 @@ class HoldSettings:
     pelvis_s: float = 0.06  # smoothness of the pelvis' own correction
     firm_s: float = 0.06  # a contact carries the pelvis fully this long after it began, and before it ends
     drop_s: float = 0.05  # smoothness with which it is lowered where a leg is too short
+    tilt: float = 0.12  # [-] of the foot: a heel that is so much higher than the ball does not stand, 7 degrees
     touch_m: float = 0.006  # a point in contact is down while it is this near to where it rests: noise of a capture
     rest_s: float = 0.10  # of a contact at either end: there a foot comes to its lowest
     rest_m: float = 0.01  # at its ends a foot is at most this much higher

@@ -12,7 +12,6 @@ from marey.base import BoolArray, FloatArray
 from marey.contacts.body import SIDES, BodyPosture
 from marey.motion import Contacts, Motion, find_runs
 
-TILT = 0.12  # [-] of the foot: a heel that is so much higher than the ball does not stand, 7 degrees
 REST_QUANTILE = 0.1  # [-] of the heights in a contact lie below the one at which its point rests
 
 
@@ -62,15 +61,16 @@ class ContactSchedule:
         return Contacts((*names, *others), np.concatenate([flags, *tracks], axis=1))
 
 
-def trim_contacts(track: Contacts, body: BodyPosture, touch_m: float) -> Contacts:
+def trim_contacts(track: Contacts, body: BodyPosture, touch_m: float, tilt: float) -> Contacts:
     """Contacts of heels and toes from the first to the last frame in which their point rests.
 
     Detectors give the benefit of the doubt: a heel is called down up to two centimetres before it lands, a toe until it
     has risen by as much. A point rests within ``touch_m`` of the height that is exceeded in nine tenths of its contact;
-    of a toe the ball and the end count. Contacts that begin or end with the clip do so still.
+    of a toe the ball and the end count. Contacts that begin or end with the clip do so still. A heel that is higher
+    than the ball by more than ``tilt`` of the foot gives its contact to the toe, and the other way round.
     """
     heights = body.sole.positions(body.positions, body.world)[..., 1]
-    track = _exchange_points(track, body, heights)
+    track = _exchange_points(track, body, heights, tilt)
     active = track.active.copy()
     for side in SIDES:
         columns = [track.names.index(name) for name in (f"{side}_heel", f"{side}_toe") if name in track.names]
@@ -94,7 +94,7 @@ def trim_contacts(track: Contacts, body: BodyPosture, touch_m: float) -> Contact
     return Contacts(track.names, active)
 
 
-def _exchange_points(track: Contacts, body: BodyPosture, heights: FloatArray) -> Contacts:
+def _exchange_points(track: Contacts, body: BodyPosture, heights: FloatArray, most: float) -> Contacts:
     """Contacts in which no heel stands while the ball is far below it, nor the other way round.
 
     Both are compared with how the foot stands on both: the sole of a skeleton is an estimate.
@@ -107,7 +107,7 @@ def _exchange_points(track: Contacts, body: BodyPosture, heights: FloatArray) ->
         tilt = heights[:, body.sole.index(f"{side}_heel")] - heights[:, body.sole.index(f"{side}_ball")]
         is_flat = track.active[:, heel] & track.active[:, toe]
         tilt = tilt - (np.median(tilt[is_flat]) if is_flat.any() else 0.0)
-        low = TILT * body.sole_length(side)
+        low = most * body.sole_length(side)
         for one, other, is_above in ((heel, toe, tilt > low), (toe, heel, tilt < -low)):
             wrong = track.active[:, one] & is_above
             active[wrong, one], active[wrong, other] = False, True

@@ -10,9 +10,10 @@ from marey.motion.configurations import (
     reroot,
     to_absolute,
 )
-from marey.motion.editing import concatenate, mirror, other_side
+from marey.motion.editing import concatenate, join_motions, mirror, other_side
 from marey.motion.gait import GaitCycle, cadence, foot_strikes, gait_cycles
 from marey.motion.key_frames import KeyFrames
+from marey.motion.layers import Layer, LayerKey, apply_layers, key_pose, mix_motions
 from marey.motion.markers import Markers
 from marey.motion.mass import BodySegment, MassTable, TrunkPart, centre_of_mass, mass_table, mass_weights
 from marey.motion.placement import (
@@ -40,6 +41,8 @@ __all__ = [
     "ForcePlate",
     "GaitCycle",
     "KeyFrames",
+    "Layer",
+    "LayerKey",
     "LoadReport",
     "Markers",
     "MassTable",
@@ -49,6 +52,7 @@ __all__ = [
     "TimeBase",
     "TrunkPart",
     "align_to_ground",
+    "apply_layers",
     "assess_motion",
     "cadence",
     "centre_of_mass",
@@ -64,11 +68,14 @@ __all__ = [
     "gait_cycles",
     "ground_height",
     "headings",
+    "join_motions",
+    "key_pose",
     "lowpass",
     "mass_table",
     "mass_weights",
     "mean_speed",
     "mirror",
+    "mix_motions",
     "other_side",
     "pelvis_positions",
     "place",

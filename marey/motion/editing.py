@@ -11,7 +11,8 @@ import numpy as np
 from marey.base import FloatArray, InputError, IntArray
 from marey.lie import SO3
 from marey.motion.clip import Contacts, Motion
-from marey.motion.placement import headings, place
+from marey.motion.layers import mix_motions
+from marey.motion.placement import headings, pelvis_positions, place
 from marey.skeleton import NO_PARENT, RoleMap, Skeleton, role_map, t_pose, tree_difference
 
 SAME_OFFSET_M = 1e-6  # [m] skeletons whose joints differ by less are the same; file round trips stay below
@@ -172,3 +173,22 @@ def _find_opposite(skeleton: Skeleton, joint: int, opposite: IntArray) -> int:
     free = [int(c) for c in skeleton.children(int(opposite[parent])) if opposite[c] < 0]
     apart = [float(np.linalg.norm(skeleton.offsets[c] * MIRROR - skeleton.offsets[joint])) for c in free]
     return free[int(np.argmin(apart))] if free else joint
+
+
+def join_motions(first: Motion, second: Motion, blend_s: float) -> Motion:
+    """Let one clip go over into another of the same joints and rate within a time.
+
+    Args:
+        first: is left over its last ``blend_s``.
+        second: goes on where the first one is then, and faces as it does.
+        blend_s: length of the cross-fade [s]; 0 puts one behind the other.
+    """
+    overlap = min(round(blend_s * first.rate_hz), first.num_frames - 1, second.num_frames - 1)
+    if overlap < 1:
+        return concatenate([first, second], align=True)
+    at = first.num_frames - overlap
+    x, _, z = pelvis_positions(first)[at].tolist()
+    second = place(second, (x, z), float(headings(first)[at]))
+    u = np.arange(1, overlap + 1) / (overlap + 1)
+    mixed = mix_motions(first[at:], second[:overlap], u * u * (3.0 - 2.0 * u))
+    return concatenate([first[:at], mixed, second[overlap:]])

@@ -5,7 +5,7 @@ from marey.picture.bodies import Palette, body_solids
 from marey.picture.files import PICTURE_SUFFIXES, save_film, save_image, save_pictures
 from marey.picture.motions import ground_level, main_heading, make_light, motion_scene, render_motion
 from marey.picture.notebook import motion_html
-from marey.picture.pages import save_page
+from marey.picture.pages import describe_clip, describe_world, save_page
 from marey.picture.plots import PhysicsCurves, plot_angles, plot_contacts, plot_physics, plot_speed
 from marey.picture.raycast.capsules import Image, encode_srgb
 from marey.picture.raycast.meshes import TriangleMesh
@@ -39,6 +39,8 @@ __all__ = [
     "TriangleMesh",
     "body_solids",
     "compare_strips",
+    "describe_clip",
+    "describe_world",
     "encode_srgb",
     "film_strip",
     "fit_height",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -87,7 +87,15 @@ def save_page(
     script = read_player() if player is None else player
     numbers = _NumberBlock()
     rows = bands or [{} for _ in motions]
-    clips = [_describe_clip(motion, band, numbers) for motion, band in zip(motions, rows, strict=True)]
+    clips = [
+        describe_clip(motion, band, numbers.add)
+        | {
+            "roots": numbers.add(motion.root_positions),
+            "rotations": numbers.add(np.roll(motion.rotations.wxyz, -1, axis=-1)),
+            "translations": None if motion.translations is None else numbers.add(motion.translations),
+        }
+        for motion, band in zip(motions, rows, strict=True)
+    ]
     levels = [ground_level(motion, contacts_or_detect(motion)) for motion in motions]
     name = title or ", ".join(motion.name for motion in motions)
     header = {
@@ -95,7 +103,7 @@ def save_page(
         "title": name,
         "ground_m": 0.0 if world is not None else min(levels),
         "clips": clips,
-        "world": [] if world is None else _describe_world(world, numbers),
+        "world": [] if world is None else describe_world(world, numbers.add),
     }
     # `</` would end the script element that holds the description
     description = json.dumps(header, ensure_ascii=False, allow_nan=False).replace("</", "<\\/")
@@ -119,7 +127,11 @@ def read_player() -> str:
     return PLAYER.read_text(encoding="utf-8")
 
 
-def _describe_clip(motion: Motion, bands: Mapping[str, Spans], numbers: _NumberBlock) -> dict[str, Any]:
+def describe_clip(motion: Motion, bands: Mapping[str, Spans], add: Callable[[FloatArray], Any]) -> dict[str, Any]:
+    """Everything of a clip but its frames, as the player reads it: joints, capsules, contacts, bands, facts.
+
+    ``add`` keeps an array and returns what stands for it in the description.
+    """
     skeleton, body = motion.skeleton, body_of(motion).capsules
     contacts = contacts_or_detect(motion)
     carriers = dict(zip(contact_points(skeleton).names, contact_points(skeleton).joints.tolist(), strict=True))
@@ -133,14 +145,11 @@ def _describe_clip(motion: Motion, bands: Mapping[str, Spans], numbers: _NumberB
         "joints": list(skeleton.names),
         "parents": skeleton.parents.tolist(),
         "sides": joint_sides(skeleton).tolist(),
-        "offsets": numbers.add(skeleton.offsets),
-        "roots": numbers.add(motion.root_positions),
-        "rotations": numbers.add(np.roll(motion.rotations.wxyz, -1, axis=-1)),
-        "translations": None if motion.translations is None else numbers.add(motion.translations),
+        "offsets": add(skeleton.offsets),
         "capsules": {
             "joints": body.joints.tolist(),
             "sides": joint_sides(skeleton)[body.joints].tolist(),
-            "shapes": numbers.add(shapes),
+            "shapes": add(shapes),
         },
         "contacts": [
             {"name": name, "joint": carriers[name], "runs": find_runs(contacts.track(name))}
@@ -161,12 +170,13 @@ def _describe_clip(motion: Motion, bands: Mapping[str, Spans], numbers: _NumberB
     }
 
 
-def _describe_world(world: World | Sketch, numbers: _NumberBlock) -> list[dict[str, Any]]:
+def describe_world(world: World | Sketch, add: Callable[[FloatArray], Any]) -> list[dict[str, Any]]:
+    """Things of a world as triangles with one colour, as the player reads them; ``add`` as in :func:`describe_clip`."""
     scenery = build_scenery(world)
     things = [*((part, 1.0) for part in (*scenery.parts, *_flat_marks(scenery.marks))), (scenery.panes, PANE_OPACITY)]
     return [
         {
-            "vertices": numbers.add(mesh.vertices),
+            "vertices": add(mesh.vertices),
             "faces": mesh.faces.ravel().tolist(),
             # A thing has one colour
             "colour": "#" + encode_srgb(mesh.colours[0]).astype(np.uint8).tobytes().hex(),

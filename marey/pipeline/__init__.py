@@ -5,19 +5,27 @@ from marey.pipeline.archive import ArchiveReport, run_archive
 from marey.pipeline.batch import run_batch
 from marey.pipeline.cleaning import CleaningResult, CleaningSettings, clean_motion
 from marey.pipeline.measures import check_motion
+from marey.pipeline.recipes import Recipe, load_recipe, parse_recipe, run_recipe, save_recipe
 from marey.pipeline.synthesis import ENGINES, SynthesisResult, choose_engine, synthesize_sketch
+from marey.pipeline.takes import edit_motion
 
 __all__ = [
     "ENGINES",
     "ArchiveReport",
     "CleaningResult",
     "CleaningSettings",
+    "Recipe",
     "SynthesisResult",
     "check_motion",
     "choose_engine",
     "clean_motion",
+    "edit_motion",
+    "load_recipe",
+    "parse_recipe",
     "run_archive",
     "run_batch",
+    "run_recipe",
+    "save_recipe",
     "synthesize_sketch",
 ]
 

@@ -15,9 +15,11 @@ from marey.samples.shipped_files import (
     sketch_file,
     sketch_names,
 )
+from marey.samples.starter import StarterProject, starter_project
 
 __all__ = [
     "DEMO_SETTINGS",
+    "StarterProject",
     "demo_clips",
     "demo_graph",
     "demo_graph_file",
@@ -32,6 +34,7 @@ __all__ = [
     "script_names",
     "sketch_file",
     "sketch_names",
+    "starter_project",
     "walk",
 ]
 

@@ -291,7 +291,7 @@ def test_a_missing_extra_is_one_clear_sentence(run, monkeypatch):
     def absent(*_: object, **__: object) -> None:
         raise marey.base.MissingExtraError("the studio", "studio")
 
-    monkeypatch.setattr("marey.studio.serve", absent)
+    monkeypatch.setattr("marey.studio.serve_project", absent)
     result = run("studio")
     assert result.code == 1
     assert result.err == "marey: the studio needs the extra 'studio'. Install it: pip install 'marey[studio]'\n"
@@ -299,15 +299,24 @@ def test_a_missing_extra_is_one_clear_sentence(run, monkeypatch):
 
 def test_studio_hands_its_options_on(run, monkeypatch):
     seen = {}
-    monkeypatch.setattr("marey.studio.serve", lambda paths, **options: seen.update(paths=paths, **options))
-    assert run("studio", "a.bvh", "library", "--port", 0).code == 0
+    monkeypatch.setattr("marey.studio.serve_project", lambda *paths, **options: seen.update(paths=paths, **options))
+    assert run("studio", "a.bvh", "folder", "--port", 0, "--no-open").code == 0
+    assert seen.pop("tell") is not None
     assert seen == {
-        "paths": ("a.bvh", "library"),
+        "paths": ("folder", ["a.bvh"]),
         "host": "127.0.0.1",
         "port": 0,
+        "allow_remote": False,
         "open_browser": False,
-        "max_upload_mb": 64,
+        "max_upload_mb": 512,
     }
+
+
+def test_the_former_studio_is_still_there(run, monkeypatch):
+    seen = {}
+    monkeypatch.setattr("marey.studio.serve", lambda paths, **options: seen.update(paths=paths, **options))
+    assert run("studio", "a.bvh", "library", "--port", 0, "--classic", "--no-open").code == 0
+    assert (seen["paths"], seen["port"], seen["open_browser"]) == (("a.bvh", "library"), 0, False)
 
 
 def test_an_unexpected_error_asks_for_a_report(run, monkeypatch, walk):
@@ -325,8 +334,8 @@ def test_ctrl_c_ends_with_130(tmp_path):
     script.write_text(
         "import signal, sys, time, marey.studio\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell has it ignored\n"
-        "def serve(*a, **k):\n    print('up', flush=True)\n    time.sleep(60)\n"
-        "marey.studio.serve = serve\n"
+        "def serve_project(*a, **k):\n    print('up', flush=True)\n    time.sleep(60)\n"
+        "marey.studio.serve_project = serve_project\n"
         "from marey.cli import main\nsys.exit(main(['studio']))\n"
     )
     with subprocess.Popen(

@@ -101,7 +101,7 @@ def test_what_is_no_activation_is_refused_or_held_in_its_range(live: LiveScene) 
 
 def test_time_that_the_machine_does_not_have_is_left_out(live: LiveScene, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(np.arange(0.0, 1000.0, BUDGET_S))  # every look at the clock takes the whole budget
-    monkeypatch.setattr("marey.studio.document.muscle.scenes.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("marey.muscle.scene.live.perf_counter", lambda: next(clock))
     live.advance(0.1)
     assert live.time_s == 0.0  # the first look was too late already
     live.pace = 1.0

@@ -12,6 +12,22 @@ export interface Palette {
   sides: [trunk: string, left: string, right: string];
 }
 
+/** A surface of the user's own: vertices carried by up to four joints each, in the pose it was bound in. */
+export interface Skin {
+  vertices: Float32Array; // (V, 3)
+  faces: Uint32Array; // (T, 3)
+  carriers: Uint16Array; // (V, 4)
+  weights: Float32Array; // (V, 4)
+  inverseBind: Float32Array; // (J, 16) column-major, joint <- mesh
+}
+
+export interface Look {
+  opacity?: number;
+  /** One colour for all sides: a ghost. */
+  tint?: string;
+  skin?: Skin;
+}
+
 export const PALETTES: Palette[] = [
   { sides: ["#d3d6d8", "#6d9bc8", "#e0a76f"] },
   { sides: ["#b5c9b4", "#5fa58d", "#a9b85c"] },
@@ -25,14 +41,17 @@ export class Body {
   private readonly bones: THREE.Bone[];
   private readonly colours: THREE.BufferAttribute;
   private readonly plain: Float32Array;
+  private readonly paintsContacts: boolean;
   private touching = "";
 
   constructor(
     readonly clip: Clip,
     palette: Palette,
+    look: Look = {},
   ) {
     this.pose = new PoseBuffer(clip);
-    const geometry = buildGeometry(clip.capsules, palette);
+    const sides = look.tint === undefined ? palette.sides : ([look.tint, look.tint, look.tint] as Palette["sides"]);
+    const geometry = look.skin === undefined ? buildGeometry(clip.capsules, { sides }) : skinGeometry(look.skin, sides[0]);
     this.colours = geometry.getAttribute("color") as THREE.BufferAttribute;
     this.plain = (this.colours.array as Float32Array).slice();
     // Bones are flat and hold world transforms: forward kinematics is ours, three only uploads the matrices
@@ -42,25 +61,38 @@ export class Body {
       bone.matrixWorldAutoUpdate = false;
       return bone;
     });
-    const material = new THREE.MeshStandardMaterial({ vertexColors: true, roughness: 0.75, metalness: 0 });
+    this.paintsContacts = look.tint === undefined && look.skin === undefined;
+    const opacity = look.opacity ?? 1;
+    const material = new THREE.MeshStandardMaterial({ vertexColors: true, roughness: 0.75, metalness: 0, opacity });
+    material.transparent = opacity < 1;
+    material.depthWrite = opacity >= 1;
+    const inverses = clip.parents.map((_, j) => {
+      const inverse = new THREE.Matrix4();
+      return look.skin === undefined ? inverse : inverse.fromArray(look.skin.inverseBind, 16 * j);
+    });
     this.mesh = new THREE.SkinnedMesh(geometry, material);
     this.mesh.bindMode = THREE.DetachedBindMode;
-    this.mesh.bind(new THREE.Skeleton(this.bones, clip.parents.map(() => new THREE.Matrix4())), new THREE.Matrix4());
-    this.mesh.castShadow = true;
-    this.mesh.receiveShadow = true;
+    this.mesh.bind(new THREE.Skeleton(this.bones, inverses), new THREE.Matrix4());
+    this.mesh.castShadow = opacity >= 1;
+    this.mesh.receiveShadow = opacity >= 1;
     this.mesh.frustumCulled = false; // the geometry lies in joint frames; its bounds say nothing of the pose
   }
 
   /** Show the body at a time [s], shifted by `offset` [m]. */
   show(timeS: number, offset: THREE.Vector3): void {
     this.pose.sample(timeS);
+    this.place(offset);
+    if (this.paintsContacts) this.paintContacts(timeS);
+  }
+
+  /** Hand the present pose to the mesh, shifted by `offset` [m]. */
+  place(offset: THREE.Vector3): void {
     const { positions, rotations } = this.pose;
     for (let j = 0; j < this.bones.length; j++) {
       POSITION.set(positions[3 * j], positions[3 * j + 1], positions[3 * j + 2]).add(offset);
       ROTATION.set(rotations[4 * j], rotations[4 * j + 1], rotations[4 * j + 2], rotations[4 * j + 3]);
       this.bones[j].matrixWorld.compose(POSITION, ROTATION, UNIT);
     }
-    this.paintContacts(timeS);
   }
 
   /** Where the root is now [m]. */
@@ -126,6 +158,20 @@ function buildGeometry(capsules: Capsule[], palette: Palette): THREE.BufferGeome
   geometry.setAttribute("skinIndex", new THREE.Uint16BufferAttribute(carriers, 4));
   geometry.setAttribute("skinWeight", new THREE.Float32BufferAttribute(weights, 4));
   geometry.setIndex(faces);
+  return geometry;
+}
+
+function skinGeometry(skin: Skin, colour: string): THREE.BufferGeometry {
+  const geometry = new THREE.BufferGeometry();
+  const { r, g, b } = new THREE.Color(colour);
+  const colours = new Float32Array(skin.vertices.length);
+  for (let v = 0; v < colours.length; v += 3) colours.set([r, g, b], v);
+  geometry.setAttribute("position", new THREE.BufferAttribute(skin.vertices, 3));
+  geometry.setAttribute("color", new THREE.BufferAttribute(colours, 3));
+  geometry.setAttribute("skinIndex", new THREE.BufferAttribute(skin.carriers, 4));
+  geometry.setAttribute("skinWeight", new THREE.BufferAttribute(skin.weights, 4));
+  geometry.setIndex(new THREE.BufferAttribute(skin.faces, 1));
+  geometry.computeVertexNormals();
   return geometry;
 }
 

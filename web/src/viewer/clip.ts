@@ -3,20 +3,23 @@
 /** Where an array lies in the page's block of numbers: first element and count. */
 type Slice = [first: number, count: number];
 
-interface ClipHeader {
+/** What a page and the studio's server both tell of a clip. */
+export interface ClipFacts {
   name: string;
   rate_hz: number;
   joints: string[];
   parents: number[];
-  sides: number[];
+  contacts: { name: string; joint: number; runs: [number, number][] }[];
+  bands: Band[];
+  facts: [string, string][];
+}
+
+interface ClipHeader extends ClipFacts {
   offsets: Slice;
   roots: Slice;
   rotations: Slice;
   translations: Slice | null;
   capsules: { joints: number[]; sides: number[]; shapes: Slice };
-  contacts: { name: string; joint: number; runs: [number, number][] }[];
-  bands: Band[];
-  facts: [string, string][];
 }
 
 /** A thing of the world: triangles in world, with one colour. */
@@ -65,6 +68,14 @@ export interface Capsule {
   endRadius: number;
 }
 
+/** Consecutive frames whose arrays are at hand: a whole clip, or a block of a long one. */
+export interface Frames {
+  first: number;
+  roots: Float32Array; // (n, 3)
+  rotations: Float32Array; // (n, J, 4) xyzw, parent <- joint
+  translations: Float32Array | null; // (n, J, 3) where bones change their length
+}
+
 export interface Clip {
   name: string;
   rateHz: number;
@@ -73,9 +84,8 @@ export interface Clip {
   joints: string[];
   parents: number[];
   offsets: Float32Array; // (J, 3)
-  roots: Float32Array; // (F, 3)
-  rotations: Float32Array; // (F, J, 4) xyzw, parent <- joint
-  translations: Float32Array | null; // (F, J, 3) where bones change their length
+  /** The frames around one, or null while they are on their way. */
+  framesAt(frame: number): Frames | null;
   capsules: Capsule[];
   contacts: ContactTrack[];
   bands: Band[];
@@ -118,39 +128,53 @@ export function readPage(header: PageHeader, numbers: Float32Array): Page {
 }
 
 function readClip(header: ClipHeader, cut: (slice: Slice) => Float32Array): Clip {
-  const roots = cut(header.roots);
-  const numFrames = roots.length / 3;
-  const shapes = cut(header.capsules.shapes); // (S, 8): start, end, two radii
-  const capsules = header.capsules.joints.map((joint, s): Capsule => {
+  const frames: Frames = {
+    first: 0,
+    roots: cut(header.roots),
+    rotations: cut(header.rotations),
+    translations: header.translations === null ? null : cut(header.translations),
+  };
+  const { joints, sides, shapes } = header.capsules;
+  return {
+    ...describeClip(header, frames.roots.length / 3),
+    offsets: cut(header.offsets),
+    framesAt: () => frames,
+    capsules: readCapsules(joints, sides, cut(shapes)),
+  };
+}
+
+/** The part of a clip that its description tells, in seconds. */
+export function describeClip(header: ClipFacts, numFrames: number): Omit<Clip, "offsets" | "framesAt" | "capsules"> {
+  const { name, joints, parents, bands, facts } = header;
+  return {
+    name,
+    rateHz: header.rate_hz,
+    numFrames,
+    durationS: Math.max(0, numFrames - 1) / header.rate_hz,
+    joints,
+    parents,
+    contacts: header.contacts.map((track) => ({
+      ...track,
+      runs: track.runs.map(([first, stop]): [number, number] => [first / header.rate_hz, stop / header.rate_hz]),
+    })),
+    bands,
+    facts,
+  };
+}
+
+/** Capsules from rows of eight numbers: start, end, two radii. */
+export function readCapsules(joints: number[], sides: number[], shapes: Float32Array): Capsule[] {
+  return joints.map((joint, s): Capsule => {
     const at = 8 * s;
     return {
       joint,
-      side: header.capsules.sides[s],
+      side: sides[s],
       start: [shapes[at], shapes[at + 1], shapes[at + 2]],
       end: [shapes[at + 3], shapes[at + 4], shapes[at + 5]],
       startRadius: shapes[at + 6],
       endRadius: shapes[at + 7],
     };
   });
-  return {
-    name: header.name,
-    rateHz: header.rate_hz,
-    numFrames,
-    durationS: Math.max(0, numFrames - 1) / header.rate_hz,
-    joints: header.joints,
-    parents: header.parents,
-    offsets: cut(header.offsets),
-    roots,
-    rotations: cut(header.rotations),
-    translations: header.translations === null ? null : cut(header.translations),
-    capsules,
-    contacts: header.contacts.map((track) => ({
-      ...track,
-      runs: track.runs.map(([first, stop]): [number, number] => [first / header.rate_hz, stop / header.rate_hz]),
-    })),
-    bands: header.bands,
-    facts: header.facts,
-  };
 }
 
 /** Numbers from base64, in the byte order of the page. */

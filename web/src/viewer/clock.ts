@@ -9,7 +9,7 @@ export class Clock {
   isLooping = true;
   range: [number, number] | null = null;
 
-  constructor(readonly durationS: number) {}
+  constructor(public durationS: number) {}
 
   get startS(): number {
     return this.range?.[0] ?? 0;

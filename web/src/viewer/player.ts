@@ -1,11 +1,11 @@
 /** The player: bodies on a stage, a timeline, buttons and keys. It needs no server. */
 
 import * as THREE from "three";
+import { clipRows, DARK, LIGHT, Timeline } from "../timeline";
 import { Body, PALETTES } from "./body";
 import type { Page } from "./clip";
 import { Clock, SPEEDS } from "./clock";
 import { Stage, type View } from "./stage";
-import { Timeline } from "./timeline";
 
 const ASIDE_M = 1.6; // between bodies that are shown side by side
 const HELP: [string, string][] = [
@@ -43,7 +43,7 @@ export class Player {
     host.innerHTML = `
       <div class="stage" role="img"></div><aside class="facts"></aside>
       <div class="bar" role="toolbar" aria-label="Player"></div>
-      <div class="time"><canvas role="slider" tabindex="0" aria-label="Time"></canvas><div class="tip" hidden></div></div>
+      <div class="time"></div>
       <dialog class="help"><table></table><form method="dialog"><button>Close</button></form></dialog>`;
     const find = <T extends HTMLElement>(selector: string): T => host.querySelector<T>(selector)!;
     const clips = page.clips;
@@ -53,12 +53,22 @@ export class Player {
     find(".stage").setAttribute("aria-label", `${page.title}: ${clips.map((clip) => clip.name).join(", ")}`);
     this.bodies = clips.map((clip, index) => new Body(clip, PALETTES[index % PALETTES.length]));
     for (const body of this.bodies) this.stage.scene.add(body.mesh);
-    this.timeline = new Timeline(find(".time canvas"), find(".tip"), clips, this.clock.durationS, {
-      seek: (timeS) => {
+    const dark = window.matchMedia("(prefers-color-scheme: dark)");
+    // The studio's timeline; without events for edits it only reads
+    const events = {
+      onScrub: (timeS: number) => {
         this.clock.isPlaying = false;
         this.clock.seek(timeS);
       },
+      onRange: (range: [number, number] | null) => (this.clock.range = range),
+    };
+    this.timeline = new Timeline(find(".time"), events, () => (dark.matches ? DARK : LIGHT));
+    this.timeline.set({
+      durationS: this.clock.durationS,
+      rateHz: clips[0]?.rateHz ?? 60,
+      rows: clips.flatMap((clip, index) => clipRows(clip, clips.length > 1 ? clip.name : "", String(index))),
     });
+    find(".time").style.height = `${this.timeline.naturalPx}px`;
     this.facts = find(".facts");
     this.readout = document.createElement("output");
     this.buildBar(find(".bar"));
@@ -68,9 +78,11 @@ export class Player {
       row.insertCell().textContent = key;
       row.insertCell().textContent = text;
     }
-    const dark = window.matchMedia("(prefers-color-scheme: dark)");
     this.stage.applyTheme(dark.matches);
-    dark.addEventListener("change", () => this.stage.applyTheme(dark.matches));
+    dark.addEventListener("change", () => {
+      this.stage.applyTheme(dark.matches);
+      this.timeline.set({});
+    });
     if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) this.clock.isPlaying = false;
     host.addEventListener("keydown", (event) => this.press(event));
     this.show();
@@ -92,9 +104,9 @@ export class Player {
   }
 
   dispose(): void {
-    this.stage.renderer.setAnimationLoop(null);
     for (const body of this.bodies) body.dispose();
-    this.stage.renderer.dispose();
+    this.timeline.dispose();
+    this.stage.dispose();
     this.host.replaceChildren();
   }
 
@@ -117,14 +129,10 @@ export class Player {
       if (this.isApart) this.root.x = this.bodies.reduce((sum, body) => sum + body.pose.positions[0], 0) / this.bodies.length;
       this.stage.follow(this.root, this.isFollowing);
     }
-    this.timeline.range = this.clock.range;
-    this.timeline.draw(timeS);
+    this.timeline.set({ playheadS: timeS, rangeS: this.clock.range });
     const frame = Math.round(timeS * (this.page.clips[0]?.rateHz ?? 1));
     this.readout.value = `${timeS.toFixed(2)} s · frame ${frame}`;
     this.buttons.get("play")!.textContent = this.clock.isPlaying ? "Pause" : "Play";
-    const canvas = this.host.querySelector("canvas[role=slider]")!;
-    canvas.setAttribute("aria-valuenow", timeS.toFixed(2));
-    canvas.setAttribute("aria-valuemax", this.clock.durationS.toFixed(2));
   }
 
   private look(view: View): void {
@@ -236,7 +244,7 @@ function bodySize(body: Body): number {
 
 /** Direction of the root's way on the ground [rad], 0 = +Z; a body that stays is seen from +Z. */
 function pathHeading(body: Body): number {
-  const { roots } = body.clip;
+  const { roots } = body.clip.framesAt(0)!;
   const last = roots.length - 3;
   const [x, z] = [roots[last] - roots[0], roots[last + 2] - roots[2]];
   return Math.hypot(x, z) < 0.3 ? 0 : Math.atan2(x, z);

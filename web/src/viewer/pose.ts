@@ -1,6 +1,6 @@
 /** Poses between frames, and forward kinematics. Nothing is allocated while a clip plays. */
 
-import type { Clip } from "./clip";
+import type { Clip, Frames } from "./clip";
 
 /** World transforms of all joints at one instant. */
 export class PoseBuffer {
@@ -8,37 +8,52 @@ export class PoseBuffer {
   readonly rotations: Float32Array; // (J, 4) xyzw, world <- joint
   private readonly local = new Float32Array(4);
 
-  constructor(private readonly clip: Clip) {
+  constructor(private readonly clip: Pick<Clip, "parents" | "offsets" | "numFrames" | "rateHz" | "framesAt">) {
     this.positions = new Float32Array(3 * clip.parents.length);
     this.rotations = new Float32Array(4 * clip.parents.length);
   }
 
-  /** Pose the body at a time [s]: slerp of the two nearest frames, then a pass from the root to the leaves. */
-  sample(timeS: number): void {
-    const { clip, positions, rotations, local } = this;
+  /** Pose the body at a time [s]: slerp of the two nearest frames. Frames on their way leave the pose as it is: false. */
+  sample(timeS: number): boolean {
+    const { clip } = this;
     const last = clip.numFrames - 1;
     const frame = Math.min(Math.max(timeS * clip.rateHz, 0), last);
     const a = Math.floor(frame);
+    const from = clip.framesAt(a);
+    if (from === null) return false;
     const b = Math.min(a + 1, last);
-    const share = frame - a;
+    const to = clip.framesAt(b);
+    // The last pose of a block stands until the next block is here
+    if (to === null) this.compose(from, a - from.first, from, a - from.first, 0);
+    else this.compose(from, a - from.first, to, b - to.first, frame - a);
+    return true;
+  }
+
+  /** Pose the body from one frame: the root's place (3) and local rotations (J, 4) xyzw. */
+  take(root: Float32Array, rotations: Float32Array): void {
+    const frames: Frames = { first: 0, roots: root, rotations, translations: null };
+    this.compose(frames, 0, frames, 0, 0);
+  }
+
+  /** A pass from the root to the leaves, between row `a` of one stretch and row `b` of another. */
+  private compose(from: Frames, a: number, to: Frames, b: number, share: number): void {
+    const { clip, positions, rotations, local } = this;
     const count = clip.parents.length;
     for (let j = 0; j < count; j++) {
-      slerp(clip.rotations, 4 * (a * count + j), 4 * (b * count + j), share, local);
+      slerp(from.rotations, 4 * (a * count + j), to.rotations, 4 * (b * count + j), share, local);
       const parent = clip.parents[j];
       const p = 3 * j;
       if (parent < 0) {
-        for (let k = 0; k < 3; k++) positions[p + k] = mix(clip.roots[3 * a + k], clip.roots[3 * b + k], share);
+        for (let k = 0; k < 3; k++) positions[p + k] = mix(from.roots[3 * a + k], to.roots[3 * b + k], share);
         rotations.set(local, 4 * j);
         continue;
       }
       // The joint's origin in its parent's frame: the bone, or a track where bones change their length
-      const moving = clip.translations;
-      const at = moving === null ? p : 3 * (a * count + j);
-      const next = moving === null ? p : 3 * (b * count + j);
-      const source = moving ?? clip.offsets;
-      const x = mix(source[at], source[next], share);
-      const y = mix(source[at + 1], source[next + 1], share);
-      const z = mix(source[at + 2], source[next + 2], share);
+      const [source, at] = from.translations === null ? [clip.offsets, p] : [from.translations, 3 * (a * count + j)];
+      const [target, next] = to.translations === null ? [clip.offsets, p] : [to.translations, 3 * (b * count + j)];
+      const x = mix(source[at], target[next], share);
+      const y = mix(source[at + 1], target[next + 1], share);
+      const z = mix(source[at + 2], target[next + 2], share);
       rotate(rotations, 4 * parent, x, y, z, positions, p);
       for (let k = 0; k < 3; k++) positions[p + k] += positions[3 * parent + k];
       multiply(rotations, 4 * parent, local, rotations, 4 * j);
@@ -50,9 +65,9 @@ function mix(a: number, b: number, share: number): number {
   return a + share * (b - a);
 }
 
-/** Spherical interpolation along the shorter arc, from entry `a` to entry `b` of one array. */
-export function slerp(all: Float32Array, a: number, b: number, share: number, out: Float32Array): void {
-  let cosine = all[a] * all[b] + all[a + 1] * all[b + 1] + all[a + 2] * all[b + 2] + all[a + 3] * all[b + 3];
+/** Spherical interpolation along the shorter arc, from entry `a` of one array to entry `b` of another. */
+export function slerp(from: Float32Array, a: number, to: Float32Array, b: number, share: number, out: Float32Array): void {
+  let cosine = from[a] * to[b] + from[a + 1] * to[b + 1] + from[a + 2] * to[b + 2] + from[a + 3] * to[b + 3];
   const sign = cosine < 0 ? -1 : 1;
   cosine = Math.min(1, sign * cosine);
   const angle = Math.acos(cosine);
@@ -62,7 +77,7 @@ export function slerp(all: Float32Array, a: number, b: number, share: number, ou
   const second = sign * (angle < 1e-3 ? share : Math.sin(share * angle) / sine);
   let square = 0;
   for (let k = 0; k < 4; k++) {
-    out[k] = first * all[a + k] + second * all[b + k];
+    out[k] = first * from[a + k] + second * to[b + k];
     square += out[k] * out[k];
   }
   const scale = square > 0 ? 1 / Math.sqrt(square) : 0;

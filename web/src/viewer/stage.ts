@@ -2,28 +2,39 @@
 
 import * as THREE from "three";
 import { OrbitControls } from "three/addons/controls/OrbitControls.js";
-import type { Page } from "./clip";
+import type { Page, WorldMesh } from "./clip";
 
 const LIGHT = { sky: "#f4f5f6", ground: "#e4e7ea", line: "#c6cbd0" };
 const DARK = { sky: "#22262a", ground: "#2c3136", line: "#434a51" };
 const GRID_M = 60;
+const PIECE_M = 2;
 
 export type View = "free" | "front" | "side" | "top";
+
+type StageOptions = Pick<Page, "groundM" | "world"> & { palette?: [light: Tones, dark: Tones] };
+type Tones = typeof LIGHT;
 
 export class Stage {
   readonly scene = new THREE.Scene();
   readonly renderer: THREE.WebGLRenderer;
-  private readonly camera = new THREE.PerspectiveCamera(35, 1, 0.05, 500);
-  private readonly controls: OrbitControls;
+  readonly controls: OrbitControls;
+  camera: THREE.PerspectiveCamera | THREE.OrthographicCamera;
+  private readonly perspective = new THREE.PerspectiveCamera(35, 1, 0.05, 500);
+  private readonly parallel = new THREE.OrthographicCamera(-1, 1, 1, -1, -100, 500);
   private readonly sun = new THREE.DirectionalLight("#ffffff", 2.2);
   private readonly floor: THREE.Mesh<THREE.PlaneGeometry, THREE.MeshStandardMaterial>;
-  private grid = new THREE.GridHelper();
+  private readonly tones: [light: Tones, dark: Tones];
+  private readonly grid = buildGrid();
+  private world: THREE.Object3D[] = [];
   private readonly target = new THREE.Vector3();
+  private readonly watch: ResizeObserver;
 
   constructor(
-    private readonly host: HTMLElement,
-    private readonly page: Page,
+    readonly host: HTMLElement,
+    options: StageOptions,
   ) {
+    this.tones = options.palette ?? [LIGHT, DARK];
+    this.camera = this.perspective;
     this.renderer = new THREE.WebGLRenderer({ antialias: true });
     this.renderer.shadowMap.enabled = true;
     this.renderer.shadowMap.type = THREE.PCFSoftShadowMap;
@@ -32,31 +43,46 @@ export class Stage {
     this.controls.maxPolarAngle = 0.54 * Math.PI;
     this.floor = new THREE.Mesh(
       new THREE.PlaneGeometry(4 * GRID_M, 4 * GRID_M).rotateX(-Math.PI / 2),
-      new THREE.MeshStandardMaterial({ roughness: 1 }),
+      // Behind the lines of the grid at every slope
+      new THREE.MeshStandardMaterial({ roughness: 1, polygonOffset: true, polygonOffsetFactor: 2, polygonOffsetUnits: 4 }),
     );
-    this.floor.position.y = page.groundM - 0.002;
     this.floor.receiveShadow = true;
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(2048, 2048);
     Object.assign(this.sun.shadow.camera, { left: -4, right: 4, top: 4, bottom: -4, near: 0.5, far: 20 });
     this.sun.shadow.normalBias = 0.02;
-    this.scene.add(this.floor, this.sun, this.sun.target, new THREE.HemisphereLight("#ffffff", "#8a8f96", 1.5));
-    this.addWorld();
+    this.scene.add(this.floor, this.grid, this.sun, this.sun.target, new THREE.HemisphereLight("#ffffff", "#8a8f96", 1.5));
+    this.showWorld(options.world);
     this.applyTheme(false);
-    new ResizeObserver(() => this.resize()).observe(host);
+    this.setGround(options.groundM);
+    this.watch = new ResizeObserver(() => this.resize());
+    this.watch.observe(host);
     this.resize();
   }
 
   applyTheme(isDark: boolean): void {
-    const theme = isDark ? DARK : LIGHT;
+    const theme = this.tones[isDark ? 1 : 0];
     this.scene.background = new THREE.Color(theme.sky);
     this.scene.fog = new THREE.Fog(theme.sky, 18, 60);
     this.floor.material.color.set(theme.ground);
-    this.scene.remove(this.grid);
-    this.grid.dispose();
-    this.grid = new THREE.GridHelper(GRID_M, GRID_M, theme.line, theme.line);
-    this.grid.position.y = this.page.groundM;
-    this.scene.add(this.grid);
+    this.grid.material.color.set(theme.line);
+  }
+
+  setGround(groundM: number): void {
+    this.floor.position.y = groundM - 0.002;
+    this.grid.position.y = groundM;
+  }
+
+  /** Parallel or perspective projection, from where the camera stands. */
+  project(isParallel: boolean): void {
+    const next = isParallel ? this.parallel : this.perspective;
+    if (next === this.camera) return;
+    next.position.copy(this.camera.position);
+    next.quaternion.copy(this.camera.quaternion);
+    this.parallel.zoom = 1;
+    this.camera = next;
+    this.controls.object = next;
+    this.resize();
   }
 
   /** Look at a place from one of the named directions; `heading` [rad] is where the body faces, 0 = +Z. */
@@ -68,6 +94,8 @@ export class Stage {
     this.target.copy(at);
     this.controls.target.copy(at);
     this.camera.position.copy(at).addScaledVector(way, distance);
+    this.parallel.zoom = 1;
+    this.resize();
     this.controls.update();
   }
 
@@ -79,6 +107,8 @@ export class Stage {
       this.controls.target.add(step);
     }
     this.target.copy(at);
+    // Whole metres, so that its lines stay where they are in the world
+    for (const ground of [this.grid, this.floor]) ground.position.set(Math.round(at.x), ground.position.y, Math.round(at.z));
     this.sun.target.position.copy(at);
     this.sun.position.set(at.x + 3, at.y + 7, at.z + 4);
   }
@@ -88,34 +118,75 @@ export class Stage {
     this.renderer.render(this.scene, this.camera);
   }
 
-  private addWorld(): void {
-    for (const mesh of this.page.world) {
-      const geometry = new THREE.BufferGeometry();
-      geometry.setAttribute("position", new THREE.BufferAttribute(mesh.vertices, 3));
-      geometry.setIndex(mesh.faces);
-      geometry.computeVertexNormals();
-      const isPane = mesh.opacity < 1;
-      const material = new THREE.MeshStandardMaterial({
-        color: mesh.colour,
-        opacity: mesh.opacity,
-        transparent: isPane,
-        depthWrite: !isPane,
-        side: THREE.DoubleSide,
-        flatShading: true,
-        roughness: 0.9,
-      });
-      const thing = new THREE.Mesh(geometry, material);
-      thing.castShadow = !isPane;
-      thing.receiveShadow = true;
-      this.scene.add(thing);
+  dispose(): void {
+    this.watch.disconnect();
+    this.controls.dispose();
+    this.showWorld([]);
+    for (const thing of [this.grid, this.floor]) {
+      thing.geometry.dispose();
+      thing.material.dispose();
     }
+    this.sun.dispose();
+    this.renderer.setAnimationLoop(null);
+    this.renderer.dispose();
+    this.renderer.domElement.remove();
+  }
+
+  /** Replace the things that stand around the bodies. */
+  showWorld(meshes: WorldMesh[]): void {
+    for (const thing of this.world) {
+      this.scene.remove(thing);
+      const { geometry, material } = thing as THREE.Mesh<THREE.BufferGeometry, THREE.Material>;
+      geometry.dispose();
+      material.dispose();
+    }
+    this.world = meshes.map(buildThing);
+    if (this.world.length > 0) this.scene.add(...this.world);
   }
 
   private resize(): void {
-    const [width, height] = [this.host.clientWidth, Math.max(1, this.host.clientHeight)];
+    const [width, height] = [Math.max(1, this.host.clientWidth), Math.max(1, this.host.clientHeight)];
     this.renderer.setPixelRatio(window.devicePixelRatio || 1);
     this.renderer.setSize(width, height);
-    this.camera.aspect = width / height;
-    this.camera.updateProjectionMatrix();
+    this.perspective.aspect = width / height;
+    this.perspective.updateProjectionMatrix();
+    // A parallel view shows what the perspective one shows at the distance of its target
+    const half = this.camera.position.distanceTo(this.controls.target) * Math.tan((this.perspective.fov * Math.PI) / 360);
+    const { parallel } = this;
+    [parallel.left, parallel.right, parallel.top, parallel.bottom] = [(-half * width) / height, (half * width) / height, half, -half];
+    parallel.updateProjectionMatrix();
   }
+}
+
+/** Lines a metre apart, in short pieces: a piece that runs behind the camera is lost without its neighbours. */
+function buildGrid(): THREE.LineSegments<THREE.BufferGeometry, THREE.LineBasicMaterial> {
+  const half = GRID_M / 2;
+  const points: number[] = [];
+  for (let at = -half; at <= half; at++) {
+    for (let from = -half; from < half; from += PIECE_M) points.push(at, 0, from, at, 0, from + PIECE_M, from, 0, at, from + PIECE_M, 0, at);
+  }
+  const geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", new THREE.Float32BufferAttribute(points, 3));
+  return new THREE.LineSegments(geometry, new THREE.LineBasicMaterial());
+}
+
+function buildThing(mesh: WorldMesh): THREE.Mesh {
+  const geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", new THREE.BufferAttribute(mesh.vertices, 3));
+  geometry.setIndex(mesh.faces);
+  geometry.computeVertexNormals();
+  const isPane = mesh.opacity < 1;
+  const material = new THREE.MeshStandardMaterial({
+    color: mesh.colour,
+    opacity: mesh.opacity,
+    transparent: isPane,
+    depthWrite: !isPane,
+    side: THREE.DoubleSide,
+    flatShading: true,
+    roughness: 0.9,
+  });
+  const thing = new THREE.Mesh(geometry, material);
+  thing.castShadow = !isPane;
+  thing.receiveShadow = true;
+  return thing;
 }

@@ -9,9 +9,9 @@ from oracles.creatures import CREATURES, make_walk
 from marey import samples
 from marey.base import InputError
 from marey.kinematics import BoxLimits, ConeLimits
+from marey.kinematics.posing import METHODS, PoseEditor
 from marey.models import PGA
 from marey.skeleton import Pose, Skeleton
-from marey.studio.document.pose import METHODS, PoseEditor
 
 WALK = samples.walk()
 UP = np.array([0.0, 0.15, 0.05])

@@ -1,0 +1,64 @@
+"""The verb of the browser application."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def studio(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PROJECT-FOLDER] [CLIP]...", help="What to open.", show_default=False),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; loopback by default.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8080,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Let other machines in that know the printed address.")
+    ] = False,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser window.")] = False,
+    max_upload_mb: Annotated[int, typer.Option(min=1, max=4096, help="Largest file a page may send.")] = 512,
+    classic: Annotated[bool, typer.Option("--classic", help="The former studio of tabs.")] = False,
+) -> None:
+    """Edit motions in the browser; Ctrl-C ends it.
+
+    A folder is a project: it need not exist, and keeps everything, as of the last change, also when the machine stops.
+    Clips are imported into it. Without a folder, the user's own project is opened.
+    """
+    if classic:
+        from marey.studio import serve
+
+        serve(tuple(paths or ()), host=host, port=port, open_browser=not no_open, max_upload_mb=max_upload_mb)
+        return
+    from marey.base import InputError
+    from marey.studio import serve_project
+
+    clips = [path for path in paths or () if Path(path).is_file() or Path(path).suffix]
+    folders = [path for path in paths or () if path not in clips]
+    if len(folders) > 1:
+        raise InputError(f"{len(folders)} folders are more than one project", "Give one folder, and files")
+    serve_project(
+        folders[0] if folders else _own_project(),
+        clips,
+        host=host,
+        port=port,
+        allow_remote=allow_remote,
+        open_browser=not no_open,
+        max_upload_mb=max_upload_mb,
+        tell=typer.echo,
+    )
+
+
+def _own_project() -> Path:
+    """Folder of the user's own project: ``MAREY_PROJECT``, or where the system keeps data of programs."""
+    if own := os.environ.get("MAREY_PROJECT"):
+        return Path(own)
+    if sys.platform == "win32":
+        return Path(os.environ.get("APPDATA", str(Path.home()))) / "marey" / "project"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "marey" / "project"
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "marey" / "project"

@@ -1,0 +1,324 @@
+"""The live simulation of one page, free of any browser type: a figure, its controller, and external actions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import ConvergenceError, FloatArray, InputError, clamp_value
+from marey.control.live.controllers import ROOM_SIZE_M, FigureController, PullingHand, make_controller
+from marey.control.live.figure import (
+    BALL_KG,
+    BALL_M_S,
+    ON_FEET,
+    PUSH_N,
+    PUSH_S,
+    FigureFactory,
+    SimulationSettings,
+    direction,
+    place_on_ground,
+    resolve_part,
+)
+from marey.control.live.recording import (
+    LEAST_N,
+    EnergyTrace,
+    SimulationRecording,
+    SupportState,
+    measure_support,
+)
+from marey.locomotion.live import TIMING_MEMORY, capture_warnings
+from marey.motion import Motion
+from marey.simulate import Ball, PointForce, Push, Simulator, forces_at
+from marey.skeleton import Pose, role_map
+
+if TYPE_CHECKING:
+    from marey.simulate import Ground
+
+
+STEP_S: Final = 0.01  # of the simulator, so that a take has 100 frames a second
+BUDGET_S: Final = 0.025  # of computing for one picture; what takes longer is left behind, in slow motion
+MAX_OWED_S: Final = 0.1  # a page that slept does not catch up
+MAX_BALLS: Final = 4
+THROW_M: Final = 1.7  # from where balls come: in sight
+PACE_S: Final = 1.0  # over which the pace is averaged
+PUSH_VISIBLE_S: Final = 0.3  # that a push is shown
+FOLLOW_S: Final = 0.3  # in which the view follows the figure
+SHOWN: Final = {"Forces": True, "Support": True, "Centre of mass": True}
+
+
+class SimulationDocument:
+    """Edited only by the session's worker."""
+
+    def __init__(self, figures: FigureFactory, frame: int, wish: SimulationSettings | None = None) -> None:
+        self.figures, self.body, self.clip = figures, figures.body, figures.clip
+        self.frame = int(np.clip(frame, 0, self.clip.num_frames - 1))
+        self.wish = SimulationSettings() if wish is None else wish
+        self.is_on = True  # on the stage; otherwise the clip is
+        self.is_running = True
+        self.is_recording = False
+        self.take: SimulationRecording | None = None
+        self.trace = EnergyTrace()
+        self.shown = dict(SHOWN)
+        self.remarks: list[str] = []
+        self.step_ms, self.pace = 0.0, 1.0
+        self.time_s = 0.0
+        self._owed_s = 0.0
+        self._roles = role_map(self.clip.skeleton)
+        self._names = self.clip.skeleton.names
+        self.start(is_standing=self.wish.will == "balance")
+
+    def start(self, *, is_standing: bool = False) -> None:
+        """Put the figure into its frame again, at rest, or let it stand as quietly as the clip ever does."""
+        self.hand: PullingHand | None = None
+        self.pulls: tuple[PointForce, ...] = ()  # from outside, in the last step
+        self._pushes: list[Push] = []
+        self._last_push: tuple[float, tuple[PointForce, ...]] = (0.0, ())  # until when it is shown
+        pose = self.figures.standing(self.wish.feet) if is_standing else self.clip[self.frame]
+        self.pivot: FloatArray = pose.root_position * np.array([1.0, 0.0, 1.0])
+        self.home = place_on_ground(self._make_simulator(), pose, self.ground)
+        self._take_over(self._make_simulator(), self.home, None)
+        self.trace.clear()
+        x, _, z = self.home.root_position.tolist()
+        self._view = np.array([x, z])
+
+    def ask(self, what: str, value: float) -> None:
+        """Move a slider, or tick a box."""
+        self._change(self.wish.with_value(what, value))
+
+    def stand_on(self, feet: str) -> None:
+        """Choose what a balancing figure stands on; it begins again."""
+        self._change(self.wish.with_feet(feet))
+
+    def choose(self, will: str) -> None:
+        """Choose what the figure wants."""
+        self._change(self.wish.with_will(will))
+
+    def show(self, what: str, on: bool) -> None:
+        """Switch a part of the picture on or off."""
+        if what not in self.shown:
+            raise InputError(f"there is no '{what}' to show", f"There are {', '.join(self.shown)}")
+        self.shown[what] = bool(on)
+
+    def grab(self, joint: int, place: ArrayLike) -> None:
+        """Take hold of what a joint carries, at a place [m] in world."""
+        self.hand = PullingHand.grab_at(self.simulator.mechanics(), joint, place)
+
+    def pull(self, place: ArrayLike) -> None:
+        """Pull what is held to a place [m] in world."""
+        if self.hand is not None:
+            self.hand = self.hand.to(place)
+
+    def release(self) -> None:
+        """Let go."""
+        self.hand = None
+
+    def push(self, part: str, heading_deg: float, rise_deg: float, force_n: float, duration_s: float) -> None:
+        """Push a part of the body, from now on for a while."""
+        name = self._names[resolve_part(part, self._roles)]
+        force = clamp_value(force_n, PUSH_N, "the force") * direction(heading_deg, rise_deg)
+        self._pushes.append(Push(name, force, self._now_s, clamp_value(duration_s, PUSH_S, "the duration")))
+
+    def throw(self, part: str, heading_deg: float, speed_m_s: float, mass_kg: float) -> None:
+        """Throw a ball at a part of the body, so that it flies in a direction and hits."""
+        speed, mass = clamp_value(speed_m_s, BALL_M_S, "the speed"), clamp_value(mass_kg, BALL_KG, "the mass")
+        ahead, goal = direction(heading_deg, 0.0), self.simulator.mechanics().joints[resolve_part(part, self._roles)]
+        flight_s = THROW_M / speed
+        drop = 0.5 * flight_s**2 * self.simulator.gravity
+        place = goal - THROW_M * ahead
+        lift = self.ground.gaps(place) - 0.2
+        place = place + max(0.0, -float(lift)) * self.ground.normal
+        velocity = (goal - place - drop) / flight_s
+        # A simulator with these balls; the oldest are forgotten
+        balls = (*self.balls[-(MAX_BALLS - 1) :], Ball(place, velocity, 0.11, mass))
+        if len(balls) <= len(self.balls):  # too many: begin again with the others
+            state = self.simulator.state
+            self._take_over(self._make_simulator(), state.pose, state.velocity)
+        for ball in balls[len(self.balls) :]:
+            self.simulator.throw(replace(ball, gravity=self.simulator.gravity))
+
+    @property
+    def balls(self) -> tuple[Ball, ...]:
+        """Balls where they are now, the newest last."""
+        memory = self.simulator.memory
+        return () if memory is None else memory.balls
+
+    @property
+    def simulator(self) -> Simulator:
+        """What makes the steps."""
+        return self.will.simulator
+
+    @property
+    def ground(self) -> Ground:
+        """What the figure stands on."""
+        return self.wish.ground(self.pivot)
+
+    @property
+    def pose(self) -> Pose:
+        """How the figure is now."""
+        return self.simulator.state.pose
+
+    def visible_forces(self) -> tuple[PointForce, ...]:
+        """Forces of hands and pushes; a push is seen for a while, since most are over before a picture is made."""
+        until_s, pushes = self._last_push
+        now = [f for f in self.pulls if f not in pushes]
+        return (*now, *(pushes if self.time_s < until_s else ()))
+
+    def standing(self) -> SupportState:
+        """Support and centre of mass of the figure."""
+        return measure_support(self.simulator, self.ground.normal, self.pivot)
+
+    def place(self) -> tuple[float, float]:
+        """What the view keeps in its middle, (x, z) [m]; it rests while a hand holds the figure."""
+        return float(self._view[0]), float(self._view[1])
+
+    def toggle_record(self) -> None:
+        """Begin a new take, or end it."""
+        self.is_recording = not self.is_recording
+        if self.is_recording:
+            self.take = SimulationRecording(self.simulator, STEP_S)
+
+    def finished_take(self) -> Motion:
+        """End the take and give it as a clip.
+
+        Raises:
+            InputError: nothing was recorded.
+        """
+        if self.take is None:
+            raise InputError("nothing was recorded", "Press 'Record' first")
+        self.is_recording = False
+        return self.take.motion(f"{self.clip.name} simulated")
+
+    def advance(self, seconds: float) -> None:
+        """Let real time pass; where the machine is too slow, less of it passes."""
+        if not self.is_running:
+            return
+        self._owed_s = min(self._owed_s + seconds, MAX_OWED_S)
+        begin, made = perf_counter(), 0
+        while self._owed_s >= STEP_S and perf_counter() - begin < BUDGET_S:
+            self._owed_s -= STEP_S
+            self._step()
+            made += 1
+        self._owed_s = min(self._owed_s, STEP_S)
+        share = min(1.0, seconds / PACE_S)
+        self.pace += share * (made * STEP_S / max(seconds, 1e-6) - self.pace)
+
+    def single_step(self) -> None:
+        """Stop, and go on by one step."""
+        self.is_running = False
+        self._step()
+
+    def _step(self) -> None:
+        """One step; where it fails, time stops and the figure goes back to its start."""
+        begin = perf_counter()
+        try:
+            self._run_step()
+        except Exception:
+            self.is_running = self.is_recording = False
+            self.start()
+            raise
+        spent_ms = 1e3 * (perf_counter() - begin)
+        self.step_ms = TIMING_MEMORY * self.step_ms + (1.0 - TIMING_MEMORY) * spent_ms if self.step_ms else spent_ms
+
+    def _run_step(self) -> None:
+        pushes = forces_at(self._pushes, self._now_s, STEP_S)
+        if any(float(np.linalg.norm(push.force_n)) > LEAST_N for push in pushes):
+            self._last_push = self.time_s + PUSH_VISIBLE_S, pushes
+        self.pulls = (*self._pull(), *pushes)
+        # Let the will make its step; limits that make it unstable are given up
+        try:
+            self.will.step(STEP_S, self.pulls)
+        except ConvergenceError:
+            if not self.wish.is_limited:
+                raise
+            self.ask("has_limits", False)
+            self.remarks = ["Joint limits were given up: with them a step was unstable."]
+            self.will.step(STEP_S, self.pulls)
+        if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_SIZE_M:
+            raise InputError(
+                "the figure left the room", "It is back at its start; take more damping, or smaller forces"
+            )
+        self.time_s += STEP_S
+        self._pushes = [push for push in self._pushes if push.start_s + push.duration_s > self._now_s]
+        self.trace.note(self.time_s, self.simulator, float(self.pivot[1]))
+        if self.is_recording and self.take is not None:
+            self.take.record()
+        if self.hand is None:
+            x, _, z = self.simulator.state.root_position.tolist()
+            self._view += (np.array([x, z]) - self._view) * (STEP_S / FOLLOW_S)
+        if self.will.is_over:
+            self._end()
+
+    def _end(self) -> None:
+        """A clip that was followed to its end begins again; a take ends with it."""
+        if self.is_recording:
+            self.is_running = self.is_recording = False
+            return
+        self.hand, self._pushes = None, []
+        self.will.begin_again()
+
+    def _pull(self) -> tuple[PointForce, ...]:
+        """The hand's pull, unless it sets a goal."""
+        hand, will = self.hand, self.will
+        will.goal = None if hand is None or not will.takes_goals else hand.goal(self._names)
+        if hand is None or will.takes_goals:
+            return ()
+        here, state = self.simulator.mechanics(), self.simulator.state
+        return (hand.pull(here, state.velocity, STEP_S, self.wish.pull_n_m, self._names),)
+
+    @property
+    def _now_s(self) -> float:
+        return self.simulator.state.time_s
+
+    def _change(self, wish: SimulationSettings) -> None:
+        """Follow the sliders; what cannot be is refused, and nothing has changed."""
+        before, pivot = self.wish, self.pivot
+        try:
+            if wish.slope_deg != before.slope_deg:
+                # Where the ground turns: under the figure, so that it is not thrown up
+                self.pivot = self.standing().foot
+            self.wish = wish
+            if wish.will in ON_FEET and (wish.will, wish.feet) != (before.will, before.feet):
+                self.start(is_standing=wish.will == "balance")
+            elif wish.will != before.will or wish.needs_new_simulator(before):
+                self._take_over(self._make_simulator(), self.pose, self.simulator.state.velocity)
+            else:
+                self.will.hear(wish)
+        except Exception:
+            self.wish, self.pivot = before, pivot
+            raise
+
+    def _make_simulator(self) -> Simulator:
+        """A simulator as the sliders say."""
+        wish = self.wish
+        with capture_warnings(self.remarks):
+            return self.figures.simulator(wish, self.ground)
+
+    def _take_over(self, simulator: Simulator, pose: Pose, velocity: FloatArray | None) -> None:
+        """Continue with another simulator from a pose; mode rates are kept if their number is the same."""
+        balls = self.balls if velocity is not None else ()
+        left_s = self._now_s if velocity is not None else 0.0
+        moving = None
+        if velocity is not None:
+            moving = np.zeros(simulator.num_dof)
+            count = simulator.num_dof if velocity.size == simulator.num_dof else 6
+            moving[:count] = velocity[:count]
+        will = make_controller(simulator, self.wish, self.home, self.clip[self.frame :])
+        if moving is not None:
+            simulator.reset(pose, velocity=moving)
+            will.go_on_from(self.will)
+        for ball in balls:
+            simulator.throw(replace(ball, gravity=simulator.gravity))
+        self.will: FigureController = will
+        self._pushes = [_shift_push(push, left_s) for push in self._pushes]
+        if self.is_recording and self.take is not None:
+            self.take.go_on(simulator)
+
+
+def _shift_push(push: Push, by_s: float) -> Push:
+    """An active push, shifted to a restarted clock."""
+    left_s = push.start_s + push.duration_s - by_s
+    return Push(push.joint, push.force_n, max(0.0, push.start_s - by_s), max(min(left_s, push.duration_s), 1e-6))

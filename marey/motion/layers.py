@@ -1,0 +1,193 @@
+"""Additive layers over a clip: keys of turns and offsets with a weight and a mask; and the mixture of two clips."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from marey.base import FloatArray, InputError, frozen
+from marey.lie import SO3
+from marey.motion.clip import Motion
+from marey.skeleton import Pose, Skeleton
+
+SAME_TURN_RAD = 1e-7  # [rad] joints of a pose that turn by less are not keyed; above the rounding of a logarithm
+SAME_PLACE_M = 1e-7  # [m] likewise of the root
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerKey:
+    """Change of one joint at one time, on top of what is below the layer."""
+
+    time_s: float
+    joint: str
+    rotation: FloatArray | None = None  # (4,) wxyz, turn in the joint's own frame
+    offset: FloatArray | None = None  # (3,) [m] in world, of the root alone
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.time_s):
+            raise InputError("a key's time is not a number", "Give seconds")
+        if (self.rotation is None) == (self.offset is None):
+            raise InputError(f"the key of '{self.joint}' needs a rotation or an offset", "Give one of them")
+        if self.rotation is not None:
+            object.__setattr__(self, "rotation", frozen(self.rotation, 4, name="rotation"))
+        if self.offset is not None:
+            object.__setattr__(self, "offset", frozen(self.offset, 3, name="offset"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """Keys with a weight; a mask names the joints that count, an empty one all."""
+
+    keys: tuple[LayerKey, ...] = ()
+    weight: float = 1.0
+    mask: tuple[str, ...] = ()
+
+    def tracks(self, skeleton: Skeleton, times: FloatArray) -> dict[tuple[str, str], FloatArray]:
+        """Rotation vectors and offsets ``(F, 3)`` at some times, unweighted, by joint and kind."""
+        grouped: dict[tuple[str, str], dict[float, FloatArray]] = {}
+        for key in self.keys:
+            skeleton.index(key.joint)  # an unknown joint is refused
+            if self.mask and key.joint not in self.mask:
+                continue
+            if key.rotation is not None:
+                grouped.setdefault((key.joint, "rotation"), {})[key.time_s] = SO3(key.rotation).log()
+            elif key.joint != skeleton.names[0]:
+                raise InputError(f"an offset of '{key.joint}'", f"Only the root '{skeleton.names[0]}' is moved")
+            elif key.offset is not None:
+                grouped.setdefault((key.joint, "offset"), {})[key.time_s] = key.offset
+        return {name: _interpolate(values, times) for name, values in grouped.items()}
+
+
+def _interpolate(values: dict[float, FloatArray], times: FloatArray) -> FloatArray:
+    """Monotone cubics through the values, held before the first key and after the last one."""
+    at = np.array(sorted(values))
+    rows = np.stack([values[time] for time in at.tolist()])
+    if len(at) == 1:
+        return np.repeat(rows, len(times), axis=0)
+    from scipy.interpolate import PchipInterpolator
+
+    return np.asarray(PchipInterpolator(at, rows)(np.clip(times, at[0], at[-1])), dtype=np.float64)
+
+
+def apply_layers(motion: Motion, layers: Sequence[Layer]) -> Motion:
+    r"""Put additive layers over a clip, in order.
+
+    .. math:: R'_j(t) = R_j(t)\prod_\ell \exp\big(w_\ell\,\phi_{\ell j}(t)\big), \qquad
+              p'(t) = p(t) + \sum_\ell w_\ell\,o_\ell(t)
+
+    where :math:`\phi` runs through the logarithms of a layer's keys by monotone cubics (Fritsch and Carlson), so that
+    nothing swings past a key. Joints that no layer keys keep their bits.
+
+    Args:
+        motion: any clip.
+        layers: with weights, 0 for none of it and 1 for all.
+
+    Raises:
+        InputError: an offset of a joint that is not the root, a weight that is not a number.
+        UnknownNameError: a key of a joint that the clip does not have.
+    """
+    roots, wxyz = motion.root_positions.copy(), motion.rotations.wxyz.copy()
+    for layer in layers:
+        if not np.isfinite(layer.weight):
+            raise InputError("the weight of a layer is not a number", "Give 0 to 1")
+        for (joint, kind), track in layer.tracks(motion.skeleton, motion.times()).items():
+            if kind == "offset":
+                roots += layer.weight * track
+                continue
+            j = motion.skeleton.index(joint)
+            wxyz[:, j] = (SO3(wxyz[:, j]) @ SO3.exp(layer.weight * track)).wxyz
+    return replace(motion, root_positions=roots, rotations=SO3(wxyz), source=motion.edited_source())
+
+
+def key_pose(layer: Layer, shown: Motion, pose: Pose, time_s: float, *, around_s: float | None = None) -> Layer:
+    r"""Set keys so that a clip whose last layer this is shows a pose at a time.
+
+    With :math:`R` shown and :math:`Q` wanted the key becomes :math:`\log(\exp(w\phi)\,R^{-1}Q)/w`.
+
+    Args:
+        layer: the last one of the clip's; its weight is not zero.
+        shown: the clip with all layers.
+        pose: of the same skeleton.
+        time_s: where the key stands; the nearest frame is changed.
+        around_s: keys of the present values this far to both sides limit the change; none by default.
+
+    Raises:
+        InputError: a weight of zero, or a pose of other joints.
+    """
+    if layer.weight == 0.0:
+        raise InputError("a layer of weight 0 shows no key", "Give it another weight first")
+    if pose.skeleton.names != shown.skeleton.names:
+        raise InputError("the pose has other joints than the clip", "Pose a frame of this clip")
+    frame = min(max(round(time_s * shown.rate_hz), 0), shown.num_frames - 1)
+    instant = frame / shown.rate_hz
+    sides = () if around_s is None else (instant - around_s, instant + around_s)
+    here = layer.tracks(shown.skeleton, np.array([instant, *sides]))
+    nothing = np.zeros((1 + len(sides), 3))
+    turns = (shown.rotations[frame].inverse() @ pose.rotations).log()
+    keys = list(layer.keys)
+    changes: list[tuple[str, str, FloatArray]] = []
+    for j in np.flatnonzero(np.linalg.norm(turns, axis=-1) > SAME_TURN_RAD):
+        name = shown.skeleton.names[j]
+        now = here.get((name, "rotation"), nothing)
+        wanted = (SO3.exp(layer.weight * now[0]) @ SO3.exp(turns[j])).log() / layer.weight
+        changes.append((name, "rotation", np.vstack([wanted, now[1:]])))
+    moved = pose.root_position - shown.root_positions[frame]
+    if np.linalg.norm(moved) > SAME_PLACE_M:
+        now = here.get((shown.skeleton.names[0], "offset"), nothing)
+        changes.append((shown.skeleton.names[0], "offset", np.vstack([now[0] + moved / layer.weight, now[1:]])))
+    for name, kind, rows in changes:
+        # The key at the instant; the present values beside it, where no key stands between
+        low, high = (-np.inf, np.inf) if around_s is None else (instant - around_s, instant + around_s)
+        own = [k for k in keys if k.joint == name and (k.rotation is None) == (kind == "offset")]
+        taken = [k.time_s for k in own]
+        keys = [k for k in keys if k not in own or abs(k.time_s - instant) > 0.5 / shown.rate_hz]
+        keys.append(_make_key(instant, name, kind, rows[0]))
+        for time, row in zip(sides, rows[1:], strict=True):
+            side = (low, instant) if time < instant else (instant, high)
+            if not any(side[0] <= t <= side[1] and abs(t - instant) > 0.5 / shown.rate_hz for t in taken):
+                keys.append(_make_key(time, name, kind, row))
+    keys.sort(key=lambda key: (key.joint, key.time_s))
+    return replace(layer, keys=tuple(keys))
+
+
+def _make_key(time_s: float, joint: str, kind: str, row: FloatArray) -> LayerKey:
+    if kind == "offset":
+        return LayerKey(float(time_s), joint, offset=row)
+    return LayerKey(float(time_s), joint, rotation=SO3.exp(row).wxyz)
+
+
+def mix_motions(motion: Motion, other: Motion, weights: ArrayLike) -> Motion:
+    """Go over from one clip to another of the same joints and length, frame by frame.
+
+    Args:
+        motion: what weight 0 gives, bit for bit.
+        other: what weight 1 gives, bit for bit.
+        weights: ``(F,)``, from 0 to 1; rotations go along slerps, places along lines, contacts and bones that change
+            their length are those of the nearer clip.
+
+    Raises:
+        InputError: other joints, rates or lengths, or weights outside 0 to 1.
+    """
+    if other.skeleton.names != motion.skeleton.names or other.num_frames != motion.num_frames:
+        raise InputError("two clips of other joints or another length", "Mix a clip with a changed copy of itself")
+    w = frozen(weights, motion.num_frames, name="weights")
+    if not ((w >= 0.0) & (w <= 1.0)).all():
+        raise InputError("a weight outside 0 to 1", "Give weights from 0 to 1")
+    between = (w > 0.0) & (w < 1.0)
+    is_other = w >= 0.5
+    roots = np.where(is_other[:, None], other.root_positions, motion.root_positions)
+    wxyz = np.where(is_other[:, None, None], other.rotations.wxyz, motion.rotations.wxyz)
+    if between.any():
+        # Only frames between the two are computed: the others keep their bits
+        a, b = SO3(motion.rotations.wxyz[between]), SO3(other.rotations.wxyz[between])
+        wxyz[between] = (a @ SO3.exp(w[between, None, None] * (a.inverse() @ b).log())).wxyz
+        p, q = motion.root_positions[between], other.root_positions[between]
+        roots[between] = p + w[between, None] * (q - p)
+    contacts = motion.contacts
+    if contacts is not None and other.contacts is not None and other.contacts.names == contacts.names:
+        active = np.where(is_other[:, None], other.contacts.active, contacts.active)
+        contacts = type(contacts)(contacts.names, active)
+    return replace(motion, root_positions=roots, rotations=SO3(wxyz), contacts=contacts, source=motion.edited_source())

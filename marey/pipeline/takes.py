@@ -1,0 +1,149 @@
+"""Takes: layers over a motion, and edits, as the plain data of a document or a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import InputError, MareyError, UnknownNameError
+from marey.contacts import HoldSettings, hold_feet
+from marey.motion import Contacts, Layer, LayerKey, Motion, apply_layers, find_runs, mirror, resample
+
+Tree = Mapping[str, Any]
+FAR: Final = 1e3  # [m], [rad] or a share that nothing exceeds
+# Contacts that a user set hold as they are told, wherever the foot is then and whatever it takes
+TOLD_HOLD: Final = HoldSettings(
+    tilt=FAR, touch_m=FAR, hold_m=FAR, trim_share=0.0, drift_m=FAR, roll_drift_m=FAR, break_share=FAR, toes_rad=FAR,
+    toes_step_rad=FAR,
+)  # fmt: skip
+
+
+def read_layers(layers: Sequence[Tree]) -> tuple[Layer, ...]:
+    """Layers of a document: ``{weight, mask, keys: [{time_s, joint, rotation | offset}]}``.
+
+    Raises:
+        InputError: a key without time, joint or value.
+    """
+    found: list[Layer] = []
+    for layer in layers:
+        try:
+            keys = tuple(
+                LayerKey(
+                    float(key["time_s"]), str(key["joint"]),
+                    rotation=key.get("rotation"), offset=key.get("offset"),
+                )
+                for key in layer.get("keys", ())
+            )  # fmt: skip
+            found.append(Layer(keys, float(layer.get("weight", 1.0)), tuple(map(str, layer.get("mask", ())))))
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, MareyError):
+                raise
+            fix = "A key has time_s, joint, and rotation or offset"
+            raise InputError(f"a layer is not readable: {type(error).__name__} {error}", fix) from error
+    return tuple(found)
+
+
+def write_layer(layer: Layer) -> dict[str, Any]:
+    """A layer as :func:`read_layers` takes it."""
+    keys = [
+        {"time_s": key.time_s, "joint": key.joint}
+        | ({} if key.rotation is None else {"rotation": key.rotation.tolist()})
+        | ({} if key.offset is None else {"offset": key.offset.tolist()})
+        for key in layer.keys
+    ]
+    return {"weight": layer.weight, "mask": list(layer.mask), "keys": keys}
+
+
+def edit_motion(motion: Motion, layers: Sequence[Tree] = (), edits: Sequence[Tree] = ()) -> Motion:
+    """Put layers over a motion, then make its edits, in order; neighbours of one kind are made together.
+
+    Edits: ``{kind: "trim", start_s, stop_s}``, ``{kind: "contact", point, from_s: [a, b], to_s: [a, b]}`` (either may
+    be missing: a contact that appears or goes), ``{kind: "pin", point, time_s, place: [x, y, z]}``,
+    ``{kind: "mirror"}``, ``{kind: "rate", rate_hz}``.
+
+    Raises:
+        InputError: an edit of no known kind, or whose values make no sense.
+        ConvergenceError: pins that cannot be reached.
+    """
+    if layers:
+        motion = apply_layers(motion, read_layers(layers))
+    number = 0
+    while number < len(edits):
+        kind = str(edits[number].get("kind"))
+        if kind not in EDITS:
+            raise UnknownNameError("edit", kind, "a recipe", tuple(EDITS))
+        stop = number + 1
+        while stop < len(edits) and edits[stop].get("kind") == kind and kind in ("contact", "pin"):
+            stop += 1
+        try:
+            motion = EDITS[kind](motion, edits[number:stop])
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, MareyError):
+                raise
+            raise InputError(
+                f"a {kind} edit is not readable: {type(error).__name__} {error}", "Make it anew"
+            ) from error
+        number = stop
+    return motion
+
+
+def _trim(motion: Motion, edits: Sequence[Tree]) -> Motion:
+    start, stop = (float(edits[0][name]) * motion.rate_hz for name in ("start_s", "stop_s"))
+    first, last = max(round(start), 0), min(round(stop) + 1, motion.num_frames)
+    if last - first < 2:
+        raise InputError("a trim that leaves fewer than two frames", "Choose a longer stretch")
+    return motion[first:last]
+
+
+def edit_contacts(contacts: Contacts, rate_hz: float, edits: Sequence[Tree]) -> Contacts:
+    """A contact track whose runs were moved, added or taken away.
+
+    Raises:
+        InputError: a run outside the clip, or one that ends before it begins.
+        UnknownNameError: there is no such point.
+    """
+    active = contacts.active.copy()
+    for edit in edits:
+        point = str(edit["point"])
+        if point not in contacts.names:
+            raise UnknownNameError("contact point", point, "the clip", contacts.names)
+        column = contacts.names.index(point)
+        for name, value in (("from_s", False), ("to_s", True)):
+            if edit.get(name) is None:
+                continue
+            start, stop = (round(float(time) * rate_hz) for time in edit[name])
+            if not 0 <= start < stop or start >= len(active):
+                raise InputError(f"a contact from {edit[name][0]:g} to {edit[name][1]:g} s", "Stay within the clip")
+            # The whole run goes that was seen there, also where its ends have moved since by a few frames
+            for first, last in find_runs(active[:, column], 0) if name == "from_s" else ():
+                if 2 * (min(last, stop) - max(first, start)) >= last - first:
+                    active[first:last, column] = False
+            active[start:stop, column] = value
+    return Contacts(contacts.names, active)
+
+
+def _hold_contacts(motion: Motion, edits: Sequence[Tree]) -> Motion:
+    # The contacts as they are seen: those that feet are held by; what the user moved is then taken as told
+    seen = hold_feet(motion).motion.contacts
+    assert seen is not None
+    return hold_feet(motion, edit_contacts(seen, motion.rate_hz, edits), TOLD_HOLD).motion
+
+
+def _pin_points(motion: Motion, edits: Sequence[Tree]) -> Motion:
+    from marey.spacetime import PointPin, edit_physically
+
+    pins = [
+        PointPin(str(edit["point"]), float(edit["time_s"]), np.array(edit["place"], dtype=np.float64)) for edit in edits
+    ]
+    return edit_physically(motion, pins, physics=all(bool(edit.get("physics", True)) for edit in edits)).motion
+
+
+EDITS: Final[dict[str, Callable[[Motion, Sequence[Tree]], Motion]]] = {
+    "trim": _trim,
+    "contact": _hold_contacts,
+    "pin": _pin_points,
+    "mirror": lambda motion, _: mirror(motion),
+    "rate": lambda motion, edits: resample(motion, float(edits[0]["rate_hz"])),
+}

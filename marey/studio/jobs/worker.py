@@ -1,0 +1,185 @@
+"""The program of a worker process: takes one run after another, tells its progress, writes what it made.
+
+Messages on stdin and stdout are msgpack, each behind its length (uint32 LE). The end of stdin is the end of the server:
+the process leaves at once, whatever it is doing.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import struct
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import msgspec
+import numpy as np
+
+from marey.base import FormatError, InputError, MareyError
+from marey.io import load_character
+from marey.motion import Motion
+from marey.studio.jobs.context import RunContext, find_tool
+from marey.studio.project.store import MotionArchive
+from marey.studio.protocol.clips import make_header
+from marey.studio.tools.registry import ToolResult
+
+PROGRESS_S: Final = 0.1  # [s] between two messages of progress
+
+
+def main() -> None:
+    """Answer requests until stdin closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints goes to stderr, not between the answers
+    requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+
+    def listen() -> None:
+        while (request := read_packet(sys.stdin.buffer)) is not None:
+            requests.put(request)
+        os._exit(0)
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        _answer(requests.get(), answers)
+
+
+def read_packet(file: IO[bytes]) -> Any:
+    """Return the next message, None at the end."""
+    head = file.read(4)
+    return msgspec.msgpack.decode(file.read(struct.unpack("<I", head)[0])) if len(head) == 4 else None
+
+
+def pack_packet(message: Any) -> bytes:
+    """Bytes of a message; numbers and arrays of numpy and other sequences become plain."""
+
+    def simplify(value: Any) -> Any:
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        return dict(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else str(value)
+
+    data = msgspec.msgpack.encode(message, enc_hook=simplify)
+    return struct.pack("<I", len(data)) + data
+
+
+def make_plain(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a report of a tool as plain data."""
+    return msgspec.msgpack.decode(pack_packet(dict(report))[4:])
+
+
+def _answer(request: Mapping[str, Any], answers: IO[bytes]) -> None:
+    """Carry out one run; the last message is ``done`` or ``failed``."""
+    folder = Path(request["folder"])
+    store = MotionArchive(folder / "motions")
+    last_s = 0.0
+
+    def send(**message: Any) -> None:
+        answers.write(pack_packet(message))
+        answers.flush()
+
+    def tell(fraction: float, sentence: str) -> None:
+        nonlocal last_s
+        if time.monotonic() - last_s >= PROGRESS_S or fraction >= 1.0:
+            last_s = time.monotonic()
+            send(event="progress", fraction=fraction, sentence=sentence)
+
+    context = RunContext(
+        request["project"], store, folder / "uploads", seed=request["seed"], tell=tell,
+        show=lambda key: send(event="partial", hash=key),
+    )  # fmt: skip
+    try:
+        tool, settings = find_tool(request["tool"]), request["settings"]
+        result = tool.make(context, settings)
+        kept = keep_result(result, store, folder / "files" / request["job"])
+        uploads = [settings[one.name] for one in tool.parameters if one.kind == "file" and settings.get(one.name)]
+        if result.motion is not None or result.motions:
+            for key in uploads:
+                keep_skin(context.file(key), kept, store)
+        send(event="done", **kept)
+    except Exception as error:
+        if not isinstance(error, MareyError):
+            traceback.print_exc()
+        send(event="failed", **explain(error))
+
+
+def explain(error: BaseException) -> dict[str, str]:
+    """Sentence and advice of an error."""
+    if isinstance(error, FormatError | InputError):
+        return {"sentence": error.what, "fix": error.fix}
+    if isinstance(error, MareyError):
+        return {"sentence": str(error), "fix": ""}
+    if isinstance(error, MemoryError):
+        return {"sentence": "the memory did not suffice", "fix": "Choose a shorter range"}
+    return {"sentence": f"an unexpected {type(error).__name__}: {error}", "fix": "Please report it, with the file"}
+
+
+def keep_result(result: ToolResult, store: MotionArchive, folder: Path) -> dict[str, Any]:
+    """Write the motions and files of a result; return what the server needs to know of them."""
+    files: list[dict[str, Any]] = []
+    for number, (name, data) in enumerate(result.files.items()):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / str(number)).write_bytes(data)
+        files.append({"name": name, "size": len(data)})
+    return {
+        "motion": None if result.motion is None else describe_motion(result.motion, store),
+        "motions": [describe_motion(motion, store) | {"name": name} for name, motion in result.motions.items()],
+        "table": list(result.table),
+        "text": result.text,
+        "report": result.report,
+        "files": files,
+    }
+
+
+def describe_motion(motion: Motion, store: MotionArchive) -> dict[str, Any]:
+    """Keep a motion and its header for pages; return what the document says of it."""
+    report, source = motion.load_report, motion.source
+    key = store.put(motion)
+    make_header(store, key)
+    return {
+        "name": motion.name,
+        "hash": key,
+        "source": "" if source is None else Path(source.path).name,
+        "frames": motion.num_frames,
+        "rate_hz": motion.rate_hz,
+        "notes": [*report.warnings, *report.notes],
+        "contacts": [] if motion.contacts is None else list(motion.contacts.names),
+        "joints": list(motion.skeleton.names),
+        "parents": motion.skeleton.parents.tolist(),
+        "skeleton": motion.skeleton.name,
+    }
+
+
+def keep_skin(path: str, kept: dict[str, Any], store: MotionArchive) -> None:
+    """Keep the skin of an uploaded character, for the motions that are on its skeleton."""
+    try:
+        character = load_character(path)
+    except (MareyError, ImportError):
+        return  # a file without a mesh
+    skeleton = character.skeleton
+    owned = [one for one in (kept["motion"], *kept["motions"]) if one and one["joints"] == list(skeleton.names)]
+    if not owned:
+        return
+    # The rest pose has no rotations: a joint's frame is its place
+    inverse_bind = np.tile(np.eye(4, dtype=np.float32), (skeleton.num_joints, 1, 1))
+    inverse_bind[:, :3, 3] = -skeleton.rest_positions()
+    mesh = store.put_arrays(
+        {
+            "vertices": character.vertices.astype(np.float32),
+            "faces": character.triangles.astype(np.int32),
+            "carriers": character.joints.astype(np.int32),
+            "weights": character.weights.astype(np.float32),
+            "colours": character.colours.astype(np.float32),
+            "inverse_bind": inverse_bind,
+        }
+    )
+    for one in owned:
+        one |= {"mesh": mesh, "skeleton": character.name}
+
+
+if __name__ == "__main__":
+    main()

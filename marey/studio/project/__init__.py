@@ -1,0 +1,1 @@
+"""The document: a plain tree, typed commands, journal, store of clips."""

@@ -1,0 +1,225 @@
+"""Tools over whole clips: clean, retarget, hold feet, measure, and strips of takes put one behind another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from marey.base import InputError
+from marey.motion import Motion, concatenate, join_motions, resample
+from marey.pipeline.cleaning import OPTIONAL_STEPS, STEPS
+from marey.pipeline.takes import Tree, edit_motion
+from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion, stop_if_cancelled
+
+MOTION: Final = Parameter("motion", "clip", help="The clip or take to work on.")
+ANY_COLUMNS: Final = (Parameter("*", "text"),)
+STRIP_COLUMNS: Final = (
+    Parameter("take", "take", is_required=True),
+    *(Parameter(name, "float", None, "s", -1e6, 1e6) for name in ("start_s", "in_s", "out_s", "blend_s")),
+    Parameter("loop", "float", 1.0, "", 1.0, 1000.0),
+    Parameter("*", "text"),
+)
+STEP_HELP: Final = {
+    "time-base": "Play at the rate of the capture, drop repeated frames.",
+    "gaps": "Fill frames in which joints froze.",
+    "exchanges": "Undo exchanged left and right limbs.",
+    "flips": "Undo sudden turns of joints and back.",
+    "spikes": "Remove single wrong frames.",
+    "jumps": "Undo jumps of the root.",
+    "limits": "Straighten knees and elbows that bend backwards.",
+    "tremor": "Smooth tremor, and leave what moves.",
+    "floor": "Level a tilted floor and bring it to height zero.",
+    "plants": "Hold feet where they stand.",
+    "repair": "Move stretches that break physics; slow.",
+}
+
+
+def _clean(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.measure import measure_motion
+    from marey.pipeline import clean_motion
+
+    motion = need_motion(context, settings)
+    wanted = [name for name in STEPS if settings[name]]
+    done: list[str] = []
+
+    def tell(step: str) -> None:
+        stop_if_cancelled(context)
+        context.progress(len(done) / max(len(wanted), 1), f"{step}: {STEP_HELP[step]}")
+        done.append(step)
+
+    result = clean_motion(motion, steps=wanted, progress=tell)
+    rows = compare_measurements(motion, result.motion)
+    faults = [str(fault) for fault in measure_motion(result.motion).faults]
+    steps = [{"step": s.name, "sentence": s.sentence, "found": list(s.findings)} for s in result.steps]
+    return ToolResult(result.motion, rows, result.sentence, report={"steps": steps, "faults": faults})
+
+
+def compare_measurements(before: Motion, after: Motion) -> list[dict[str, Any]]:
+    """What the meter says before and after, one row for each figure."""
+    from marey.measure import measure_motion
+
+    was, now = measure_motion(before), measure_motion(after)
+    units = {figure.name: figure.unit for figure in now.figures}
+    return [
+        {"measure": name, "unit": units[name], "before": was.values[name], "after": value}
+        for name, value in now.values.items()
+        if name in was.values
+    ]
+
+
+def _measure(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.measure import measure_motion
+
+    motion = need_motion(context, settings)
+    against = None if not settings["against"] else context.motion(settings["against"])
+    kind = None if settings["kind"] == "auto" else settings["kind"]
+    found = measure_motion(motion, against=against, kind=kind)
+    return ToolResult(
+        None, found.table_rows(), found.sentence,
+        report={"kind": found.kind, "faults": [str(fault) for fault in found.faults], **found.to_json()},
+    )  # fmt: skip
+
+
+def _retarget(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.io import load, load_character
+    from marey.kinematics import solve_retarget
+    from marey.skeleton import HUMAN, RoleMap
+
+    motion = need_motion(context, settings)
+    context.progress(0.1, "reading the character")
+    character = None
+    if settings["character"]:
+        path = context.file(settings["character"])
+        try:
+            character = load_character(path)
+            target = character.skeleton
+        except InputError:
+            target = load(path).skeleton  # a motion file without a mesh still has a skeleton
+    elif settings["target"]:
+        target = context.motion(settings["target"]).skeleton
+    else:
+        target = HUMAN
+    stop_if_cancelled(context)
+    roles = RoleMap.from_names(motion.skeleton, settings["roles"]) if settings["roles"] else None
+    context.progress(0.3, f"onto {target.name}, {len(target.names)} joints")
+    done = solve_retarget(motion, target, contacts=settings["contacts"], hands=settings["hands"], roles=roles)
+    report = {**done.report.to_json(), "warnings": list(done.report.warnings())}
+    report["broken"] = [str(plant) for plant in done.report.broken]
+    return ToolResult(done.motion, text=" ".join(done.report.sentences()), report=report)
+
+
+def _hold(context: ToolContext, settings: Settings) -> ToolResult:
+    from math import radians
+
+    from marey.contacts import hold_feet, pigeon_toe
+
+    motion = need_motion(context, settings)
+    context.progress(0.2, "holding the feet")
+    turn = settings["toes_in_deg"]
+    done = hold_feet(motion, floor_m=settings["floor_m"], edit=pigeon_toe(radians(turn)) if turn else None)
+    return ToolResult(done.motion, compare_measurements(motion, done.motion), done.sentence, report=done.to_json())
+
+
+def _bake(context: ToolContext, settings: Settings) -> ToolResult:
+    motion = need_motion(context, settings)
+    layers, edits = settings["layers"] or (), settings["edits"] or ()
+    made = edit_motion(motion, layers, edits)
+    return ToolResult(made, text=f"{len(layers)} layers and {len(edits)} edits baked into {made.num_frames} frames")
+
+
+def _join_strips(context: ToolContext, settings: Settings) -> ToolResult:
+    strips: list[Tree] = sorted(settings["strips"] or (), key=lambda strip: float(strip.get("start_s", 0.0)))
+    if not strips:
+        raise InputError("there are no strips", "Put a take on the timeline first")
+    whole: Motion | None = None
+    for number, strip in enumerate(strips):
+        stop_if_cancelled(context)
+        context.progress(number / len(strips), f"strip {number + 1} of {len(strips)}")
+        part = cut_strip(context.motion(str(strip["take"])), strip)
+        if whole is None:
+            whole = part
+            continue
+        if part.skeleton.names != whole.skeleton.names:
+            from marey.kinematics import retarget
+
+            part = retarget(part, whole.skeleton)
+        whole = join_motions(whole, resample(part, whole.rate_hz), float(strip.get("blend_s", 0.0)))
+    assert whole is not None
+    if settings["hold_feet"] and len(strips) > 1:
+        from marey.contacts import hold_feet
+
+        whole = hold_feet(replace(whole, contacts=None)).motion
+    return ToolResult(whole, text=f"{len(strips)} strips, {whole.duration_s:.2f} s")
+
+
+def cut_strip(motion: Motion, strip: Tree) -> Motion:
+    """The stretch of a take that a strip shows, as often as it is looped; each turn goes on from the last."""
+    first = max(0, round(float(strip.get("in_s", 0.0)) * motion.rate_hz))
+    out = motion.duration_s if strip.get("out_s") is None else float(strip["out_s"])
+    last = min(motion.num_frames, round(out * motion.rate_hz) + 1)
+    if last - first < 2:
+        raise InputError("a strip of fewer than two frames", "Pull its ends apart")
+    part = motion[first:last]
+    turns = float(strip.get("loop") or 1.0)
+    count = round(turns * part.num_frames)
+    return concatenate([part] * int(np.ceil(turns)), align=True)[:count] if turns > 1.0 else part
+
+
+TOOLS: Final = (
+    Tool(
+        "clean", "Clean", "Clip", "Remove faults of a captured take; each step says what it found.", "job", _clean,
+        (
+            MOTION,
+            *(Parameter(step, "bool", step not in OPTIONAL_STEPS, help=STEP_HELP[step]) for step in STEPS),
+        ), "c",
+    ),
+    Tool(
+        "retarget", "Retarget", "Clip", "Put a motion on another body or on your character.", "job", _retarget,
+        (
+            MOTION,
+            Parameter("character", "file", help="Your character: .glb, .gltf, .fbx, or any motion file's skeleton."),
+            Parameter("target", "clip", help="Or the body of another clip; the canonical human without either."),
+            Parameter("hands", "choice", "directions", choices=("directions", "positions", "touch"),
+                      help="Keep directions of arms, places of hands, or touches of the body."),
+            Parameter("contacts", "bool", True, help="Hold the feet where the motion has them down."),
+            Parameter("roles", "table", shape="map", columns=(Parameter("joint", "joint"),),
+                      help="Joints of the motion by role, where the reader guessed wrong."),
+        ), "r",
+    ),
+    Tool(
+        "hold", "Hold feet", "Clip", "Keep feet where they stand, over the whole clip at once.", "job", _hold,
+        (
+            MOTION,
+            Parameter("floor_m", "float", None, "m", -10.0, 10.0, help="Height of the floor; fitted without it."),
+            Parameter("toes_in_deg", "float", 0.0, "°", -60.0, 60.0, help="Turn the toes of both feet inwards."),
+        ),
+    ),
+    Tool(
+        "measure", "Measure", "Check", "Figures of a clip beside those of captured people; its faults.", "ask",
+        _measure,
+        (
+            MOTION,
+            Parameter("against", "clip", help="The clip it was made from, for a table before and after."),
+            Parameter("kind", "choice", "auto", choices=("auto", "walk", "run", "jump", "other"),
+                      help="What it is, where the guess is wrong."),
+        ), "m",
+    ),
+    Tool(
+        "bake", "Bake", "Pose", "Put layers and edits into the clip.", "job", _bake,
+        (
+            MOTION,
+            Parameter("layers", "table", shape="rows", columns=ANY_COLUMNS,
+                      help="Layers: weight, mask, keys with time, joint, rotation or offset."),
+            Parameter("edits", "table", shape="rows", columns=ANY_COLUMNS, help="trim, contact, pin, mirror, rate."),
+        ),
+    ),
+    Tool(
+        "strips", "Join strips", "Timeline", "Make one clip of the strips on the timeline.", "job", _join_strips,
+        (
+            Parameter("strips", "table", shape="rows", columns=STRIP_COLUMNS, help="Takes on the timeline."),
+            Parameter("hold_feet", "bool", True, help="Hold the feet of the joined clip anew."),
+        ),
+    ),
+)  # fmt: skip

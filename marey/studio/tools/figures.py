@@ -1,0 +1,354 @@
+"""Tools of bodies that obey physics: a simulated figure, a clip that is followed, soft bodies and muscles."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+
+from marey.base import InputError, UnknownNameError
+from marey.control import back_and_forth, solve_tracking, track_balance, walk_in_place
+from marey.control.live.arena import STEP_S, SimulationDocument
+from marey.control.live.figure import (
+    CONTROLLERS,
+    FEET,
+    FLAGS,
+    RANGES,
+    FigureFactory,
+    SimulationSettings,
+)
+from marey.muscle import Film, estimate_activations, load_scene, make_reach_film, scene_names, solve_reach, solve_scene
+from marey.muscle.scene.live import LiveScene
+from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveClock, obey, replay_session
+from marey.pipeline.takes import Tree
+from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion, stop_if_cancelled
+from marey.simulate import Push, Simulator
+from marey.studio.tools.clips import MOTION
+from marey.studio.tools.layers import find_frame, pose_arrays, read_point
+
+FRAME_S: Final = 1.0 / LIVE_RATE_HZ
+MODES: Final = 24  # of the pose space that a followed clip moves in; fewer leave too little to balance with
+PUSH: Final[dict[str, Any]] = {
+    "part": "chest", "heading_deg": 0.0, "rise_deg": 0.0, "force_n": 200.0, "duration_s": 0.2,
+}  # fmt: skip
+BALL: Final[dict[str, Any]] = {"part": "chest", "heading_deg": 180.0, "speed_m_s": 8.0, "mass_kg": 2.0}
+PUSH_COLUMNS: Final = (
+    Parameter("joint", "joint", is_required=True),
+    Parameter("force_n", "points", None, "N", is_required=True),
+    *(Parameter(name, "float", None, "s", 0.0, 600.0) for name in ("start_s", "duration_s", "every_s")),
+)
+GOAL_COLUMNS: Final = (
+    Parameter("time_s", "float", None, "s", 0.01, 60.0, is_required=True),
+    Parameter("place", "points", None, "m", is_required=True),
+)
+SLIDERS: Final = tuple(name for name in RANGES)
+HELP: Final = {
+    "alpha": ("", "Of a puppet: 0 obeys physics alone, 1 the hand alone."),
+    "stiffness_per_s": ("1/s", "With which a puppet and a standing figure keep their pose."),
+    "pull_n_m": ("N/m", "Of the hand's spring."),
+    "damping_per_s": ("1/s", "Of all motion inside the figure."),
+    "modes": ("", "Modes of the pose space that the clip teaches."),
+    "gravity_m_s2": ("m/s²", "9.81 on earth, 1.62 on the moon."),
+    "slope_deg": ("°", "Of the ground, rising ahead."),
+    "is_full": ("", "All joints move on their own."),
+    "is_reaching": ("", "A balancing figure reaches for the hand by itself."),
+    "has_limits": ("", "Joints stay within what the clip shows."),
+}
+
+
+class SimulationSession:
+    """A figure that obeys physics, step by step: pulled, pushed, thrown at; what was done to it is kept."""
+
+    def __init__(self, context: ToolContext, settings: Settings) -> None:
+        motion = need_motion(context, settings)
+        wish = SimulationSettings().with_will(settings["will"]).with_feet(settings["feet"])
+        for name in (*SLIDERS, *FLAGS):
+            wish = wish.with_value(name, settings[name])
+        self.arena = SimulationDocument(FigureFactory(motion), find_frame(motion, settings["time_s"]), wish)
+        self.arena.toggle_record()
+        self._settings = {name: settings[name] for name in ("motion", "time_s", "will", "feet", *SLIDERS, *FLAGS)}
+        self.step, self.log, self._clock = 0, list[dict[str, Any]](), LiveClock()
+
+    def move(self, args: Settings) -> DragAnswer:
+        """Obey, and go on by one frame of 1/60 s."""
+        changes, is_moving = self._clock.take(args)
+        done, refused = obey(self, changes)
+        if done:
+            self.log.append({"step": self.step, **done})
+        if is_moving:
+            self.advance()
+        arena, stand = self.arena, self.arena.standing()
+        arrays = pose_arrays(arena.pose) | {"com": stand.com, "support": stand.corners}
+        forces = [
+            (*arena.simulator.mechanics().joints[self._joint(f.joint)], *f.force_n) for f in arena.visible_forces()
+        ]
+        arrays["forces"] = np.array(forces).reshape(-1, 6)
+        arrays["balls"] = np.array([ball.place for ball in arena.balls]).reshape(-1, 3)
+        table = arena.trace.table()
+        facts = {
+            "time_s": arena.time_s, "words": arena.will.words, "margin_m": stand.margin_m, "step_ms": arena.step_ms,
+            "remarks": list(arena.remarks), "energy_j": table[-1, 1:4].tolist(), "momentum": table[-1, 4:7].tolist(),
+            "angular_momentum": table[-1, 7:10].tolist(), "refused": refused,
+        }  # fmt: skip
+        return DragAnswer(arrays, facts)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the clip that was followed has come to its end."""
+        return not self.arena.is_recording
+
+    def _joint(self, joint: str | int) -> int:
+        return joint if isinstance(joint, int) else self.arena.clip.skeleton.index(joint)
+
+    def end(self, args: Settings) -> ToolResult:
+        """The recording, and the recipe that gives it again."""
+        motion = self.arena.finished_take()
+        settings = {**self._settings, "commands": self.log, "seconds": self.step * FRAME_S}
+        recipe = {"tool": "simulate", "settings": settings, "seed": 0}
+        return ToolResult(motion, text=f"{motion.duration_s:.2f} s simulated", report={"recipe": recipe})
+
+    def advance(self) -> None:
+        """So many steps of the simulator that the clock of frames is kept."""
+        first, last = (int(n * FRAME_S / STEP_S + 1e-6) for n in (self.step, self.step + 1))
+        for _ in range(last - first):
+            self.arena.single_step()
+        self.step += 1
+
+    def apply(self, changes: Settings) -> None:
+        """Obey the controls that changed."""
+        arena = self.arena
+        for name, value in changes.items():
+            if name in (*SLIDERS, *FLAGS):
+                arena.ask(name, float(value))
+            elif name == "push":
+                arena.push(**(PUSH | dict(cast(Tree, value))))
+            elif name == "throw":
+                arena.throw(**(BALL | dict(cast(Tree, value))))
+            elif name == "grab":
+                grip = cast(Tree, value)
+                arena.grab(self._joint(grip["joint"]), read_point(grip["place"], "place"))
+            elif name in FIGURE_CONTROLS:
+                FIGURE_CONTROLS[name](arena, value)
+            elif name != "step":
+                known = (*SLIDERS, *FLAGS, "push", "throw", "grab", *FIGURE_CONTROLS)
+                raise UnknownNameError("control", name, "a simulation", known)
+
+
+FIGURE_CONTROLS: Final[dict[str, Callable[[SimulationDocument, Any], None]]] = {
+    "pull": lambda arena, place: arena.pull(read_point(place, "place")),
+    "release": lambda arena, _: arena.release(),
+    "will": lambda arena, will: arena.choose(str(will)),
+    "feet": lambda arena, feet: arena.stand_on(str(feet)),
+    "restart": lambda arena, _: arena.start(),
+}
+
+
+def _track(context: ToolContext, settings: Settings) -> ToolResult:
+    motion = need_motion(context, settings)
+    mode, seconds = settings["mode"], settings["seconds"]
+    if mode in ("in place", "back and forth"):
+        motion = (walk_in_place if mode == "in place" else back_and_forth)(motion, seconds or 10.0)
+    length = seconds or (10.0 if mode == "balance" else motion.duration_s)
+
+    def tell(figure: Simulator) -> None:
+        stop_if_cancelled(context)
+        now = figure.state.time_s
+        context.progress(min(now / length, 0.99), f"{mode}: {now:.1f} s of {length:.1f} s")
+
+    options: dict[str, Any] = {"pushes": read_pushes(settings["pushes"]), "on_step": tell}
+    if settings["modes"]:
+        if motion.num_frames <= settings["modes"]:
+            raise InputError(f"{settings['modes']} modes from a clip of {motion.num_frames} frames", "Ask for fewer")
+        options["model"] = settings["modes"]
+    if mode == "balance":
+        done = track_balance(motion, seconds=length, feet=settings["feet"], **options)
+    else:
+        done = solve_tracking(motion, seconds=seconds if mode == "track" else None, **options)
+    fall = None if done.fall is None else str(done.fall)
+    report = {"mean_error_cm": 100.0 * float(done.error_m.mean()), "max_error_cm": 100.0 * float(done.error_m.max())}
+    words = f"{report['mean_error_cm']:.1f} cm from the clip; {fall or 'stays upright'}"
+    return ToolResult(done.motion, text=f"{mode}: {words}", report=report | {"fall": fall})
+
+
+def read_pushes(rows: Any) -> list[Push]:
+    """Pushes of a table with ``PUSH_COLUMNS``."""
+    found: list[Push] = []
+    for row in cast(list[Tree], rows or []):
+        times = {name: float(row[name]) for name in ("start_s", "duration_s", "every_s") if row.get(name) is not None}
+        found.append(Push(str(row["joint"]), read_point(row.get("force_n"), "force"), **times))
+    return found
+
+
+# Soft bodies and muscles
+
+
+class MuscleSession:
+    """A soft body that muscles move, step by step; sliders take splines over from its programme."""
+
+    def __init__(self, context: ToolContext, settings: Settings) -> None:
+        self.scene = LiveScene(load_scene(scene_source(context, settings)))
+        self._owed_s, self._told, self._clock = 0.0, False, LiveClock()
+
+    def move(self, args: Settings) -> DragAnswer:
+        """Hold splines (``{name: activation}``), ``release`` them all or ``reset``; then go on by 1/60 s."""
+        scene = self.scene
+        changes, is_moving = self._clock.take(args)
+        for name, value in changes.items():
+            if name == "reset":
+                scene.reset()
+            elif name == "release":
+                scene.give_back()
+            else:
+                scene.hold(name, float(value))
+        self._owed_s += FRAME_S * is_moving
+        while self._owed_s >= scene.step_s - 1e-9:
+            self._owed_s -= scene.step_s
+            scene.single_step()
+        look = scene.look()
+        arrays = {"surface": look.surface, "red": look.red, "blue": look.blue, "bones": look.bones}
+        if not self._told:
+            arrays |= {"faces": scene.faces.astype(np.float64), "radii": scene.radii}
+            self._told = True
+        facts = {"time_s": scene.time_s, "activations": scene.activations(), "step_ms": scene.step_ms}
+        return DragAnswer(arrays, facts)
+
+    def end(self, args: Settings) -> ToolResult:
+        """The film of what was seen."""
+        return film_result(self.scene.film(), {})
+
+
+def scene_source(context: ToolContext, settings: Settings) -> str | Path:
+    """A shipped scene by name, or a file of the user's."""
+    return Path(context.file(settings["file"])) if settings["file"] else str(settings["scene"])
+
+
+def film_result(film: Film, facts: Tree) -> ToolResult:
+    """A film as an animated file and its figures."""
+    if film.num_frames < 2:
+        raise InputError("nothing has moved yet", "Let the scene run")
+    with tempfile.TemporaryDirectory(prefix="marey-muscle-") as folder:
+        data = film.save(Path(folder) / "film.glb").read_bytes()
+    rows = [{"figure": name, "value": value} for name, value in film.metrics.items()]
+    report = {"frames": film.num_frames, "seconds": float(film.times[-1]), "failed": list(film.failed), **facts}
+    return ToolResult(None, rows, f"{film.name}: {film.num_frames} frames", {f"{film.name}.glb": data}, report)
+
+
+def _play_scene(context: ToolContext, settings: Settings) -> ToolResult:
+    scene = load_scene(scene_source(context, settings))
+    goals = cast(list[Tree], settings["goals"] or [])
+    if goals:
+        wanted = [(float(g["time_s"]), g["point"], read_point(g["place"], "place")) for g in goals]
+        most = settings["iterations"]
+
+        def hear(iteration: int, cost: float) -> bool:
+            context.progress(min(iteration / most, 0.95), f"iteration {iteration}, cost {cost:.3g}")
+            return not context.cancelled
+
+        found = solve_scene(scene, wanted, max_cells=500, max_iterations=most, on_iteration=hear)
+        return film_result(found.film(), {"missed_m": found.errors_m.tolist()})
+    known = [spline.name for spline in scene.parts.splines]
+    held = {str(name): float(value) for name, value in cast(Tree, settings["activations"] or {}).items()}
+    for name, value in held.items():
+        if name not in known:
+            raise UnknownNameError("spline", name, f"scene '{scene.name}'", known)
+        if not 0.0 <= value <= 1.0:
+            raise InputError(f"an activation of {value:g}", "Give 0 to 1")
+
+    def tell(done: int, of: int) -> None:
+        stop_if_cancelled(context)
+        context.progress(done / of, f"frame {done} of {of}")
+
+    return film_result(scene.run(settings["seconds"], None, tell, held or None), {"activations": held})
+
+
+def _reach(context: ToolContext, settings: Settings) -> ToolResult:
+    rows = cast(list[Tree], settings["goals"] or [])
+    if not rows:
+        raise InputError("no place for the hand", "Give rows of time_s and place")
+    context.progress(0.1, "poses of the arm, then its muscles")
+    goals = [(float(row["time_s"]), read_point(row["place"], "place")) for row in rows]
+    found = solve_reach(goals, side=settings["side"])
+    return film_result(make_reach_film(found), {"missed_m": found.misses_m.tolist()})
+
+
+def _estimate(context: ToolContext, settings: Settings) -> ToolResult:
+    motion = need_motion(context, settings)
+    context.progress(0.2, "torques and the muscles that supply them")
+    track = estimate_activations(motion, power=settings["power"])
+    with tempfile.TemporaryDirectory(prefix="marey-muscle-") as folder:
+        data = track.save(Path(folder) / "muscles.csv").read_bytes()
+    rows = [{"muscle": name, "mean": value} for name, value in track.busiest(len(track.names))]
+    text = f"{len(track.names)} muscles give {track.torque_fraction:.0%} of the torque"
+    report = {"given": track.torque_fraction, "muscles": list(track.names)}
+    return ToolResult(
+        None, rows, text, {"muscles.csv": data}, report, {"activations": np.asarray(track.activations)}
+    )  # fmt: skip
+
+
+_DEFAULTS: Final = SimulationSettings()
+_SCENE: Final = (
+    Parameter("scene", "choice", "biceps-arm", choices=scene_names(), help="One that ships."),
+    Parameter("file", "file", help="Or your own scene file."),
+)
+TOOLS: Final = (
+    Tool(
+        "simulate", "Simulate", "Simulate", "A figure that obeys physics: pull it, push it, throw balls at it.",
+        "live", SimulationSession,
+        (
+            MOTION,
+            Parameter("time_s", "float", 0.0, "s", 0.0, help="Pose of the clip that it starts from."),
+            Parameter("will", "choice", "free", choices=CONTROLLERS, help="Limp, a puppet, balancing, or the clip."),
+            Parameter("feet", "choice", "both", choices=FEET, help="What a balancing figure stands on."),
+            *(
+                Parameter(name, "int" if name == "modes" else "float", getattr(_DEFAULTS, name), HELP[name][0],
+                          *RANGES[name], help=HELP[name][1])
+                for name in SLIDERS
+            ),
+            *(Parameter(name, "bool", getattr(_DEFAULTS, name), help=HELP[name][1]) for name in FLAGS),
+            COMMANDS,
+            Parameter("seconds", "float", 3.0, "s", 0.02, 120.0, help="How long a recipe simulates."),
+        ), "s", lambda context, settings: replay_session(context, SimulationSession(context, settings), settings),
+    ),
+    Tool(
+        "track", "Track", "Simulate", "Let a simulated figure do the clip, or balance, by its own forces.", "job",
+        _track,
+        (
+            MOTION,
+            Parameter("mode", "choice", "track", choices=("track", "balance", "in place", "back and forth"),
+                      help="Follow the clip, stand, walk on the spot, or go to and fro."),
+            Parameter("pushes", "table", shape="rows", columns=PUSH_COLUMNS, help="Forces from outside."),
+            Parameter("seconds", "float", None, "s", 0.1, 600.0, help="How long; the clip's own length without it."),
+            Parameter("modes", "int", MODES, "", 0, 200, help="Modes of the clip that it moves in; 0: all joints."),
+            Parameter("feet", "choice", "both", choices=FEET, help="What it balances on."),
+        ), "t",
+    ),
+    Tool(
+        "muscle", "Muscle", "Muscle", "A soft body that muscles move; hold its splines by hand.", "live",
+        MuscleSession,
+        (
+            *_SCENE,
+            Parameter("activations", "table", shape="map", columns=(Parameter("activation", "float", None, "", 0, 1),),
+                      help="Splines held at 0 to 1, by name; the programme without them."),
+            Parameter("goals", "table", shape="rows",
+                      columns=(*GOAL_COLUMNS, Parameter("point", "text", is_required=True)),
+                      help="Places for the ends of bones."),
+            Parameter("seconds", "float", None, "s", 0.02, 60.0, help="How long; as the scene says without it."),
+            Parameter("iterations", "int", 12, "", 1, 50, help="Of the search for goals."),
+        ), "u", _play_scene,
+    ),
+    Tool(
+        "reach", "Reach", "Muscle", "Muscles of an arm that bring the hand to places in time.", "job", _reach,
+        (
+            Parameter("goals", "table", shape="rows", columns=GOAL_COLUMNS, help="Places in front of the shoulder."),
+            Parameter("side", "choice", "left", choices=("left", "right"), help="Which arm."),
+        ),
+    ),
+    Tool(
+        "muscles", "Muscles of a clip", "Muscle", "Share the torques of a motion among the body's muscles.", "job",
+        _estimate,
+        (MOTION, Parameter("power", "float", 2.0, "", 2.0, 10.0, help="2 spreads the work, 3 is endurance.")),
+    ),
+)  # fmt: skip

@@ -1,0 +1,242 @@
+"""Tools at the border: import, library, export."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from marey.base import InputError, UnknownNameError, cache_folder
+from marey.io import WRITABLE_SUFFIXES
+from marey.motion import Motion, assess_motion, mean_speed, standing_height
+from marey.pipeline.recipes import RecipeBundle, format_toml
+from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion, stop_if_cancelled
+from marey.skeleton import role_map
+from marey.studio.tools.clips import MOTION
+
+UNITS: Final = ("as read", "file", "m", "cm", "mm", "inch", "cmu")
+AXES: Final = ("as read", "y", "z", "x", "-y", "-z", "-x")
+MOTION_FORMATS: Final = tuple(suffix.removeprefix(".") for suffix in WRITABLE_SUFFIXES)
+VIEWS: Final = ("three-quarter", "side", "front", "top")
+MAX_CLIPS: Final = 200  # of one file
+
+
+def _import(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.io import clips, load
+
+    path = context.file(str(settings["file"] or ""))
+    known: dict[str, Any] = {"rate_hz": settings["rate_hz"]}
+    known |= {name: None if settings[name] == "as read" else settings[name] for name in ("unit", "up")}
+    is_markers = Path(path).suffix.lower() in (".c3d", ".trc")
+    # Markers are one clip, and so is the pose of a character without an animation
+    names = (None,) if is_markers else clips(path) or (None,)
+    wanted = settings["clips"] or names
+    for name in wanted:
+        if name not in names:
+            raise UnknownNameError("clip", str(name), "the file", [str(one) for one in names])
+    if not wanted or len(wanted) > MAX_CLIPS:
+        raise InputError(f"the file holds {len(names)} clips", f"Pick 1 to {MAX_CLIPS} of them")
+    found: dict[str, Motion] = {}
+    rows: list[dict[str, Any]] = []
+    for number, name in enumerate(wanted):
+        stop_if_cancelled(context)
+        context.progress(number / len(wanted), f"reading {name or Path(path).name}")
+        motion = _fit_markers(path, known) if is_markers else load(path, clip=name, **known)
+        # A clip that is alone in its file is called like the file
+        label = str(settings["name"] or Path(path).stem) if len(names) == 1 else str(name)
+        found[label] = replace(motion, name=label)
+        rows.append(describe_motion(found[label]))
+    first = next(iter(found.values()))
+    text = f"{len(found)} clip{'' if len(found) == 1 else 's'} read"
+    return ToolResult(first, rows, text, report={"clips": [n for n in names if n is not None]}, motions=found)
+
+
+def _fit_markers(path: str, known: dict[str, Any]) -> Motion:
+    from marey.io import find_subject, load_markers
+    from marey.kinematics import fit_markers
+
+    subject = find_subject(path)
+    fit = fit_markers(load_markers(path, **known), height_m=None if subject is None else subject.height_m)
+    belt = "" if fit.belt is None else f", on a treadmill at {fit.belt.speed_mps:.2f} m/s"
+    note = f"a body was fitted to {len(fit.sites)} markers, {1e3 * fit.rms_m:.1f} mm RMS{belt}"
+    motion = fit.over_ground()
+    return replace(motion, load_report=motion.load_report.adding(notes=[note]))
+
+
+def describe_motion(motion: Motion) -> dict[str, Any]:
+    """What the reader decided about a clip, and what it noticed."""
+    roles, anatomy, source = role_map(motion.skeleton), assess_motion(motion), motion.source
+    return {
+        "name": motion.name, "joints": len(motion.skeleton.names), "frames": motion.num_frames,
+        "rate_hz": motion.rate_hz, "seconds": motion.duration_s,
+        "format": "" if source is None else source.format, "unit": "m" if source is None else source.unit,
+        "metres_per_unit": 1.0 if source is None else source.metres_per_unit,
+        "up": "+y" if source is None else source.up,
+        "height_m": standing_height(motion.skeleton, roles) if anatomy.is_human else None,
+        "speed_mps": mean_speed(motion), "is_human": bool(anatomy.is_human), "profile": roles.profile,
+        "roles": {role: motion.skeleton.names[joint] for role, joint in roles.joints.items()},
+        "remarks": [*motion.load_report.warnings, *motion.load_report.notes, *roles.report],
+    }  # fmt: skip
+
+
+# Library
+
+
+def _library(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey import samples
+    from marey.library import Library, Query
+
+    folder = Path(str(context.project.get("library") or cache_folder() / "library"))
+    action, text = settings["action"], str(settings["text"] or "")
+    if action == "load" and settings["clip"] in samples.names():
+        motion = samples.load(settings["clip"])
+        return ToolResult(motion, [describe_motion(motion)], f"'{motion.name}' ships with marey")
+    library = Library(folder)
+    try:
+        words = tuple(word.strip() for word in str(settings["tags"] or "").split(",") if word.strip())
+        if action == "search":
+            behaviour = settings["behaviour"] or None
+            low, high = settings["speed_mps"] or (None, None)
+            query = Query(tags=words, behaviour=behaviour, text=text or None, speed_mps=(low, high))
+            rows = [_row(record) for record in library.clips(query)]
+            shipped = [n for n in samples.names() if text.lower() in n.lower() and not (words or behaviour)]
+            rows += [{"id": name, "name": name, "tags": ["shipped"], "source": "marey"} for name in shipped]
+            return ToolResult(None, rows, f"{len(rows)} clips")
+        if action == "add":
+            added = library.add_motion(need_motion(context, settings), tags=words)
+            return ToolResult(None, [_row(record) for record in library.clips()], str(added))
+        key = str(settings["clip"] or "")
+        if action == "remove":
+            return ToolResult(None, [_row(record) for record in library.remove(key)], "removed")
+        motion = library.load(key)
+        if action == "tag":
+            # A clip that is there already gets more tags
+            library.add_motion(motion, tags=words)
+        return ToolResult(motion if action == "load" else None, [_row(library.find(key))], f"'{motion.name}'")
+    finally:
+        library.close()
+
+
+def _row(record: Any) -> dict[str, Any]:
+    names = ("id", "name", "behaviour", "duration_s", "rate_hz", "mean_speed_mps", "height_m", "format", "source")
+    return {name: getattr(record, name) for name in names} | {"tags": list(record.tags)}
+
+
+# Export
+
+
+def _export(context: ToolContext, settings: Settings) -> ToolResult:
+    kind = settings["format"]
+    if kind == "recipe":
+        from marey.studio import tools
+
+        bundle = RecipeBundle(context, tools.TOOLS)
+        bundle.add_take(str(settings["motion"] or ""), "recipe.toml")
+        text = f"recipe.zip with {len(bundle.files)} files: unpack it and `marey run recipe.toml`"
+        return ToolResult(text=text, files={"recipe.zip": bundle.to_zip()}, report={"files": sorted(bundle.files)})
+    if kind == "sketch":
+        tree = context.project.get("sketch")
+        if not tree:
+            raise InputError("there is no sketch", "Draw a path first")
+        return ToolResult(text="sketch.toml", files={"sketch.toml": format_toml(tree).encode()})
+    motion = need_motion(context, settings)
+    suffix = ".png" if kind == "strip" else f".{kind}"
+    stem = re.sub(r"[^\w.-]+", "-", motion.name).strip("-.") or "motion"
+    onto = context.file(settings["character"]) if settings["character"] else None
+    with tempfile.TemporaryDirectory(prefix="marey-export-") as folder:
+        file = Path(folder) / f"{stem}{suffix}"
+        context.progress(0.1, f"writing {file.name}")
+        _write(motion, file, kind, onto, context, settings)
+        data = file.read_bytes()
+    return ToolResult(
+        None, text=f"{file.name}, {len(data) / 1e6:.2f} MB", files={file.name: data},
+        report={"frames": motion.num_frames, "rate_hz": motion.rate_hz, "bytes": len(data)},
+    )  # fmt: skip
+
+
+def _write(motion: Motion, file: Path, kind: str, onto: str | None, context: ToolContext, settings: Settings) -> None:
+    if kind in MOTION_FORMATS:
+        import marey
+
+        options = {"root": "bone"} if settings["root_bone"] else {}
+        marey.save(motion, file, onto=onto, **options)
+        return
+    character = None
+    if onto is not None:
+        from marey.io import load_character
+        from marey.kinematics import retarget
+
+        character = load_character(onto)
+        motion = retarget(motion, character.skeleton)
+    if kind == "marey":
+        from marey.compression import compress
+
+        file.write_bytes(compress(motion))
+    elif kind == "strip":
+        from marey.picture import film_strip, save_image
+
+        view = "auto" if settings["view"] == VIEWS[0] else settings["view"]
+        save_image(film_strip(motion, count=settings["count"], view=view, character=character), file)
+    elif kind == "html":
+        from marey.dynamics import check_validity
+        from marey.picture import save_page
+
+        report = check_validity(motion)
+        save_page(
+            [motion], file, bands=[{"validity": [(s.start_s, s.stop_s, s.status, s.words) for s in report.spans]}]
+        )
+    else:
+        from marey.picture import save_film
+
+        def tell(done: int, of: int) -> None:
+            stop_if_cancelled(context)
+            context.progress(done / of, f"picture {done} of {of}")
+
+        save_film(motion, file, view=settings["view"], character=character, progress=tell)
+
+
+TOOLS: Final = (
+    Tool(
+        "import", "Import", "File", "Read motion and marker files; see what the reader decided, and correct it.",
+        "job", _import,
+        (
+            Parameter("file", "file", help="FBX, BVH, GLB, USD, C3D, TRC, npz, ASF/AMC, MVNX and others."),
+            Parameter("name", "text", help="Of the clip; its own without it."),
+            Parameter("clips", "table", shape="words", help="Which clips of the file; all without it."),
+            Parameter("unit", "choice", "as read", choices=UNITS, help="Unit of length, where the guess is wrong."),
+            Parameter("rate_hz", "float", None, "Hz", 1.0, 1000.0, help="Frames per second, where the file is wrong."),
+            Parameter("up", "choice", "as read", choices=AXES, help="Vertical axis, where the guess is wrong."),
+        ), "i",
+    ),
+    Tool(
+        "library", "Library", "File", "Search clips by words, tags, behaviour and speed; keep your own.", "ask",
+        _library,
+        (
+            Parameter("action", "choice", "search", choices=("search", "load", "add", "tag", "remove"),
+                      help="What to do."),
+            Parameter("text", "text", "", help="Words of names, folders, tags."),
+            Parameter("tags", "text", "", help="Tags, with commas between."),
+            Parameter("behaviour", "choice", "", choices=("", "walk", "run", "jump", "stand", "other"),
+                      help="What people do in it."),
+            Parameter("speed_mps", "range", None, "m/s", 0.0, 20.0, help="Mean speed."),
+            Parameter("clip", "text", "", help="Name or id of the clip to load, tag or remove."),
+            Parameter("motion", "clip", help="The clip to add."),
+        ), "l",
+    ),
+    Tool(
+        "export", "Export", "File", "Write a take in any format, onto your character, as pictures, film or page.",
+        "job", _export,
+        (
+            MOTION,
+            Parameter("format", "choice", "glb",
+                      choices=(*MOTION_FORMATS, "marey", "strip", "gif", "mp4", "html", "recipe", "sketch"),
+                      help="marey is compressed, strip a picture, html a page that plays, recipe for `marey run`."),
+            Parameter("character", "file", help="Your character; the motion is put on it."),
+            Parameter("root_bone", "bool", False, help="Root motion on a bone of its own (glb, fbx, usda, bvh)."),
+            Parameter("view", "choice", VIEWS[0], choices=VIEWS, help="Of pictures and films."),
+            Parameter("count", "int", 8, "", 2, 40, help="Bodies of a strip."),
+        ), "e",
+    ),
+)  # fmt: skip

@@ -1,0 +1,253 @@
+"""Posing: drags of joints into key frames of a layer, ends of contacts, and clips through key poses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from marey.base import FloatArray, InputError, UnknownNameError, frozen
+from marey.contacts import hold_feet
+from marey.kinematics import BoxLimits, ConeLimits, JointLimits, fill_in_betweens
+from marey.kinematics.posing import METHODS, MODE_RANGE, NUM_MODES, PoseEditor
+from marey.motion import KeyFrames, Layer, Motion, key_pose
+from marey.pipeline.sessions import DragAnswer
+from marey.pipeline.takes import TOLD_HOLD, edit_contacts, read_layers, write_layer
+from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion
+from marey.skeleton import Pose
+from marey.studio.tools.clips import MOTION
+
+if TYPE_CHECKING:
+    from marey.models import PoseModel
+
+LIMITS: Final = ("anatomical", "box of this clip", "cone of this clip", "none")
+LIMIT_MARGIN_RAD: Final = 0.1  # round what the clip shows
+SPACES: Final = ("all joints", "pose space")
+AROUND_S: Final = 1.5  # [s] of the clip to both sides of a contact that a drag computes
+
+
+def find_frame(motion: Motion, time_s: float) -> int:
+    """The frame nearest to a time, inside the clip."""
+    return min(max(round(time_s * motion.rate_hz), 0), motion.num_frames - 1)
+
+
+def choose_limits(motion: Motion, name: str) -> JointLimits | None:
+    """Limits that a clip shows; ``None`` for anatomical ones, which solvers know, and for none."""
+    kinds = {LIMITS[1]: BoxLimits, LIMITS[2]: ConeLimits}
+    return kinds[name].from_clips([motion], margin_rad=LIMIT_MARGIN_RAD) if name in kinds else None
+
+
+def fit_pose_space(motion: Motion) -> PoseModel:
+    """Coordinates of the poses of a clip."""
+    from marey.models import PGA
+
+    return PGA(explained=0.95).fit(motion)
+
+
+class PoseDrag:
+    """Inverse kinematics under the pointer; keys of a layer at its end."""
+
+    def __init__(self, context: ToolContext, settings: Settings) -> None:
+        self._context, self._settings = context, settings
+        self._motion = need_motion(context, settings)
+        self._time_s = float(settings["time_s"])
+        self.editor = PoseEditor(self._motion[find_frame(self._motion, self._time_s)])
+        names, editor = self._motion.skeleton.names, self.editor
+        own = {names[joint]: handle for handle, joint in editor.joints.items()}
+        for joint in map(str, (*(settings["pins"] or ()), *(settings["free"] or ()))):
+            handle = own.get(joint, joint)
+            editor.joints[handle] = self._motion.skeleton.index(joint)
+            (editor.held.discard if joint in (settings["free"] or ()) else editor.held.add)(handle)
+        editor.method = settings["method"]
+        limits = settings["limits"]
+        # The solver finds the anatomical ones by itself
+        editor.limits = cast(Any, "auto") if limits == LIMITS[0] else choose_limits(self._motion, limits)
+        if settings["space"] == SPACES[1]:
+            editor.model, editor.is_reduced = fit_pose_space(self._motion), True
+        self._handles = own
+        self._is_new = True
+        editor.release()  # goals of joints that were just pinned are where the pose has them
+
+    def move(self, args: Settings) -> DragAnswer:
+        """Bring ``joint`` to ``target`` [m], or ``mode`` to so many ``deviations``."""
+        editor = self.editor
+        if args.get("mode") is not None:
+            editor.model = editor.model or fit_pose_space(self._motion)
+            editor.set_mode(int(args["mode"]), float(args["deviations"]))
+            return self._answer()
+        joint = str(args.get("joint") or self._settings.get("joint") or "")
+        handle = self._handles.get(joint, joint)
+        if handle not in editor.joints:
+            editor.joints[handle] = self._motion.skeleton.index(joint)
+        target = read_point(args.get("target"), "target")
+        editor.drag(handle, target, is_new=self._is_new)
+        self._is_new = False
+        return self._answer()
+
+    def end(self, args: Settings) -> ToolResult:
+        """Keys of the pose: a new layer, or more keys of the one that was chosen."""
+        if args.get("target") is not None:
+            self.move(args)
+        take = self._context.project.get("takes", {}).get(self._settings["motion"], {})
+        wanted = self._settings["layer"]
+        layers = [layer for layer in take.get("layers", ()) if layer.get("id") == wanted] if wanted else []
+        layer = read_layers(layers)[0] if layers else Layer()
+        around = self._settings["around_s"] or None
+        keyed = write_layer(key_pose(layer, self._motion, self.editor.state.pose, self._time_s, around_s=around))
+        if not keyed["keys"]:
+            return ToolResult(text="nothing moved")
+        if layers:
+            return ToolResult(text="keys set", report={"keys": {"layer": wanted, "keys": keyed["keys"]}})
+        return ToolResult(text="a layer with keys", report={"layer": {"name": "Pose", **keyed}})
+
+    def _answer(self) -> DragAnswer:
+        pose, result = self.editor.state.pose, self.editor.result
+        facts: dict[str, Any] = {}
+        if result is not None:
+            facts["status"] = result.status.name.lower()
+            facts["off_mm"] = round(1e3 * result.position_error_m, 2)
+            facts["planted"], facts["advice"] = list(result.planted), result.advice
+        if self.editor.model is not None:
+            facts["modes"] = [round(value, 4) for value in self.editor.modes()[:NUM_MODES].tolist()]
+        return DragAnswer(pose_arrays(pose), facts)
+
+
+def read_point(value: Any, what: str) -> FloatArray:
+    """Three numbers from a page."""
+    try:
+        point = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        point = np.zeros(0)
+    if point.shape != (3,) or not np.isfinite(point).all():
+        raise InputError(f"the {what} is no place", "Give x, y and z in metres")
+    return point
+
+
+def pose_arrays(pose: Pose) -> dict[str, FloatArray]:
+    """A pose as a client draws it."""
+    return {"pose_root": pose.root_position, "pose_rotations": pose.rotations.wxyz}
+
+
+def stretch_arrays(motion: Motion) -> dict[str, FloatArray]:
+    """A stretch of a clip as a client draws it."""
+    return {"roots": motion.root_positions, "rotations": motion.rotations.wxyz}
+
+
+class ContactDrag:
+    """The end of a contact under the pointer: feet follow in a stretch around it."""
+
+    def __init__(self, context: ToolContext, settings: Settings) -> None:
+        self._settings = settings
+        self._motion = need_motion(context, settings)
+        held = hold_feet(self._motion)
+        self._seen = held.motion.contacts
+        if self._seen is not None and settings["point"] not in self._seen.names:
+            raise UnknownNameError("contact point", str(settings["point"]), "the clip", self._seen.names)
+
+    def move(self, args: Settings) -> DragAnswer:
+        """Let the contact last from ``to_s[0]`` to ``to_s[1]``."""
+        edit, rate = self._edit(args), self._motion.rate_hz
+        assert self._seen is not None
+        contacts = edit_contacts(self._seen, rate, [edit])
+        times = [time for name in ("from_s", "to_s") for time in edit.get(name) or ()]
+        first = find_frame(self._motion, min(times) - AROUND_S)
+        last = find_frame(self._motion, max(times) + AROUND_S) + 1
+        part = type(contacts)(contacts.names, contacts.active[first:last])
+        done = hold_feet(self._motion[first:last], part, TOLD_HOLD)
+        facts = {"first": first, "broken": [str(plant) for plant in done.broken], "sentence": done.sentence}
+        return DragAnswer(stretch_arrays(done.motion), facts)
+
+    def end(self, args: Settings) -> ToolResult:
+        """The edit of the take."""
+        edit = self._edit(args)
+        return ToolResult(text=f"contact of {edit['point']}", report={"edit": edit})
+
+    def _edit(self, args: Settings) -> dict[str, Any]:
+        edit: dict[str, Any] = {"kind": "contact", "point": self._settings["point"]}
+        wanted = (("from_s", self._settings["from_s"]), ("to_s", args.get("to_s")))
+        edit |= {name: [float(t) for t in value] for name, value in wanted if value is not None}
+        if len(edit) == 2:
+            raise InputError("a contact without times", "Give to_s, from_s or both")
+        return edit
+
+
+def _between(context: ToolContext, settings: Settings) -> ToolResult:
+    """A clip through poses of the timeline."""
+    poses = settings["poses"] or ()
+    if not poses:
+        raise InputError("no pose is chosen", "Take poses from the timeline first")
+    keys: KeyFrames | None = None
+    first: Motion | None = None
+    for row in poses:
+        motion = context.motion(str(row.get("motion") or settings["motion"]))
+        first = first or motion
+        keys = keys or KeyFrames(motion.skeleton)
+        pose = motion[find_frame(motion, float(row.get("at_s", row["time_s"])))]
+        if row.get("place") is not None:
+            root = pose.root_position.copy()
+            root[[0, 2]] = frozen(row["place"], 2, name="place")
+            pose = Pose(pose.skeleton, root, pose.rotations)
+        keys = keys.with_key(float(row["time_s"]), pose)
+    assert keys is not None
+    assert first is not None
+    model = fit_pose_space(first) if settings["space"] == SPACES[1] else None
+    limits = choose_limits(first, settings["limits"])
+    done = fill_in_betweens(keys, settings["rate_hz"], model=model, limits=limits, hold_feet=settings["hold_feet"])
+    return ToolResult(done.motion, text=f"{len(poses)} poses, feet within {1e3 * done.slide_m:.1f} mm")
+
+
+def _encode(context: ToolContext, settings: Settings) -> ToolResult:
+    motion = need_motion(context, settings)
+    model = fit_pose_space(motion)
+    count = min(settings["components"], model.num_components)
+    values = model.encode(motion)[:, :count] / model.deviations[:count]
+    return ToolResult(text=f"{count} of {model.num_components} coordinates", arrays={"coordinates": values})
+
+
+_CHOICES: Final = (
+    Parameter("limits", "choice", LIMITS[0], choices=LIMITS, help="How far joints may turn."),
+    Parameter("space", "choice", SPACES[0], choices=SPACES, help="Move all joints, or within poses like this clip's."),
+)
+TOOLS: Final = (
+    Tool(
+        "pose", "Pose", "Pose", "Drag a joint; the body follows within its limits. Letting go sets key frames.",
+        "drag", PoseDrag,
+        (
+            MOTION,
+            Parameter("time_s", "float", 0.0, "s", 0.0, help="Time of the pose: the playhead."),
+            Parameter("joint", "joint", help="The joint that is dragged."),
+            Parameter("layer", "text", "", help="Layer that gets the keys; a new one without it."),
+            Parameter("around_s", "float", 0.5, "s", 0.0, 60.0, help="How far it fades; 0: the whole clip."),
+            Parameter("pins", "table", shape="words", help="Joints that hold, besides hands, feet and head."),
+            Parameter("free", "table", shape="words", help="Joints that let go."),
+            *_CHOICES,
+            Parameter("method", "choice", METHODS[0], choices=METHODS, help="Solver."),
+            Parameter("deviations", "float", 0.0, "σ", -MODE_RANGE, MODE_RANGE, help="Of a mode of the pose space."),
+        ), "p",
+    ),
+    Tool(
+        "contacts", "Contacts", "Pose", "Drag the ends of a contact; the feet follow.", "drag", ContactDrag,
+        (
+            MOTION,
+            Parameter("point", "text", "", help="left_heel, left_toe, right_heel, right_toe."),
+            Parameter("from_s", "range", None, "s", 0.0, help="When the contact lasts now; none for a new one."),
+        ),
+    ),
+    Tool(
+        "between", "In-betweens", "Pose", "Make a clip through poses taken from the timeline.", "job", _between,
+        (
+            MOTION,
+            Parameter("poses", "table", shape="rows", help="Poses of clips at times; place is [x, z].", columns=(
+                Parameter("time_s", "float", None, "s", 0.0, 3600.0, is_required=True), Parameter("motion", "clip"),
+                Parameter("at_s", "float", None, "s", 0.0), Parameter("place", "points", None, "m"),
+            )),
+            Parameter("rate_hz", "float", 60.0, "Hz", 1.0, 240.0, help="Frames per second."),
+            *_CHOICES,
+            Parameter("hold_feet", "bool", True, help="Feet that stay between two poses stand still."),
+        ),
+    ),
+    Tool(
+        "coordinates", "Coordinates", "", "Poses of a clip in their own space, in standard deviations.", "ask", _encode,
+        (MOTION, Parameter("components", "int", NUM_MODES, "", 1, 60, help="How many.")),
+    ),
+)  # fmt: skip

@@ -1,0 +1,289 @@
+"""Tools that make motions of people who walk: from a sketch, live under the hand, and from a script."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from marey.base import InputError, UnknownNameError, clamp_value
+from marey.locomotion.live import (
+    GHOST_TIMES_S,
+    JUMP_KINDS,
+    MAX_TAKE_S,
+    RANGES,
+    WalkDocument,
+)
+from marey.pipeline import ENGINES, choose_engine, synthesize_sketch
+from marey.pipeline.recipes import format_toml
+from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveClock, obey, replay_session
+from marey.pipeline.takes import Tree
+from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, stop_if_cancelled
+from marey.samples import script_names, sketch_file, sketch_names
+from marey.studio.tools.layers import pose_arrays
+from marey.studio.tools.physics import describe_report
+
+if TYPE_CHECKING:
+    from marey.graph import MotionGraph, SearchSolution
+    from marey.pipeline import SynthesisResult
+    from marey.world import Sketch
+
+QUICK: Final = (3.0,)  # schedule of the search whose motion is shown first
+SCHEDULE: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
+
+
+def read_sketch(context: ToolContext, settings: Settings) -> Sketch:
+    """The sketch of a tool's settings, of the project, or a shipped one."""
+    from marey.world import load_sketch, parse_sketch
+
+    tree = settings["sketch"] or (None if settings["shipped"] else context.project.get("sketch"))
+    if not tree and not settings["shipped"]:
+        raise InputError("there is no sketch", "Draw a path, or choose one that ships")
+    if not tree:
+        return load_sketch(settings["shipped"])
+    return parse_sketch(format_toml(cast(Tree, tree)), file="sketch")
+
+
+def _show_sketch(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.world import load_sketch
+
+    path = Path(context.file(settings["file"])) if settings["file"] else sketch_file(settings["name"])
+    sketch = load_sketch(path)  # mistakes are named with their line
+    return ToolResult(text=sketch.name, report={"sketch": tomllib.loads(path.read_text(encoding="utf-8-sig"))})
+
+
+def _synthesize(context: ToolContext, settings: Settings) -> ToolResult:
+    sketch = read_sketch(context, settings)
+    graph = None
+    wanted = settings["engine"]
+    engine = choose_engine(sketch, settings["graph"] or None) if wanted == "auto" else wanted
+    if engine == "graph":
+        graph = _get_graph(context, settings)
+    context.progress(0.2, f"{engine}: starting")
+    options: dict[str, Any] = {"touch_up": settings["touch_up"]}
+    if engine == "graph":
+        # A first motion at once, then the search for a better one
+        quick = synthesize_sketch(sketch, "graph", graph=graph, k=1, epsilon=QUICK, check=False)
+        if quick.motion is not None:
+            context.progress(0.3, f"first motion: {quick.sentence}")
+            context.partial(quick.motion)
+        stop_if_cancelled(context)
+        least = settings["epsilon"]
+        options |= {"k": settings["k"], "budget_s": settings["budget_s"], "on_solution": _listen(context)}
+        options["epsilon"] = tuple(level for level in SCHEDULE if level >= least)
+    elif engine == "locomotion" and settings["style"]:
+        options["style"] = settings["style"]
+    result = synthesize_sketch(sketch, wanted if wanted == "auto" and graph is None else engine, graph=graph, **options)
+    stop_if_cancelled(context)
+    if result.motion is None:
+        raise InputError(f"no motion for '{sketch.name}': {result.status}", result.advice)
+    found = () if result.search is None else result.search.history
+    rows = [{"k": s.k, "epsilon": s.epsilon, "cost": s.cost, "expansions": s.expansions} for s in found]
+    return ToolResult(result.motion, rows, result.sentence, report=_describe(result))
+
+
+def _get_graph(context: ToolContext, settings: Settings) -> MotionGraph:
+    if settings["graph"]:
+        from marey.graph import load_graph
+
+        return load_graph(context.file(settings["graph"]))
+    from marey.samples import demo_graph
+
+    def count(done: int, of: int) -> None:
+        stop_if_cancelled(context)
+        context.progress(0.2 * done / of, f"building the motion graph, once: {done} of {of} clips")
+
+    return demo_graph(on_progress=count)
+
+
+def _listen(context: ToolContext) -> Callable[[SearchSolution], bool]:
+    def hear(solution: SearchSolution) -> bool:
+        share = 0.3 + 0.6 * (SCHEDULE[0] - min(max(solution.proved, 1.0), SCHEDULE[0])) / (SCHEDULE[0] - 1.0)
+        bound = f"within {solution.proved:.2f} of the best" if np.isfinite(solution.proved) else "not bounded yet"
+        context.progress(share, f"k = {solution.k}: cost {solution.cost:.2f}, {bound}")
+        return context.cancelled
+
+    return hear
+
+
+def _describe(result: SynthesisResult) -> dict[str, Any]:
+    facts: dict[str, Any] = {"status": result.status, "engine": result.engine, "broken": list(result.broken)}
+    facts |= {"remarks": list(result.remarks), "way_m": result.way_m}
+    if result.validity is not None:
+        facts["validity"] = describe_report(result.validity)
+    if result.search is not None:
+        # A search that ran out of time may end elsewhere on another machine
+        facts["is_repeatable"] = result.search.stopped != "TIMEOUT"
+    return facts
+
+
+# Live walking
+
+
+class WalkSession:
+    """Characters that are driven step by step; everything that was asked for is kept, so that it can be run again."""
+
+    def __init__(self, context: ToolContext, settings: Settings) -> None:
+        from marey.locomotion import load_model
+
+        model = load_model()
+        self.walk = WalkDocument(model, rng=np.random.default_rng(context.seed))
+        self._seed = context.seed
+        self.step, self.is_over, self._clock = 0, False, LiveClock()
+        self.log: list[dict[str, Any]] = []
+        first = {name: settings[name] for name in ("speed", "run", "turn_rate", "leg_length_m", "style")}
+        self._first = {name: value for name, value in first.items() if value not in (None, {}, "")}
+        self.apply({**self._first, "over_s": 0.0})
+        self.walk.active_character.record(True)
+
+    def move(self, args: Settings) -> DragAnswer:
+        """Obey, and go on by one step of 1/60 s."""
+        changes, is_moving = self._clock.take(args)
+        ghosts = bool(changes.pop("ghosts", False))
+        done, refused = obey(self, changes, ("over_s",))
+        if done:
+            self.log.append({"step": self.step, **done})
+        if is_moving:
+            self.advance()
+        walker, walk = self.walk.active_character, self.walk
+        arrays = pose_arrays(walker.pose)
+        goals, are_down = walker.goals()
+        arrays |= {"goals": goals, "goals_down": are_down.astype(np.float64)}
+        others = [one.pose for one in walk.walkers if one is not walker]
+        if others:
+            arrays["other_roots"] = np.stack([pose.root_position for pose in others])
+            arrays["other_rotations"] = np.stack([pose.rotations.wxyz for pose in others])
+        if ghosts:
+            ahead = [walker.engine.predict(tau) for tau in GHOST_TIMES_S]
+            arrays["ghost_roots"] = np.stack([pose.root_position for pose in ahead])
+            arrays["ghost_rotations"] = np.stack([pose.rotations.wxyz for pose in ahead])
+        return DragAnswer(arrays, self._facts() | {"refused": refused})
+
+    def _facts(self) -> dict[str, Any]:
+        walker = self.walk.active_character
+        prints = [[p.side, *p.position.tolist(), p.heading_rad] for p in walker.engine.footprints[-8:]]
+        things = [{"words": one.words, "label": one.label} | _box(one.obstacle) for one in walker.obstacles()]
+        return {
+            "time_s": self.step / LIVE_RATE_HZ, "state": walker.engine.state, "speed_mps": walker.engine.speed,
+            "heading_rad": walker.engine.heading_rad, "asked": dict(walker.asked), "styles": dict(walker.styles),
+            "footprints": prints, "obstacles": things, "remarks": list(walker.remarks), "step_ms": walker.step_ms,
+            "characters": [one.name for one in self.walk.walkers], "selected": walker.name,
+        }  # fmt: skip
+
+    def end(self, args: Settings) -> ToolResult:
+        """The recording of the driven character, and the recipe that gives it again."""
+        motion = replace(self.walk.active_character.finished_take(), name="walk")
+        settings = {**self._first, "commands": self.log, "seconds": self.step / LIVE_RATE_HZ}
+        recipe = {"tool": "walk", "settings": settings, "seed": self._seed}
+        return ToolResult(motion, text=f"{motion.duration_s:.2f} s of walking", report={"recipe": recipe})
+
+    def advance(self) -> None:
+        """One step of all characters."""
+        if self.step >= MAX_TAKE_S * LIVE_RATE_HZ:
+            raise InputError(f"a walk of {MAX_TAKE_S:g} s", "End it, and begin a new one")
+        self.walk.single_step()
+        self.step += 1
+
+    def apply(self, changes: Settings) -> None:
+        """Obey the controls that changed."""
+        walk = self.walk
+        over_s = clamp_value(float(changes.get("over_s", 0.5)), (0.0, 10.0), "the time to reach it")
+        for name, value in changes.items():
+            walker = walk.active_character
+            if name in RANGES:
+                walker.ask(name, float(value), over_s)
+            elif name == "style":
+                mixture = {str(value): 1.0} if isinstance(value, str) else dict(cast(Tree, value))
+                if isinstance(value, str):
+                    mixture = {style: float(style == value) for style in walker.styles} | mixture
+                for style, weight in sorted(mixture.items(), key=lambda item: -float(item[1])):
+                    walker.ask_style(style, float(weight), over_s)
+            elif name == "jump":
+                row = cast(Tree, value)
+                walker.jump(float(row.get("length_m", 1.0)), str(row.get("kind", JUMP_KINDS[0])))
+            elif name in CONTROLS:
+                CONTROLS[name](walk, value)
+            elif name not in ("over_s", "step"):
+                raise UnknownNameError("control", name, "a walk", (*RANGES, "style", "jump", *CONTROLS))
+
+
+CONTROLS: Final[dict[str, Callable[[WalkDocument, Any], None]]] = {
+    "cancel_jump": lambda walk, _: walk.cancel_jump(),
+    "obstacle": lambda walk, _: walk.drop_obstacle(),
+    "clear_obstacles": lambda walk, _: walk.clear_obstacles(),
+    "hold_feet": lambda walk, on: walk.active_character.hold_feet(bool(on)),
+    "add": lambda walk, _: (walk.add(), walk.active_character.record(True))[0],
+    "remove": lambda walk, _: walk.remove(),
+    "select": lambda walk, name: walk.select(str(name)),
+    "record": lambda walk, on: walk.active_character.record(bool(on)),
+}
+
+
+def _box(obstacle: Any) -> dict[str, Any]:
+    names = ("position", "heading_rad", "length_m", "width_m", "height_m", "depth_m")
+    found = {name: getattr(obstacle, name) for name in names if hasattr(obstacle, name)}
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
+
+
+def _perform(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.locomotion import load_script, perform_script
+
+    context.progress(0.1, "playing the script")
+    done = perform_script(load_script(settings["script"]))
+    return ToolResult(done.motion, text=done.report.sentence if hasattr(done.report, "sentence") else "",
+                      report={"warnings": list(done.warnings)})  # fmt: skip
+
+
+def _list_styles(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.locomotion import load_model
+
+    names = load_model().styles
+    return ToolResult(None, [{"style": name} for name in names], f"{len(names)} styles")
+
+
+TOOLS: Final = (
+    Tool(
+        "path", "Path", "Make", "Make a motion of the sketch: way-points, walls, rivers, stones, picks and jumps.",
+        "job", _synthesize,
+        (
+            Parameter("sketch", "table", help="The tree of a sketch file; that of the project without it."),
+            Parameter("shipped", "choice", "", choices=("", *sketch_names()), help="Or a sketch that ships."),
+            Parameter("engine", "choice", "auto", choices=ENGINES, help="Which engine; auto takes the first that can."),
+            Parameter("graph", "file", help="Your own motion graph, in place of the shipped one."),
+            Parameter("k", "int", 2, "", 1, 2, help="Motions that the graph may blend."),
+            Parameter("epsilon", "float", 1.0, "", 1.0, 3.0, help="The search ends this near to the best."),
+            Parameter("budget_s", "float", 10.0, "s", 1.0, 120.0, help="The search ends after so long."),
+            Parameter("style", "text", "", help="Walking style of the locomotion engine."),
+            Parameter("touch_up", "bool", False, help="Repair stretches that break physics."),
+        ), "g",
+    ),
+    Tool(
+        "walk", "Walk", "Make", "Drive a character live: speed, turn, style, jumps, obstacles. It is recorded.",
+        "live", WalkSession,
+        (
+            Parameter("speed", "float", 0.0, "m/s", *RANGES["speed"], help="Speed."),
+            Parameter("run", "float", 0.0, "", 0.0, 1.0, help="0 walks, 1 runs."),
+            Parameter("turn_rate", "float", 0.0, "rad/s", *RANGES["turn_rate"], help="Positive to the left."),
+            Parameter("leg_length_m", "float", None, "m", *RANGES["leg_length_m"], help="Size: hip to floor."),
+            Parameter("style", "text", "", help="A style of the model."),
+            COMMANDS,
+            Parameter("seconds", "float", 5.0, "s", 0.05, MAX_TAKE_S, help="How long a recipe walks."),
+        ), "w", lambda context, settings: replay_session(context, WalkSession(context, settings), settings),
+    ),
+    Tool(
+        "script", "Script", "Make", "Play a script of actions, transitions and jumps.", "job", _perform,
+        (Parameter("script", "choice", "walk", choices=script_names(), help="One that ships."),),
+    ),
+    Tool(
+        "shipped_sketch", "Open a sketch", "", "A sketch that ships, or your own, to draw on.", "ask", _show_sketch,
+        (
+            Parameter("name", "choice", "s-curve", choices=sketch_names(), help="One that ships."),
+            Parameter("file", "file", help="Or your own sketch file (TOML)."),
+        ),
+    ),
+    Tool("styles", "Styles", "", "List the walking styles.", "ask", _list_styles),
+)  # fmt: skip

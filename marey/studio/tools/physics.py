@@ -1,0 +1,248 @@
+"""Tools of physics: the report as bands, repair of a range as a ghost, edits within the laws, jumps and problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.dynamics import ValidityReport, check_validity
+from marey.motion import Motion, find_runs, mix_motions
+from marey.numerics import SQPIteration
+from marey.pipeline.recipes import format_toml
+from marey.pipeline.sessions import DragAnswer
+from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion
+from marey.samples import problem_names
+from marey.studio.tools.clips import MOTION
+from marey.studio.tools.layers import find_frame, read_point, stretch_arrays
+
+QUOTA_S: Final = (0.05, 1.0)  # of searching for one answer of a drag; more where no iteration fits in
+SHOWN_S: Final = 1.5  # [s] to both sides of a pin that a drag answers with
+CHANGED_M: Final = 1e-5  # [m] frames in which a joint moved by more belong to a repaired interval
+FRICTION: Final = Parameter("friction", "float", 0.8, "", 0.0, 10.0, help="Of the floor.")
+
+
+def list_bands(report: ValidityReport) -> list[dict[str, Any]]:
+    """Stretches of one colour, with their causes, for the timeline."""
+    return [
+        {"start_s": span.start_s, "stop_s": span.stop_s, "level": span.status, "words": span.words,
+         "causes": list(span.causes)}
+        for span in report.spans
+    ]  # fmt: skip
+
+
+def describe_report(report: ValidityReport) -> dict[str, Any]:
+    """Facts and bands for a panel and the timeline."""
+    worst = report.worst_span
+    return {
+        "colour": report.colour, "valid_fraction": report.valid_fraction, "causes": report.cause_counts,
+        "bands": list_bands(report), "warnings": list(report.warnings),
+        "worst_s": None if worst is None else [worst.start_s, worst.stop_s],
+    }  # fmt: skip
+
+
+def make_overlay(motion: Motion) -> dict[str, FloatArray]:
+    """Forces at each limb ``(L, F, 6)`` (place [m], force [N]), centre of mass and of pressure ``(F, 3)`` [m]."""
+    report = check_validity(motion)
+    limbs = np.concatenate([report.split.places, report.split.forces], axis=-1)
+    return {
+        "com": report.dynamics.com, "pressure": report.centre_of_pressure,
+        "forces": np.ascontiguousarray(np.swapaxes(limbs, 0, 1)),
+        "force_weights": report.dynamics.forces / report.dynamics.body.weight_n,
+        "angular_momentum": report.dynamics.angular_momentum,
+    }  # fmt: skip
+
+
+def _check(context: ToolContext, settings: Settings) -> ToolResult:
+    motion = need_motion(context, settings)
+    report = check_validity(motion, friction=settings["friction"], floor=settings["floor"])
+    return ToolResult(None, [span.to_json() for span in report.spans], report.verdict, report=describe_report(report))
+
+
+def listen(context: ToolContext, most: int, what: str) -> Callable[[SQPIteration], bool]:
+    """A listener of a search that tells its progress and ends it when it is cancelled, or after so many iterations."""
+
+    def hear(step: SQPIteration) -> bool:
+        words = f"{what}: iteration {step.index}, violation {step.violation:.1e}, objective {step.objective:.3g}"
+        context.progress(min(step.index / most, 0.99), words)
+        return context.cancelled or step.index >= most
+
+    return hear
+
+
+def _repair(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.spacetime import make_valid
+
+    motion = need_motion(context, settings)
+    start, stop = settings["range_s"] or (None, None)
+    most = settings["iterations"]
+    context.progress(0.02, "checking the clip")
+    result = make_valid(
+        motion, start_s=start, stop_s=stop, friction=settings["friction"], max_iterations=most,
+        on_iteration=listen(context, 3 * most, "repair"), on_failure="return",
+    )  # fmt: skip
+    # Intervals that changed are what the user accepts or refuses
+    moved = np.linalg.norm(result.motion.joint_positions() - motion.joint_positions(), axis=-1).max(axis=1)
+    rate = motion.rate_hz
+    intervals = [[a / rate, (b - 1) / rate] for a, b in find_runs(moved > CHANGED_M, 0)]
+    report = {**result.to_json(), "intervals": intervals, "most_mm": 1e3 * float(moved.max(initial=0.0))}
+    report |= {"before": describe_report(result.before), "after": describe_report(result.after)}
+    return ToolResult(result.motion, [], result.sentence, report=report)
+
+
+def _accept(context: ToolContext, settings: Settings) -> ToolResult:
+    motion, repaired = need_motion(context, settings), need_motion(context, settings, "repaired")
+    weights = np.zeros(motion.num_frames)
+    times, ease = motion.times(), max(settings["ease_s"], 1e-9)
+    for row in cast(list[Any], settings["intervals"] or []):
+        a, b = cast(list[float], row) if isinstance(row, list) and len(cast(list[Any], row)) == 2 else (1.0, 0.0)
+        if a > b:
+            raise InputError("an interval without beginning and end", "Give [start_s, stop_s]")
+        # Full inside the interval; it fades outside of it, where both clips are the same unless it was cut in two
+        outside = np.maximum(np.maximum(a - times, times - b), 0.0) / ease
+        u = np.clip(1.0 - outside, 0.0, 1.0)
+        weights = np.maximum(weights, u * u * u * (u * (6.0 * u - 15.0) + 10.0))
+    made = mix_motions(motion, repaired, settings["strength"] * weights)
+    report = check_validity(made)
+    return ToolResult(made, [span.to_json() for span in report.spans], report.verdict, report=describe_report(report))
+
+
+class ValidDrag:
+    """A point of the body under the pointer, while contacts can still carry the motion."""
+
+    def __init__(self, context: ToolContext, settings: Settings) -> None:
+        from marey.spacetime import ValidEditor
+
+        self._settings = settings
+        self._motion = need_motion(context, settings)
+        start, stop = settings["range_s"] or (None, None)
+        time_s = self._time_s = float(settings["time_s"])
+        reach = settings["around_s"]
+        start = max(0.0, time_s - reach) if start is None else start
+        stop = min(self._motion.duration_s, time_s + reach) if stop is None else stop
+        self._editor = ValidEditor(
+            self._motion, start_s=start, stop_s=stop, friction=settings["friction"], physics=settings["physics"]
+        )
+        self._place: FloatArray | None = None
+        self._quota_s, self._violation = QUOTA_S[0], np.inf
+
+    def move(self, args: Settings) -> DragAnswer:
+        """Bring the point to ``target`` [m], and search for a moment."""
+        from marey.spacetime import PointPin
+
+        target = self._place if args.get("target") is None else read_point(args["target"], "target")
+        if target is None:
+            raise InputError("no target", "Drag the point somewhere")
+        if self._place is None or not np.array_equal(target, self._place):
+            self._editor.pin(PointPin(self._settings["point"], self._time_s, target))
+            self._place, self._violation = target, np.inf
+        iterate = self._editor.improve(self._quota_s)
+        if iterate.violation == self._violation:
+            self._quota_s = min(2.0 * self._quota_s, QUOTA_S[1])
+        self._violation = iterate.violation
+        made = iterate.motion
+        first, last = (find_frame(made, self._time_s + side * SHOWN_S) for side in (-1.0, 1.0))
+        facts = {"first": first, "violation": float(iterate.violation), "objective": float(iterate.objective)}
+        return DragAnswer(stretch_arrays(made[first : last + 1]), facts)
+
+    def end(self, args: Settings) -> ToolResult:
+        """The pin, as an edit of the take: solved to its end when the take is made."""
+        if args.get("target") is not None:
+            self._place = read_point(args["target"], "target")
+        if self._place is None:
+            return ToolResult(text="nothing moved")
+        edit = {"kind": "pin", "point": self._settings["point"], "time_s": self._time_s}
+        edit |= {"place": self._place.tolist(), "physics": self._settings["physics"]}
+        return ToolResult(text=f"{edit['point']} pinned", report={"edit": edit})
+
+
+def _solve(context: ToolContext, settings: Settings, problem: Any, what: str) -> ToolResult:
+    from marey.spacetime import optimize
+
+    most = settings["iterations"]
+    warm = context.motion(settings["warm_start"]) if settings.get("warm_start") else None
+    context.progress(0.02, f"{what}: setting up")
+    result = optimize(problem, warm_start=warm, on_iteration=listen(context, most, what), on_failure="return")
+    rows = [{"constraint": name, "missed": value} for name, value in result.worst]
+    report = {**result.to_json(), "validity": describe_report(check_validity(result.motion, cutoff_hz=None))}
+    return ToolResult(result.motion, rows, result.sentence, report=report)
+
+
+def _jump(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.samples import jump_problem
+
+    wanted = {name: settings[name] for name in ("length_m", "rise_m", "turn_deg")}
+    return _solve(context, settings, jump_problem(**wanted), "jump")
+
+
+def _problem(context: ToolContext, settings: Settings) -> ToolResult:
+    from marey.spacetime import load_problem, parse_problem
+
+    own = settings["own"]
+    if own:
+        text = own if isinstance(own, str) else format_toml(cast(dict[str, Any], own))
+        return _solve(context, settings, parse_problem(text, file="problem"), "problem")
+    return _solve(context, settings, load_problem(settings["problem"]), settings["problem"])
+
+
+_RANGE: Final = Parameter("range_s", "range", None, "s", 0.0, help="Stretch that may change; all of it without one.")
+_ITERATIONS: Final = Parameter("iterations", "int", 150, "", 1, 1000, help="Most iterations; the best is kept.")
+TOOLS: Final = (
+    Tool(
+        "physics", "Physics", "Check", "Say which stretches a body could have made, and what is wrong with others.",
+        "ask", _check,
+        (MOTION, FRICTION, Parameter("floor", "choice", "flat", choices=("flat", "plants"), help="Or steps.")), "f",
+    ),
+    Tool("overlay", "Forces", "", "Forces, centre of mass and of pressure, to draw.", "ask",
+         lambda context, settings: ToolResult(arrays=make_overlay(need_motion(context, settings))), (MOTION,)),
+    Tool(
+        "repair", "Repair", "Physics", "Move a range as little as needed so that a body could make it.", "job",
+        _repair,
+        (MOTION, _RANGE, FRICTION,
+         Parameter("iterations", "int", 25, "", 1, 200, help="Most iterations of each pass.")),
+    ),
+    Tool(
+        "accept", "Accept a repair", "Physics", "Take the ghost in some intervals, and leave the others.", "job",
+        _accept,
+        (
+            MOTION,
+            Parameter("repaired", "take", help="The ghost."),
+            Parameter("intervals", "points", None, "s", help="Rows of [start_s, stop_s] that are accepted."),
+            Parameter("strength", "float", 1.0, "", 0.0, 1.0, help="How much of the repair."),
+            Parameter("ease_s", "float", 0.2, "s", 0.0, 5.0, help="Over which an end of an interval fades."),
+        ),
+    ),
+    Tool(
+        "edit", "Valid edit", "Physics", "Drag a point of the body at a time; the motion stays possible.", "drag",
+        ValidDrag,
+        (
+            MOTION,
+            Parameter("point", "text", "", help="left_hand, right_toe, ... or a joint."),
+            Parameter("time_s", "float", 0.0, "s", 0.0, help="When: the playhead."),
+            _RANGE,
+            Parameter("around_s", "float", 1.0, "s", 0.1, 10.0, help="Reach of the change without a range."),
+            FRICTION,
+            Parameter("physics", "bool", True, help="Off: forces do not count."),
+        ),
+    ),
+    Tool(
+        "jump", "Jump", "Physics", "A jump from standing to standing.", "job", _jump,
+        (
+            Parameter("length_m", "float", 1.0, "m", 0.3, 1.8, help="How far the feet land ahead."),
+            Parameter("rise_m", "float", 0.25, "m", 0.1, 0.5, help="Of the centre of mass in the air."),
+            Parameter("turn_deg", "float", 0.0, "°", -360.0, 360.0, help="To the left, in the air."),
+            _ITERATIONS,
+        ),
+    ),
+    Tool(
+        "problem", "Problem", "Physics", "Solve a space-time problem: phases, contacts, keys.", "job", _problem,
+        (
+            Parameter("problem", "choice", "jump-1.0", choices=problem_names(), help="One that ships."),
+            Parameter("own", "table", help="Or your own: the tree of a problem file."),
+            Parameter("warm_start", "clip", help="A motion to begin at."),
+            _ITERATIONS,
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""The server: pages, socket, files."""

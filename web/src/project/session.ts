@@ -1,0 +1,424 @@
+/** One session with the server: the mirror of the project, its clips, jobs, and what the user looks at. */
+
+import { batch, computed, effect, signal } from "@preact/signals";
+import type {
+  AnswerMessage, ClientMessage, Commands, DraggedMessage, FrameMessage, JobMessage, ProjectDocument, ServerMessage, ToolDescription,
+} from "../protocol/messages.gen";
+import { VERSION } from "../protocol/messages.gen";
+import { type Link, Socket, type Wire } from "../protocol/socket";
+import type { Band } from "../viewer/clip";
+import { Clock } from "../viewer/clock";
+import { ClipStore, type StoredClip } from "./clips";
+import { applyPatches, type Item, shownHash, sourceHash } from "./document";
+import { recall, remembered, store } from "./memory";
+
+const JUDGE_MS = 700; // after a motion has been chosen
+
+export interface JobResult {
+  partial?: string;
+  take?: string;
+  takes?: string[];
+  clips?: string[];
+  table?: Record<string, unknown>[];
+  text?: string;
+  report?: Record<string, unknown>;
+  files?: { name: string; size: number; url: string }[];
+}
+
+export interface Job extends Omit<JobMessage, "result"> {
+  result: JobResult;
+}
+
+export interface Toast {
+  id: number;
+  level: "info" | "warning" | "error" | "good";
+  sentence: string;
+  fix: string;
+  act?: { label: string; run: () => void };
+}
+
+export type Answer = Pick<AnswerMessage, "value" | "arrays">;
+export type LiveFrame = DraggedMessage | FrameMessage;
+
+/** The server said no: a sentence, and what would help. */
+export class Refusal extends Error {
+  constructor(
+    sentence: string,
+    readonly fix: string,
+  ) {
+    super(sentence);
+  }
+}
+
+interface Waiter {
+  done: (answer: Answer) => void;
+  failed: (refusal: Refusal) => void;
+}
+
+export type Overlays = Record<"joints" | "trails" | "onion" | "ghost" | "com" | "forces" | "world" | "skin", boolean>;
+
+export class Session {
+  // What the server tells
+  readonly link = signal<Link>("connecting");
+  readonly project = signal<ProjectDocument | null>(null);
+  readonly tools = signal<ToolDescription[]>([]);
+  readonly jobs = signal<Job[]>([]);
+  readonly undoLabel = signal<string | null>(null);
+  readonly redoLabel = signal<string | null>(null);
+  readonly lastLabel = signal("");
+  // What the user looks at: not part of the document, kept by the browser
+  readonly selected = remembered<Item | null>("selected", null);
+  readonly pinned = remembered<Item[]>("pinned", []);
+  readonly tool = remembered<string | null>("tool", null);
+  readonly joint = signal<string | null>(null);
+  readonly overlays = remembered<Overlays>("overlays", {
+    joints: false, trails: false, onion: false, ghost: true, com: false, forces: false, world: true, skin: true,
+  });
+  readonly toasts = signal<Toast[]>([]);
+  /** Hash of a motion that a running job shows, or of a result on trial, drawn as a ghost. */
+  readonly preview = signal<string | null>(null);
+  /** Coloured stretches of the last report on the shown motion, in place of those of its header. */
+  readonly bands = signal<Band[] | null>(null);
+  // Playback
+  readonly playheadS = signal(recall<number>("playhead", 0));
+  readonly isPlaying = signal(false);
+  readonly speed = signal(1);
+  readonly isLooping = remembered("loop", true);
+  readonly rangeS = signal<[number, number] | null>(null);
+
+  readonly clips: ClipStore;
+  private readonly socket: Socket;
+  private readonly waiters = new Map<string, Waiter>();
+  private readonly listeners = new Map<string, (frame: LiveFrame) => void>();
+  private readonly clock = new Clock(0);
+  private readonly verdicts = new Map<string, Band[]>();
+  private judging: ReturnType<typeof setTimeout> | undefined;
+  private count = 0;
+
+  /** The hash that the main body shows. */
+  readonly mainHash = computed(() => {
+    const [project, item] = [this.project.value, this.selected.value];
+    return project === null || item === null ? null : shownHash(project, item);
+  });
+  readonly beforeHash = computed(() => {
+    const [project, item] = [this.project.value, this.selected.value];
+    return project === null || item === null ? null : sourceHash(project, item);
+  });
+  readonly main = computed<StoredClip | null>(() => (this.mainHash.value === null ? null : this.clips.find(this.mainHash.value).value));
+  readonly durationS = computed(() => this.main.value?.durationS ?? 0);
+  readonly rateHz = computed(() => this.main.value?.rateHz ?? 30);
+  readonly isEmpty = computed(() => {
+    const project = this.project.value;
+    return project !== null && Object.keys(project.clips).length === 0 && Object.keys(project.takes).length === 0;
+  });
+
+  constructor(open: () => Wire) {
+    this.clips = new ClipStore((hash, first, count) => this.socket.send({ t: "want", hash, first, count }));
+    this.socket = new Socket({ t: "hello", version: VERSION }, {
+      onLink: (link) => {
+        if (this.link.peek() === "open" && link !== "open") this.failWaiters();
+        this.link.value = link;
+      },
+      onMessage: (message) => this.receive(message),
+      onGap: () => this.clips.resume(),
+    }, open);
+    effect(() => this.judge(this.mainHash.value));
+  }
+
+  /** Ask in a quiet moment which stretches of the shown motion a body could have made. */
+  private judge(hash: string | null): void {
+    clearTimeout(this.judging);
+    this.bands.value = hash === null ? null : (this.verdicts.get(hash) ?? null);
+    if (hash === null || this.bands.peek() !== null) return;
+    this.judging = setTimeout(async () => {
+      const item = this.selected.peek();
+      if (item === null || this.link.peek() !== "open" || !this.tools.peek().some((tool) => tool.id === "physics")) return;
+      try {
+        const { value } = await this.ask("physics", { motion: item.id });
+        this.takeVerdict(hash, (value as JobResult).report ?? {});
+      } catch {
+        // A motion that physics cannot judge has no band; the tool says why
+      }
+    }, JUDGE_MS);
+  }
+
+  /** Keep the coloured stretches of a report for a motion. */
+  takeVerdict(hash: string, report: Record<string, unknown>): void {
+    const spans = (report.bands as { start_s: number; stop_s: number; level: Band["spans"][number]["level"]; words: string }[] | undefined) ?? [];
+    if (spans.length === 0) return;
+    this.verdicts.set(hash, [{ name: "validity", spans: spans.map(({ words, ...span }) => ({ ...span, text: words })) }]);
+    if (hash === this.mainHash.peek()) this.bands.value = this.verdicts.get(hash)!;
+  }
+
+  // --- What is asked of the server
+
+  /** Change the document; resolves when the change is in the mirror. */
+  command<N extends keyof Commands>(name: N, args: Commands[N]): Promise<Answer> {
+    return this.question((id) => ({ t: "command", id, name, args }));
+  }
+
+  ask(what: string, args: Record<string, unknown>): Promise<Answer> {
+    return this.question((id) => ({ t: "ask", id, what, args }));
+  }
+
+  /** Like `command`, but a refusal becomes a toast. Tells whether the change was made. */
+  async change<N extends keyof Commands>(name: N, args: Commands[N]): Promise<boolean> {
+    try {
+      await this.command(name, args);
+      return true;
+    } catch (error) {
+      this.report(error);
+      return false;
+    }
+  }
+
+  start(tool: string, take: string, settings: Record<string, unknown>, into = ""): void {
+    const id = this.nextId();
+    this.waiters.set(id, { done: () => {}, failed: (refusal) => this.report(refusal) });
+    this.socket.send({ t: "start", id, tool, take, settings, into });
+  }
+
+  cancel(job: string): void {
+    this.socket.send({ t: "cancel", job });
+  }
+
+  undo(): void {
+    if (this.undoLabel.peek() !== null) this.socket.send({ t: "undo" });
+  }
+
+  redo(): void {
+    if (this.redoLabel.peek() !== null) this.socket.send({ t: "redo" });
+  }
+
+  retry(): void {
+    this.socket.retry();
+  }
+
+  /** Open a channel of drags or of live steps; its answers go to `listen` until it is closed. */
+  openChannel(listen: (frame: LiveFrame) => void): string {
+    const channel = this.nextId();
+    this.listeners.set(channel, listen);
+    return channel;
+  }
+
+  closeChannel(channel: string): void {
+    this.listeners.delete(channel);
+  }
+
+  sendDrag(channel: string, n: number, phase: "begin" | "move" | "end", tool: string, args: Record<string, unknown>): boolean {
+    const message: ClientMessage = { t: "drag", channel, n, phase, tool, args };
+    if (phase === "move") return this.socket.sendNow(message);
+    this.socket.send(message);
+    return true;
+  }
+
+  sendLive(channel: string, phase: "begin" | "move" | "end", tool: string, args: Record<string, unknown>): void {
+    const message: ClientMessage = { t: "live", channel, phase, tool, args };
+    if (phase === "move") this.socket.sendNow(message);
+    else this.socket.send(message);
+  }
+
+  // --- Playback: the clock lives here, time needs no server
+
+  /** Let wall time pass [s]; tells whether the playhead moved. */
+  advance(wallS: number): boolean {
+    if (!this.isPlaying.peek()) return false;
+    const clock = this.clockNow();
+    clock.advance(wallS);
+    if (clock.timeS === this.playheadS.peek() && clock.isPlaying) return false;
+    batch(() => {
+      this.playheadS.value = clock.timeS;
+      this.isPlaying.value = clock.isPlaying;
+    });
+    return true;
+  }
+
+  seek(timeS: number): void {
+    this.playheadS.value = Math.min(Math.max(timeS, 0), this.durationS.peek());
+    store("playhead", this.playheadS.peek());
+  }
+
+  step(frames: number): void {
+    this.isPlaying.value = false;
+    const clock = this.clockNow();
+    clock.step(frames, this.rateHz.peek());
+    this.seek(clock.timeS);
+  }
+
+  play(speed = 1): void {
+    const range = this.rangeS.peek();
+    const [start, stop] = range ?? [0, this.durationS.peek()];
+    batch(() => {
+      this.speed.value = speed;
+      this.isPlaying.value = true;
+      // At the end, forwards means from the start again
+      if (!this.isLooping.peek() && speed > 0 && this.playheadS.peek() >= stop) this.playheadS.value = start;
+      if (!this.isLooping.peek() && speed < 0 && this.playheadS.peek() <= start) this.playheadS.value = stop;
+    });
+  }
+
+  pause(): void {
+    this.isPlaying.value = false;
+    store("playhead", this.playheadS.peek());
+  }
+
+  mark(end: "in" | "out"): void {
+    const clock = this.clockNow();
+    clock.mark(end);
+    this.rangeS.value = clock.range;
+  }
+
+  select(item: Item | null): void {
+    const same = item !== null && this.selected.peek()?.id === item.id;
+    batch(() => {
+      this.selected.value = item;
+      this.preview.value = null;
+      if (!same) this.rangeS.value = null;
+    });
+  }
+
+  toast(level: Toast["level"], sentence: string, fix = "", act?: Toast["act"]): void {
+    const id = ++this.count;
+    this.toasts.value = [...this.toasts.peek().filter((old) => old.sentence !== sentence), { id, level, sentence, fix, act }].slice(-4);
+  }
+
+  dropToast(id: number): void {
+    this.toasts.value = this.toasts.peek().filter((toast) => toast.id !== id);
+  }
+
+  /** An error of any kind as a toast. */
+  report(error: unknown): void {
+    if (error instanceof Refusal) this.toast("error", error.message, error.fix);
+    else this.toast("error", error instanceof Error ? error.message : String(error), "");
+  }
+
+  dispose(): void {
+    this.socket.dispose();
+  }
+
+  private clockNow(): Clock {
+    const { clock } = this;
+    clock.durationS = this.durationS.peek();
+    clock.timeS = this.playheadS.peek();
+    clock.speed = this.speed.peek();
+    clock.isPlaying = this.isPlaying.peek();
+    clock.isLooping = this.isLooping.peek();
+    clock.range = this.rangeS.peek();
+    return clock;
+  }
+
+  private nextId(): string {
+    return `c${Math.random().toString(36).slice(2, 8)}${++this.count}`;
+  }
+
+  private question(make: (id: string) => ClientMessage): Promise<Answer> {
+    const id = this.nextId();
+    return new Promise((done, failed) => {
+      this.waiters.set(id, { done, failed });
+      this.socket.send(make(id));
+    });
+  }
+
+  private settle(id: string, act: (waiter: Waiter) => void): boolean {
+    const waiter = this.waiters.get(id);
+    if (waiter === undefined) return false;
+    this.waiters.delete(id);
+    act(waiter);
+    return true;
+  }
+
+  private failWaiters(): void {
+    for (const id of [...this.waiters.keys()]) {
+      this.settle(id, (waiter) => waiter.failed(new Refusal("The server does not answer", "It is tried again; nothing that was done is lost")));
+    }
+  }
+
+  private receive(message: ServerMessage): void {
+    switch (message.t) {
+      case "welcome":
+        batch(() => {
+          this.project.value = message.project;
+          this.tools.value = message.tools;
+          this.jobs.value = message.jobs;
+          this.undoLabel.value = message.undo;
+          this.redoLabel.value = message.redo;
+          this.settleSelection();
+        });
+        this.clips.resume();
+        break;
+      case "patch":
+        batch(() => {
+          this.project.value = applyPatches(this.project.peek()!, message.patches);
+          this.undoLabel.value = message.undo;
+          this.redoLabel.value = message.redo;
+          this.lastLabel.value = message.label;
+          this.settleSelection();
+        });
+        this.settle(message.id, (waiter) => waiter.done({ value: message.patches, arrays: {} }));
+        break;
+      case "refused": {
+        const refusal = new Refusal(message.sentence, message.fix);
+        if (!this.settle(message.id, (waiter) => waiter.failed(refusal))) this.report(refusal);
+        break;
+      }
+      case "answer":
+        this.settle(message.id, (waiter) => waiter.done(message));
+        break;
+      case "job":
+        this.takeJob(message);
+        break;
+      case "clip":
+        this.clips.takeHeader(message);
+        break;
+      case "block":
+        this.clips.takeBlock(message);
+        break;
+      case "dragged":
+      case "frame":
+        for (const sentence of (message.facts.refused as string[] | undefined) ?? []) this.toast("warning", sentence);
+        this.listeners.get(message.channel)?.(message);
+        break;
+      case "toast":
+        this.toast(message.level, message.sentence, message.fix);
+        break;
+    }
+  }
+
+  private takeJob(job: Job): void {
+    this.settle(job.id, () => {});
+    const known = this.jobs.peek().find((old) => old.id === job.id);
+    this.jobs.value = known === undefined ? [...this.jobs.peek(), job] : this.jobs.peek().map((old) => (old.id === job.id ? job : old));
+    if (job.result.partial !== undefined && job.state === "running") this.preview.value = job.result.partial;
+    if (known?.state === job.state) return;
+    if (job.state === "failed") this.toast("error", job.sentence, job.fix);
+    if (job.state === "done" || job.state === "failed" || job.state === "cancelled") this.preview.value = null;
+    if (job.state === "done") {
+      const take = job.result.take ?? job.result.takes?.[0];
+      // A repair waits as a ghost over its source
+      const ghost = job.tool === "repair" && take !== undefined ? this.project.peek()?.takes[take]?.base : undefined;
+      if (ghost != null) {
+        this.preview.value = ghost;
+        if (job.result.text) this.toast("good", job.result.text, "It is the green ghost: accept or refuse it in the panel");
+        return;
+      }
+      const clip = job.result.clips?.[0];
+      if (take !== undefined && this.project.peek()?.takes[take] !== undefined) this.select({ kind: "take", id: take });
+      else if (clip !== undefined && this.project.peek()?.clips[clip] !== undefined) this.select({ kind: "clip", id: clip });
+      // Whoever sent the file says it by its name
+      if (job.result.text && job.tool !== "import") this.toast("good", job.result.text);
+    }
+  }
+
+  /** Something is shown where there is something: the selection of the last time, or the first take or clip. */
+  private settleSelection(): void {
+    const project = this.project.peek()!;
+    const exists = (item: Item): boolean => (item.kind === "take" ? project.takes : project.clips)[item.id] !== undefined;
+    const item = this.selected.peek();
+    if (item !== null && exists(item)) return;
+    const [take] = Object.keys(project.takes);
+    const [clip] = Object.keys(project.clips);
+    this.selected.value = take !== undefined ? { kind: "take", id: take } : clip !== undefined ? { kind: "clip", id: clip } : null;
+    const pinned = this.pinned.peek().filter(exists);
+    if (pinned.length !== this.pinned.peek().length) this.pinned.value = pinned;
+  }
+}

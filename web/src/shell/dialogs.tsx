@@ -1,0 +1,165 @@
+/** The command palette, the sheet of keys, and the veil behind both. */
+
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { type Item, itemName } from "../project/document";
+import { type Command, listCommands } from "./commands";
+import { useStudio } from "./context";
+import { Icon } from "./icons";
+
+function Veil({ children, close }: { children: ComponentChildren; close: () => void }) {
+  const before = useRef(document.activeElement);
+  useEffect(() => () => (before.current as HTMLElement | null)?.focus?.(), []);
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: a click beside the dialog closes it; keys have Escape
+    <div class="veil" onPointerDown={(event) => event.target === event.currentTarget && close()} onKeyDown={(event) => {
+      event.stopPropagation();
+      if (event.key === "Escape") close();
+    }}>
+      {children}
+    </div>
+  );
+}
+
+/** Higher is better; 0 where the letters do not occur in order. */
+export function matchScore(text: string, query: string): number {
+  const [t, q] = [text.toLowerCase(), query.toLowerCase().trim()];
+  if (q === "") return 1;
+  const at = t.indexOf(q);
+  if (at >= 0) return 100 - at + (at === 0 || t[at - 1] === " " ? 50 : 0);
+  let [score, from] = [1, 0];
+  for (const letter of q) {
+    const next = t.indexOf(letter, from);
+    if (next < 0) return 0;
+    if (next === 0 || t[next - 1] === " ") score += 5;
+    from = next + 1;
+  }
+  return score;
+}
+
+export function Palette() {
+  const studio = useStudio();
+  const { session } = studio;
+  const query = useSignal("");
+  const chosen = useSignal(0);
+  const field = useRef<HTMLInputElement>(null);
+  const list = useRef<HTMLDivElement>(null);
+  const all = useRef<Command[]>([]);
+  useLayoutEffect(() => field.current?.focus(), []);
+  if (all.current.length === 0) {
+    const project = session.project.peek();
+    const items: Item[] = [
+      ...Object.keys(project?.takes ?? {}).map((id): Item => ({ kind: "take", id })),
+      ...Object.keys(project?.clips ?? {}).map((id): Item => ({ kind: "clip", id })),
+    ];
+    all.current = [
+      ...listCommands(studio).filter((command) => command.id !== "palette"),
+      ...items.map((item): Command => ({ id: `${item.kind}-${item.id}`, title: `Show ${itemName(project!, item)}`, group: "Project", icon: item.kind, run: () => session.select(item) })),
+    ];
+  }
+  const found = all.current
+    .map((command, order) => ({ command, score: Math.max(matchScore(command.title, query.value), 0.6 * matchScore(command.group, query.value)), order }))
+    .filter(({ score }) => score > 0)
+    .sort((a, b) => (query.value === "" ? a.order - b.order : b.score - a.score))
+    .slice(0, 60)
+    .map(({ command }) => command);
+  const close = (): void => {
+    studio.dialog.value = null;
+  };
+  const run = (command: Command | undefined): void => {
+    if (command === undefined || command.isEnabled?.() === false) return;
+    close();
+    command.run();
+  };
+  const press = (event: KeyboardEvent): void => {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
+    if (step !== undefined) {
+      event.preventDefault();
+      chosen.value = Math.min(Math.max(chosen.value + step, 0), found.length - 1);
+      list.current?.children[chosen.value]?.scrollIntoView({ block: "nearest" });
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      run(found[chosen.value]);
+    }
+  };
+  return (
+    <Veil close={close}>
+      <div class="palette" role="dialog" aria-modal="true" aria-label="Search commands">
+        <input
+          ref={field} type="text" role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={`palette-${chosen.value}`}
+          placeholder="Search commands, tools and motions" aria-label="Search commands" value={query.value} onKeyDown={press}
+          onInput={(event) => {
+            query.value = event.currentTarget.value;
+            chosen.value = 0;
+          }}
+        />
+        <div class="list" id="palette-list" role="listbox" ref={list}>
+          {found.map((command, index) => (
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the field above holds the focus and hears the keys
+            <div
+              key={command.id} id={`palette-${index}`} role="option" tabIndex={-1} aria-selected={index === chosen.value} aria-disabled={command.isEnabled?.() === false}
+              onClick={() => run(command)} onPointerMove={() => (chosen.value = index)}
+            >
+              <Icon name={command.icon ?? "chevron"} size={16} />
+              <span class="grow cut">{command.title}</span>
+              <span class="group">{command.group}</span>
+              {command.keys !== undefined && <kbd>{readableKeys(command.keys)}</kbd>}
+            </div>
+          ))}
+          {found.length === 0 && <p class="note">Nothing has this name</p>}
+        </div>
+      </div>
+    </Veil>
+  );
+}
+
+export function readableKeys(keys: string): string {
+  const signs: Record<string, string> = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" };
+  return keys.split(", ")[0].split("+").map((part) => signs[part] ?? part).join(" ");
+}
+
+const POINTER: [string, string][] = [
+  ["Drag", "turn the camera"],
+  ["Right drag", "move the camera"],
+  ["Wheel", "nearer, further; on the timeline: zoom"],
+  ["Shift wheel", "move along the timeline"],
+  ["Drag a contact's end", "the foot is held longer or shorter"],
+];
+
+export function Shortcuts() {
+  const studio = useStudio();
+  const close = (): void => {
+    studio.dialog.value = null;
+  };
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => button.current?.focus(), []);
+  const groups = ["Play", "View", "Project", "Tools", "Panels", "Help"] as const;
+  const commands = listCommands(studio).filter((command) => command.keys !== undefined);
+  return (
+    <Veil close={close}>
+      <div class="sheet" role="dialog" aria-modal="true" aria-label="Keys">
+        <div class="title">
+          <h2>Keys</h2>
+          <button type="button" class="quiet" ref={button} aria-label="Close" onClick={close}><Icon name="close" /></button>
+        </div>
+        <div class="columns">
+          {groups.map((group) => (
+            <section key={group}>
+              <h3>{group}</h3>
+              <dl>
+                {commands.filter((command) => command.group === group).map((command) => (
+                  <div key={command.id}><dt>{command.title}</dt><dd><kbd>{readableKeys(command.keys!)}</kbd></dd></div>
+                ))}
+              </dl>
+            </section>
+          ))}
+          <section>
+            <h3>Pointer</h3>
+            <dl>{POINTER.map(([what, text]) => <div key={what}><dt>{text}</dt><dd><kbd>{what}</kbd></dd></div>)}</dl>
+          </section>
+        </div>
+      </div>
+    </Veil>
+  );
+}

@@ -1,0 +1,24 @@
+/** The two themes: chosen by hand, or as the system says. */
+
+import { computed, effect, signal } from "@preact/signals";
+import { remembered } from "../project/memory";
+
+export type ThemeChoice = "system" | "dark" | "light";
+
+export const themeChoice = remembered<ThemeChoice>("theme", "dark");
+const media = globalThis.matchMedia?.("(prefers-color-scheme: dark)");
+const systemIsDark = signal(media?.matches ?? true);
+media?.addEventListener("change", () => (systemIsDark.value = media.matches));
+
+export const isDark = computed(() => (themeChoice.value === "system" ? systemIsDark.value : themeChoice.value === "dark"));
+
+if (globalThis.document !== undefined) {
+  effect(() => {
+    document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
+  });
+}
+
+/** A colour of the style sheet, such as `cssColour("accent")`. */
+export function cssColour(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}

@@ -1,0 +1,77 @@
+/** Transport buttons and the canvas timeline of the selected motion. */
+
+import { useEffect, useRef } from "preact/hooks";
+import { useStudio } from "./context";
+import { Icon } from "./icons";
+import { CURVES, mountTimeline, shownCurves } from "./tracks";
+
+const SPEEDS = [0.1, 0.25, 0.5, 1, 2];
+
+export function TimelinePanel() {
+  const studio = useStudio();
+  const host = useRef<HTMLDivElement>(null);
+  useEffect(() => mountTimeline(studio, host.current!), []);
+  return (
+    <>
+      <Transport />
+      <div class="timeline" data-tour="timeline"><div class="host" ref={host} /></div>
+    </>
+  );
+}
+
+function Transport() {
+  const { session, layout } = useStudio();
+  const isPlaying = session.isPlaying.value;
+  const button = (icon: string, label: string, act: () => void, extra = "") => (
+    <button type="button" class={`quiet ${extra}`} title={label} aria-label={label} disabled={session.main.value === null} onClick={act}><Icon name={icon} /></button>
+  );
+  return (
+    <div class="transport" role="toolbar" aria-label="Playback" data-tour="transport">
+      {button("start", "To the start (Home)", () => session.seek(session.rangeS.peek()?.[0] ?? 0))}
+      {button("back", "One frame back (←)", () => session.step(-1))}
+      {button(isPlaying ? "pause" : "play", isPlaying ? "Pause (Space)" : "Play (Space)", () => (isPlaying ? session.pause() : session.play()), "go")}
+      {button("next", "One frame on (→)", () => session.step(1))}
+      {button("end", "To the end (End)", () => session.seek(session.rangeS.peek()?.[1] ?? session.durationS.peek()))}
+      <button type="button" class="quiet" aria-pressed={session.isLooping.value} title="Loop" aria-label="Loop" onClick={() => (session.isLooping.value = !session.isLooping.peek())}><Icon name="loop" /></button>
+      <span class="rule" />
+      <TimeReadout />
+      <select aria-label="Speed" title="Speed" value={String(session.speed.value)} onChange={(event) => (session.speed.value = Number(event.currentTarget.value))}>
+        {[...new Set([...SPEEDS, session.speed.value])].sort((a, b) => a - b).map((speed) => <option key={speed} value={speed}>{speed} ×</option>)}
+      </select>
+      <span class="rule" />
+      <button type="button" class="quiet" title="Range begins here (I)" aria-label="Range begins here" onClick={() => session.mark("in")}>I</button>
+      <button type="button" class="quiet" title="Range ends here (O)" aria-label="Range ends here" onClick={() => session.mark("out")}>O</button>
+      {session.rangeS.value !== null && (
+        <button type="button" class="button" style={{ height: "24px" }} title="No range (X)" onClick={() => (session.rangeS.value = null)}>
+          <span class="num">{session.rangeS.value.map((end) => end.toFixed(2)).join(" – ")} s</span><Icon name="close" size={12} />
+        </button>
+      )}
+      <select aria-label="Curves" title="Curves below the rows" value={shownCurves.value} onChange={(event) => (shownCurves.value = event.currentTarget.value as (typeof CURVES)[number])}>
+        {CURVES.map((name) => <option key={name} value={name}>{name}</option>)}
+      </select>
+      <span class="grow" />
+      {!layout.value.right.isOpen && <ShowArea area="right" />}
+      {!layout.value.left.isOpen && <ShowArea area="left" />}
+    </div>
+  );
+}
+
+function ShowArea({ area }: { area: "left" | "right" }) {
+  const { layout } = useStudio();
+  const label = `Show the ${area} area (Ctrl ${area === "left" ? 1 : 2})`;
+  return (
+    <button type="button" class="quiet" title={label} aria-label={label} onClick={() => (layout.value = { ...layout.peek(), [area]: { ...layout.peek()[area], isOpen: true } })}>
+      <Icon name={area === "left" ? "sidebar" : "details"} />
+    </button>
+  );
+}
+
+function TimeReadout() {
+  const { session } = useStudio();
+  const [time, rate] = [session.playheadS.value, session.rateHz.value];
+  return (
+    <output class="time">
+      <b>{time.toFixed(2)}</b> <span class="muted">/ {session.durationS.value.toFixed(2)} s · frame {Math.round(time * rate)}</span>
+    </output>
+  );
+}

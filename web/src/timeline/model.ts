@@ -1,0 +1,170 @@
+/** What the timeline shows: rows of sorted typed arrays. Times are seconds on the timeline. Nothing here draws. */
+
+import type { Channel } from "../curves/channel";
+
+export type Level = "green" | "amber" | "red";
+export const LEVELS: readonly Level[] = ["green", "amber", "red"];
+
+/** What every row has: a label, and a height of its own if the kind's does not fit. */
+interface RowBase {
+  id: string;
+  label: string;
+  height?: number;
+}
+
+/** Coloured stretches, such as the verdict of the physics report. */
+export interface BandRow extends RowBase {
+  kind: "bands";
+  starts: Float64Array; // sorted, disjoint
+  stops: Float64Array;
+  levels: Uint8Array; // indices into LEVELS
+  texts: readonly string[];
+  worst: number; // the stretch to look at first; -1 where nothing is wrong
+}
+
+/** Stretches in which a point of the body touches something; their ends can be dragged. */
+export interface ContactRow extends RowBase {
+  kind: "contacts";
+  side: "left" | "right" | "middle";
+  starts: Float64Array;
+  stops: Float64Array;
+}
+
+export interface KeyRow extends RowBase {
+  kind: "keys";
+  times: Float64Array; // sorted
+}
+
+/** A piece of a take on the timeline: `in_s` to `out_s` of the take, played `loop` times from `start_s` on. */
+export interface Strip {
+  id: string;
+  name: string;
+  start_s: number;
+  in_s: number;
+  out_s: number;
+  blend_s: number; // cross-fade with the strip before
+  loop: number; // times, at least 1
+  take_s?: number; // duration of the take, the limit of trimming
+}
+
+export interface StripRow extends RowBase {
+  kind: "strips";
+  strips: readonly Strip[]; // sorted by start
+}
+
+/** Moments with a name: way-points reached, picks, jumps, markers. */
+export interface EventRow extends RowBase {
+  kind: "events";
+  times: Float64Array; // sorted
+  texts: readonly string[];
+}
+
+/** Channels over time in one frame of value: an effector, the root, coordinates of a pose model. */
+export interface CurveRow extends RowBase {
+  kind: "curve";
+  unit: string;
+  channels: readonly Channel[];
+}
+
+export type Row = BandRow | ContactRow | KeyRow | StripRow | EventRow | CurveRow;
+
+/** What is selected: keys by row, and at most one contact end or strip. */
+export interface Selection {
+  keys: ReadonlyMap<string, Int32Array>; // sorted indices
+  item: { row: string; index: number; edge: Edge | null } | null;
+}
+
+export type Edge = "start" | "stop";
+export const NOTHING: Selection = { keys: new Map(), item: null };
+
+export interface TimelineModel {
+  durationS: number;
+  rateHz: number;
+  playheadS: number;
+  rangeS: [number, number] | null;
+  rows: readonly Row[];
+  selection: Selection;
+  unit: "seconds" | "frames";
+  isSnapping: boolean;
+  labelPx: number;
+}
+
+/** First index whose time is not less than `timeS`; `times` is sorted. */
+export function lowerBound(times: ArrayLike<number>, timeS: number, first = 0): number {
+  let [low, high] = [first, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle] < timeS) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** First and last + 1 of sorted, disjoint intervals that meet a stretch of time. */
+export function visibleRuns(starts: Float64Array, stops: Float64Array, fromS: number, toS: number): [number, number] {
+  // An interval that ends where the view begins is not seen: strictly greater
+  let first = lowerBound(stops, fromS);
+  while (first < stops.length && stops[first] <= fromS) first++;
+  return [first, Math.max(first, lowerBound(starts, toS))];
+}
+
+/** The interval that holds a time, or -1. */
+export function runAt(starts: Float64Array, stops: Float64Array, timeS: number): number {
+  const [first, last] = visibleRuns(starts, stops, timeS, timeS + 1e-12);
+  return first < last && starts[first] <= timeS ? first : -1;
+}
+
+export function stripStop(strip: Strip): number {
+  return strip.start_s + (strip.out_s - strip.in_s) * strip.loop;
+}
+
+/** Times of a row that a pointer can hold on to or a key can jump to, sorted. */
+export function rowTimes(row: Row): Float64Array {
+  switch (row.kind) {
+    case "keys":
+    case "events":
+      return row.times;
+    case "bands":
+    case "contacts": {
+      const ends = new Float64Array(2 * row.starts.length);
+      row.starts.forEach((start, i) => {
+        ends[2 * i] = start;
+        ends[2 * i + 1] = row.stops[i];
+      });
+      return ends;
+    }
+    case "strips":
+      return Float64Array.from(row.strips.flatMap((s) => [s.start_s, stripStop(s)])).sort();
+    case "curve":
+      return Float64Array.from(row.channels.flatMap((c) => (c.keys === null ? [] : Array.from(c.keys.times)))).sort();
+  }
+}
+
+/** How many indices of a sorted list lie in [first, last). */
+export function countWithin(indices: Int32Array, first: number, last: number): number {
+  return lowerBound(indices, last) - lowerBound(indices, first);
+}
+
+/** A row in one sentence: the text alternative of what is drawn. */
+export function describeRow(row: Row): string {
+  const s = (value: number): string => `${value.toFixed(2)} s`;
+  switch (row.kind) {
+    case "bands": {
+      const red = row.levels.reduce((n, level) => n + Number(level === 2), 0);
+      const worst = row.worst < 0 ? "" : `; worst from ${s(row.starts[row.worst])} to ${s(row.stops[row.worst])}: ${row.texts[row.worst]}`;
+      return `${row.label}: ${row.starts.length} stretches, ${red} red${worst}`;
+    }
+    case "contacts": {
+      const total = row.starts.reduce((sum, start, i) => sum + row.stops[i] - start, 0);
+      return `${row.label}: ${row.starts.length} contacts, ${s(total)} in all`;
+    }
+    case "keys":
+      return `${row.label}: ${row.times.length} keys`;
+    case "events":
+      return `${row.label}: ${row.times.length} events`;
+    case "strips":
+      return `${row.label}: ${row.strips.map((strip) => `${strip.name} from ${s(strip.start_s)} to ${s(stripStop(strip))}`).join(", ")}`;
+    case "curve":
+      return `${row.label}: curves ${row.channels.map((channel) => channel.name).join(", ")} in ${row.unit}`;
+  }
+}

@@ -1,0 +1,246 @@
+/** Figures that live: a body that obeys physics, pulled by the pointer, and soft bodies that muscles move. */
+
+import { signal } from "@preact/signals";
+import * as THREE from "three";
+import type { LiveFrame, Session } from "../../project/session";
+import { Icon } from "../../shell/icons";
+import type { Viewport } from "../../viewport/viewport";
+import { type HandleFactory, registerHandles } from "../handles";
+import { registerPart, settingsToSend, type ToolPartProps } from "../panel";
+import { show as showValue } from "../results";
+
+type Args = Record<string, unknown>;
+
+/** One live session at a time: its tool, and what its last frame told. */
+const running = signal<string | null>(null);
+const facts = signal<Record<string, unknown>>({});
+let channel: string | null = null;
+let draw: (frame: LiveFrame) => void = () => {};
+
+function begin(session: Session, tool: string, settings: Args): void {
+  if (channel !== null) return;
+  session.pause();
+  facts.value = {};
+  channel = session.openChannel((frame) => {
+    facts.value = frame.facts;
+    draw(frame);
+  });
+  running.value = tool;
+  session.sendLive(channel, "begin", tool, settings);
+}
+
+function steer(session: Session, args: Args): void {
+  if (channel !== null) session.sendLive(channel, "move", running.peek()!, args);
+}
+
+function finish(session: Session, viewport: Viewport, isKept: boolean): void {
+  if (channel === null) return;
+  session.sendLive(channel, "end", running.peek()!, isKept ? {} : { cancel: true });
+  session.closeChannel(channel);
+  channel = null;
+  running.value = null;
+  viewport.hold(null);
+}
+
+
+const simulateHandles: HandleFactory = (viewport, session) => {
+  const balls = new THREE.InstancedMesh(new THREE.SphereGeometry(0.11, 20, 14), new THREE.MeshStandardMaterial({ color: "#e0a76f", roughness: 0.6 }), 32);
+  balls.count = 0;
+  balls.castShadow = true;
+  balls.frustumCulled = false;
+  const rope = new THREE.Line(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }));
+  rope.frustumCulled = false;
+  rope.visible = false;
+  viewport.scene.add(balls, rope);
+  const [start, hand] = [new THREE.Vector3(), new THREE.Vector3()];
+  let grip = -1;
+  const matrix = new THREE.Matrix4();
+  draw = ({ arrays }) => {
+    if (arrays.pose_rotations === undefined) return;
+    viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+    const places = (arrays.balls as Float32Array | undefined) ?? new Float32Array(0);
+    balls.count = Math.min(32, places.length / 3);
+    for (let i = 0; i < balls.count; i++) balls.setMatrixAt(i, matrix.makeTranslation(places[3 * i], places[3 * i + 1], places[3 * i + 2]));
+    balls.instanceMatrix.needsUpdate = true;
+  };
+  return {
+    pointerDown(hit) {
+      if (running.peek() !== "simulate" || hit.joint === null) return false;
+      grip = hit.joint.index;
+      session.joint.value = hit.joint.name;
+      start.copy(hit.joint.position);
+      hand.copy(start);
+      steer(session, { grab: { joint: hit.joint.name, place: start.toArray() } });
+      return true;
+    },
+    pointerMove(hit) {
+      if (grip < 0) return;
+      hand.copy(viewport.facingHit(hit, start));
+      steer(session, { pull: hand.toArray() });
+    },
+    pointerUp() {
+      grip = -1;
+      steer(session, { release: true });
+    },
+    cancel() {
+      this.pointerUp?.(null as never);
+    },
+    update() {
+      rope.visible = grip >= 0;
+      const joints = viewport.jointPositions;
+      if (grip >= 0 && joints !== null) rope.geometry.setFromPoints([new THREE.Vector3().fromArray(joints, 3 * grip), hand]);
+    },
+    cursor: (hit) => (running.peek() === "simulate" && hit.joint !== null ? "grab" : ""),
+    dispose() {
+      finish(session, viewport, true);
+      viewport.scene.remove(balls, rope);
+      for (const thing of [balls, rope]) {
+        thing.geometry.dispose();
+        (thing.material as THREE.Material).dispose();
+      }
+      balls.dispose();
+    },
+  };
+};
+
+function SimulatePart({ studio, tool }: ToolPartProps) {
+  const { session } = studio;
+  const viewport = studio.viewport.value;
+  if (viewport === null) return null;
+  if (running.value !== tool.id) {
+    return (
+      <div class="fields">
+        <p class="note plain">The figure starts from the pose at the playhead. Drag a joint to pull it; push it or throw balls at it.</p>
+        <button type="button" class="button main wide" disabled={session.selected.value === null} onClick={() => begin(session, tool.id, { ...settingsToSend(studio, tool), time_s: session.playheadS.peek() })}><Icon name="play" size={15} /> Simulate</button>
+      </div>
+    );
+  }
+  return (
+    <div class="fields">
+      <div class="segments">
+        <button type="button" onClick={() => steer(session, { push: {} })}>Push</button>
+        <button type="button" onClick={() => steer(session, { throw: {} })}>Throw a ball</button>
+        <button type="button" onClick={() => steer(session, { restart: true })}>Restart</button>
+      </div>
+      <LiveFacts names={["time_s", "words", "margin_m", "step_ms"]} />
+      <LiveEnd session={session} viewport={viewport} />
+    </div>
+  );
+}
+
+
+const PASSIVE = new THREE.Color("#d8c3b4");
+const RED = new THREE.Color("#c8452f");
+const BLUE = new THREE.Color("#4a7fb5");
+
+const muscleHandles: HandleFactory = (viewport, session) => {
+  let mesh: THREE.Mesh<THREE.BufferGeometry, THREE.MeshStandardMaterial> | null = null;
+  const bones = new THREE.LineSegments(new THREE.BufferGeometry(), new THREE.LineBasicMaterial({ color: "#f1efe6", depthTest: false, transparent: true, opacity: 0.7 }));
+  bones.frustumCulled = false;
+  viewport.scene.add(bones);
+  const mixed = new THREE.Color();
+  draw = ({ arrays }) => {
+    const surface = arrays.surface as Float32Array | undefined;
+    if (surface === undefined) return;
+    if (arrays.faces !== undefined) {
+      clear();
+      const geometry = new THREE.BufferGeometry();
+      geometry.setAttribute("position", new THREE.BufferAttribute(surface.slice(), 3));
+      geometry.setAttribute("color", new THREE.BufferAttribute(new Float32Array(surface.length), 3));
+      geometry.setIndex(new THREE.BufferAttribute(Uint32Array.from(arrays.faces), 1));
+      mesh = new THREE.Mesh(geometry, new THREE.MeshStandardMaterial({ vertexColors: true, roughness: 0.7 }));
+      mesh.castShadow = true;
+      mesh.frustumCulled = false;
+      viewport.scene.add(mesh);
+      viewport.showCast(false);
+      geometry.computeBoundingSphere();
+      viewport.frame(geometry.boundingSphere!);
+    }
+    if (mesh === null) return;
+    const position = mesh.geometry.getAttribute("position") as THREE.BufferAttribute;
+    const colour = mesh.geometry.getAttribute("color") as THREE.BufferAttribute;
+    (position.array as Float32Array).set(surface);
+    for (let v = 0; v < position.count; v++) {
+      mixed.copy(PASSIVE).lerp(RED, arrays.red[v]).lerp(BLUE, arrays.blue[v]);
+      colour.setXYZ(v, mixed.r, mixed.g, mixed.b);
+    }
+    position.needsUpdate = colour.needsUpdate = true;
+    mesh.geometry.computeVertexNormals();
+    bones.geometry.setAttribute("position", new THREE.BufferAttribute(arrays.bones as Float32Array, 3));
+    viewport.requestDraw();
+  };
+  const clear = (): void => {
+    if (mesh === null) return;
+    viewport.scene.remove(mesh);
+    mesh.geometry.dispose();
+    mesh.material.dispose();
+    mesh = null;
+  };
+  return {
+    dispose() {
+      finish(session, viewport, false);
+      clear();
+      viewport.showCast(true);
+      viewport.look("free");
+      viewport.scene.remove(bones);
+      bones.geometry.dispose();
+      bones.material.dispose();
+    },
+  };
+};
+
+function MusclePart({ studio, tool }: ToolPartProps) {
+  const { session } = studio;
+  const viewport = studio.viewport.value;
+  if (viewport === null) return null;
+  if (running.value !== tool.id) {
+    return (
+      <div class="fields">
+        <p class="note plain">The scene runs by its own programme; a slider takes a muscle over by hand.</p>
+        <button type="button" class="button main wide" onClick={() => begin(session, tool.id, settingsToSend(studio, tool))}><Icon name="play" size={15} /> Start the scene</button>
+      </div>
+    );
+  }
+  const activations = (facts.value.activations ?? {}) as Record<string, number>;
+  return (
+    <div class="fields">
+      {Object.entries(activations).slice(0, 12).map(([name, value]) => (
+        <div class="field" key={name}>
+          <label for={`muscle-${name}`}><span>{name.replaceAll("_", " ")}</span><span class="num">{value.toFixed(2)}</span></label>
+          <input id={`muscle-${name}`} type="range" min={0} max={1} step={0.01} value={value} onInput={(event) => steer(session, { [name]: Number(event.currentTarget.value) })} />
+        </div>
+      ))}
+      <div class="segments">
+        <button type="button" onClick={() => steer(session, { release: true })}>By its programme</button>
+        <button type="button" onClick={() => steer(session, { reset: true })}>Back to rest</button>
+      </div>
+      <LiveFacts names={["time_s", "step_ms"]} />
+      <LiveEnd session={session} viewport={viewport} />
+    </div>
+  );
+}
+
+function LiveFacts({ names }: { names: string[] }) {
+  const units: Record<string, string> = { time_s: "s", margin_m: "m", step_ms: "ms a step" };
+  return (
+    <table class="facts">
+      <tbody>
+        {names.filter((name) => facts.value[name] != null).map((name) => <tr key={name}><td>{name.replace(/_(s|m|ms)$/, "").replaceAll("_", " ")}</td><td class="n">{showValue(facts.value[name])} {units[name] ?? ""}</td></tr>)}
+      </tbody>
+    </table>
+  );
+}
+
+function LiveEnd({ session, viewport }: { session: Session; viewport: Viewport }) {
+  return (
+    <div class="pair even">
+      <button type="button" class="button main" onClick={() => finish(session, viewport, true)}>Keep it</button>
+      <button type="button" class="button" onClick={() => finish(session, viewport, false)}>Discard</button>
+    </div>
+  );
+}
+
+registerHandles("simulate", simulateHandles);
+registerHandles("muscle", muscleHandles);
+registerPart("simulate", SimulatePart, ["time_s", "commands", "seconds"]);
+registerPart("muscle", MusclePart, ["activations", "goals", "seconds", "iterations"]);

@@ -1,0 +1,194 @@
+/** The panel of the open tool, drawn from the registry's description; some tools add a part of their own. */
+
+import { useSignal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import type { Item } from "../project/document";
+import type { Job, JobResult } from "../project/session";
+import { Refusal } from "../project/session";
+import type { ToolDescription } from "../protocol/messages.gen";
+import { GROUPS, openTool, type Studio, useStudio } from "../shell/context";
+import { Icon } from "../shell/icons";
+import { Field } from "./fields";
+import { formatLeft, Results } from "./results";
+
+const ROOM = 7; // settings that are shown at once; a switch takes half the place of another
+
+export interface ToolPartProps {
+  studio: Studio;
+  tool: ToolDescription;
+}
+
+interface Part {
+  View: ComponentType<ToolPartProps>;
+  /** Settings that the handles fill in, and the panel need not show. */
+  hides: string[];
+}
+
+const parts = new Map<string, Part>();
+
+/** Give a tool a part of its own above the settings. */
+export function registerPart(toolId: string, View: Part["View"], hides: string[] = []): void {
+  parts.set(toolId, { View, hides });
+}
+
+/** Settings of a tool as they stand: the defaults, and what was changed. */
+export function settingsOf(studio: Studio, tool: ToolDescription): Record<string, unknown> {
+  const changed = studio.settings.value[tool.id] ?? {};
+  return Object.fromEntries(tool.parameters.map(({ name, default: plain }) => [name, name in changed ? changed[name] : plain]));
+}
+
+export function changeSetting(studio: Studio, tool: string, name: string, value: unknown): void {
+  const all = studio.settings.peek();
+  studio.settings.value = { ...all, [tool]: { ...all[tool], [name]: value } };
+}
+
+/** Settings to send: the selected motion stands in where none is named, and what is not given is left out. */
+export function settingsToSend(studio: Studio, tool: ToolDescription): Record<string, unknown> {
+  const settings = settingsOf(studio, tool);
+  const selected = studio.session.selected.peek();
+  for (const { name, kind } of tool.parameters) {
+    if (name === "motion" && (kind === "clip" || kind === "take") && !settings[name] && selected !== null) settings[name] = selected.id;
+  }
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null && value !== undefined && value !== ""));
+}
+
+export function ToolPanel() {
+  const studio = useStudio();
+  const { session } = studio;
+  const tool = session.tools.value.find((each) => each.id === session.tool.value);
+  if (tool === undefined) return <ToolList />;
+  const part = parts.get(tool.id);
+  const settings = settingsOf(studio, tool);
+  // The motion is the selected one unless somebody says otherwise: that is for later
+  const shown = [...tool.parameters].filter(({ name }) => !part?.hides.includes(name)).sort((a, b) => Number(a.name === "motion") - Number(b.name === "motion"));
+  let room = ROOM;
+  const first = shown.filter((parameter) => parameter.name !== "motion" && (room -= parameter.kind === "bool" ? 0.5 : 1) >= 0);
+  const later = shown.filter((parameter) => !first.includes(parameter));
+  const draw = (list: typeof shown) => list.map((parameter) => (
+    <Field key={`${tool.id}.${parameter.name}`} parameter={parameter} value={settings[parameter.name]} onChange={(value) => changeSetting(studio, tool.id, parameter.name, value)} />
+  ));
+  const changed = Object.keys(studio.settings.value[tool.id] ?? {}).length > 0;
+  return (
+    <div class="tool" data-tool={tool.id}>
+      <header>
+        <h2>
+          <Icon name={tool.id} />
+          <span class="grow">{tool.title}</span>
+          {changed && <button type="button" class="quiet small" title="Settings as at first" aria-label="Settings as at first" onClick={() => resetSettings(studio, tool.id)}><Icon name="loop" size={14} /></button>}
+          <button type="button" class="quiet small" title="Close the tool (Esc)" aria-label="Close the tool" onClick={() => (session.tool.value = null)}><Icon name="close" size={14} /></button>
+        </h2>
+        <p>{tool.help}</p>
+      </header>
+      {part !== undefined && <part.View studio={studio} tool={tool} />}
+      <div class="fields">{draw(first)}</div>
+      {later.length > 0 && (
+        <details class="more">
+          <summary><Icon name="chevron" size={14} />More settings ({later.length})</summary>
+          <div class="fields">{draw(later)}</div>
+        </details>
+      )}
+      {(tool.kind === "job" || tool.kind === "ask") && shown.length > 0 && <Run tool={tool} />}
+    </div>
+  );
+}
+
+function resetSettings(studio: Studio, tool: string): void {
+  const { [tool]: _, ...others } = studio.settings.peek();
+  studio.settings.value = others;
+}
+
+function Run({ tool }: { tool: ToolDescription }) {
+  const studio = useStudio();
+  const { session } = studio;
+  const answer = useSignal<{ tool: string; result: JobResult } | null>(null);
+  const isAsking = useSignal(false);
+  const jobs = session.jobs.value.filter((job) => job.tool === tool.id);
+  const running = jobs.find((job) => job.state === "running" || job.state === "waiting");
+  const last = jobs.filter((job) => job.state === "done").at(-1);
+  const result = tool.kind === "ask" ? (answer.value?.tool === tool.id ? answer.value.result : undefined) : last?.result;
+  const needsMotion = tool.parameters.some(({ name }) => name === "motion");
+  const isReady = session.link.value === "open" && (!needsMotion || session.selected.value !== null);
+  const run = async (): Promise<void> => {
+    const settings = settingsToSend(studio, tool);
+    if (tool.kind === "job") {
+      session.start(tool.id, takeOf(session.selected.peek(), settings), settings);
+      return;
+    }
+    isAsking.value = true;
+    try {
+      const { value } = await session.ask(tool.id, settings);
+      answer.value = { tool: tool.id, result: asResult(value) };
+    } catch (error) {
+      session.report(error instanceof Refusal ? error : new Refusal(String(error), ""));
+    }
+    isAsking.value = false;
+  };
+  return (
+    <>
+      {result !== undefined && <Results result={result} />}
+      <div class="run">
+        {running !== undefined && <JobLine job={running} />}
+        <button type="button" class="button main wide" disabled={!isReady || running !== undefined || isAsking.value} onClick={() => void run()}>
+          {running !== undefined || isAsking.value ? "Working…" : tool.title}
+        </button>
+        {!isReady && <p class="muted">{session.link.value === "open" ? "Select a motion first." : "The server does not answer."}</p>}
+      </div>
+    </>
+  );
+}
+
+function takeOf(item: Item | null, settings: Record<string, unknown>): string {
+  return typeof settings.motion === "string" ? settings.motion : (item?.id ?? "");
+}
+
+function asResult(value: unknown): JobResult {
+  if (typeof value === "string") return { text: value };
+  if (Array.isArray(value)) return { table: value as Record<string, unknown>[] };
+  return (value ?? {}) as JobResult;
+}
+
+/** Progress of one job: how far, how long, and a way to end it. */
+export function JobLine({ job }: { job: Job }) {
+  const { session } = useStudio();
+  const isUnknown = job.fraction <= 0;
+  return (
+    <div class="job-line">
+      <div class="head" style={{ display: "flex", alignItems: "center", gap: "8px", marginBottom: "4px" }}>
+        <span class="grow cut">{job.sentence || "Waiting"}</span>
+        {job.left_s !== null && <span class="muted num">{formatLeft(job.left_s)}</span>}
+        <button type="button" class="quiet small" title="Cancel" aria-label="Cancel the job" onClick={() => session.cancel(job.id)}><Icon name="close" size={14} /></button>
+      </div>
+      <div class={`progress${isUnknown ? " unknown" : ""}`} role="progressbar" aria-label={job.tool} aria-valuenow={Math.round(100 * job.fraction)} aria-valuemin={0} aria-valuemax={100}>
+        <i style={{ width: isUnknown ? undefined : `${100 * job.fraction}%` }} />
+      </div>
+    </div>
+  );
+}
+
+/** All tools by group, where none is open. */
+function ToolList() {
+  const studio = useStudio();
+  const tools = studio.session.tools.value.filter((tool) => tool.group !== ""); // those without a group are questions
+  const groups = [...new Set([...GROUPS, ...tools.map((tool) => tool.group)])].filter((group) => tools.some((tool) => tool.group === group));
+  return (
+    <div>
+      {groups.map((group) => (
+        <section key={group}>
+          <div class="section"><h3>{group}</h3></div>
+          <ul class="rows">
+            {tools.filter((tool) => tool.group === group).map((tool) => (
+              <li class="row" key={tool.id} title={tool.help}>
+                <button type="button" class="pick" onClick={() => openTool(studio, tool.id)}>
+                  <Icon name={tool.id} size={17} />
+                  <span class="grow cut">{tool.title}</span>
+                  {tool.shortcut !== "" && <kbd>Alt {tool.shortcut.toUpperCase()}</kbd>}
+                </button>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+      {tools.length === 0 && <p class="note">The tools come with the server; playing and looking need none.</p>}
+    </div>
+  );
+}

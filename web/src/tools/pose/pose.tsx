@@ -1,0 +1,151 @@
+/** Posing and valid editing: drag a joint and the body follows; the release makes one command. */
+
+import { effect, signal } from "@preact/signals";
+import * as THREE from "three";
+import type { LiveFrame, Session } from "../../project/session";
+import { newTake } from "../../shell/commands";
+import { Icon } from "../../shell/icons";
+import type { Viewport } from "../../viewport/viewport";
+import { DragChannel } from "../drag";
+import { type HandleFactory, registerHandles } from "../handles";
+import { registerPart, settingsToSend, type ToolPartProps } from "../panel";
+
+const PATIENCE_MS = 4000; // for the result of a command after the release
+
+/** What the last drag told: a sentence, and the lag of each answer [ms]. */
+export const dragReport = { sentence: signal(""), lagsMs: [] as number[] };
+(globalThis as { mareyDrag?: typeof dragReport }).mareyDrag = dragReport;
+
+/** Handles of a tool that drags one joint to a place; `place` names its settings from the joint. */
+function effectorHandles(toolId: string, place: (joint: string, viewport: Viewport) => Record<string, unknown>): HandleFactory {
+  return (viewport, session) => {
+    let drag: DragChannel | null = null;
+    const [start, target] = [new THREE.Vector3(), new THREE.Vector3()];
+    const marker = new THREE.Mesh(
+      new THREE.RingGeometry(0.03, 0.038, 32),
+      new THREE.MeshBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true, side: THREE.DoubleSide }),
+    );
+    marker.renderOrder = 11;
+    marker.visible = false;
+    viewport.scene.add(marker);
+    const studio = window.mareyStudio!;
+    const show = ({ arrays, facts }: LiveFrame): void => {
+      dragReport.lagsMs.push(drag?.lagsMs.at(-1) ?? 0);
+      dragReport.sentence.value = String(facts.advice || facts.words || facts.status || "");
+      if (arrays.pose_rotations !== undefined) viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+      else if (arrays.rotations !== undefined) viewport.hold({ first: Number(facts.first ?? 0), roots: arrays.roots as Float32Array, rotations: arrays.rotations as Float32Array });
+    };
+    return {
+      pointerDown(hit) {
+        if (hit.joint === null) return false;
+        session.joint.value = hit.joint.name;
+        session.pause();
+        const item = session.selected.peek();
+        const tool = session.tools.peek().find((each) => each.id === toolId);
+        if (item === null || tool === undefined) return false;
+        if (item.kind !== "take") {
+          session.toast("info", "A clip stays as it was captured", "Change a take of it", { label: "New take", run: () => void newTake(studio) });
+          return true;
+        }
+        start.copy(hit.joint.position);
+        target.copy(start);
+        const settings = { ...settingsToSend(studio, tool), motion: item.id, time_s: session.playheadS.peek(), ...place(hit.joint.name, viewport) };
+        drag = new DragChannel(session, toolId, settings, show);
+        marker.visible = true;
+        return true;
+      },
+      pointerMove(hit) {
+        if (drag === null) return;
+        target.copy(viewport.facingHit(hit, start));
+        drag.move({ joint: session.joint.peek(), target: target.toArray() });
+        viewport.requestDraw();
+      },
+      pointerUp() {
+        marker.visible = false;
+        if (drag === null) return;
+        // A click picks the joint and changes nothing
+        if (target.distanceTo(start) < 1e-4) drag.cancel();
+        else drag.end({ joint: session.joint.peek(), target: target.toArray() });
+        drag = null;
+        releaseWhenMade(viewport, session);
+      },
+      cancel() {
+        drag?.cancel();
+        drag = null;
+        marker.visible = false;
+        viewport.hold(null);
+      },
+      key(event) {
+        if (toolId !== "pose" || event.key.toLowerCase() !== "p" || event.ctrlKey || session.joint.peek() === null) return false;
+        togglePin(viewport, session.joint.peek()!);
+        return true;
+      },
+      update() {
+        marker.position.copy(target);
+        marker.quaternion.copy(viewport.camera.quaternion);
+      },
+      cursor: (hit) => (hit.joint === null ? "" : "grab"),
+      dispose() {
+        this.cancel?.();
+        viewport.scene.remove(marker);
+        marker.geometry.dispose();
+        marker.material.dispose();
+      },
+    };
+  };
+}
+
+/** The dragged pose stands until the document shows it. */
+function releaseWhenMade(viewport: Viewport, session: Session): void {
+  const before = session.mainHash.peek();
+  let stop = (): void => {};
+  const release = (): void => {
+    clearTimeout(timer);
+    viewport.hold(null);
+    queueMicrotask(() => stop());
+  };
+  const timer = setTimeout(release, PATIENCE_MS);
+  stop = effect(() => {
+    const [hash, clip] = [session.mainHash.value, session.main.value];
+    void session.clips.arrivals.value;
+    if (hash !== before && clip !== null && session.clips.blocks.has(clip.hash, session.playheadS.peek() * clip.rateHz)) release();
+  });
+}
+
+function togglePin(viewport: Viewport | null, joint: string): void {
+  if (viewport === null) return;
+  const pins = new Set(viewport.pins.peek());
+  if (!pins.delete(joint)) pins.add(joint);
+  viewport.pins.value = pins;
+}
+
+function PosePart({ studio }: ToolPartProps) {
+  const viewport = studio.viewport.value;
+  const pins = [...(viewport?.pins.value ?? [])];
+  const joint = studio.session.joint.value;
+  return (
+    <div class="fields">
+      <p class="note plain">Drag a joint in the viewport. The release sets keys at the playhead, in a layer of the take.</p>
+      <div class="pair go">
+        <span class="with-icon"><Icon name="joints" size={15} /><span class="cut">{joint ?? "no joint is picked"}</span></span>
+        <button type="button" class="button" disabled={joint === null} onClick={() => joint !== null && togglePin(viewport, joint)}>{joint !== null && pins.includes(joint) ? "Unpin" : "Pin"} <kbd>P</kbd></button>
+      </div>
+      {pins.length > 0 && <div class="segments">{pins.map((pin) => <button type="button" key={pin} title="Unpin" onClick={() => togglePin(viewport, pin)}>{pin} ×</button>)}</div>}
+      {dragReport.sentence.value !== "" && <p class="muted" role="status">{dragReport.sentence.value}</p>}
+    </div>
+  );
+}
+
+function EditPart() {
+  return (
+    <div class="fields">
+      <p class="note plain">Drag a joint at the playhead: the motion around it changes as little as needed, and contacts can still carry it.</p>
+      {dragReport.sentence.value !== "" && <p class="muted" role="status">{dragReport.sentence.value}</p>}
+    </div>
+  );
+}
+
+registerHandles("pose", effectorHandles("pose", (joint, viewport) => ({ joint, pins: [...viewport.pins.peek()].filter((pin) => pin !== joint) })));
+registerHandles("edit", effectorHandles("edit", (point) => ({ point })));
+registerPart("pose", PosePart, ["time_s", "joint", "layer", "pins", "free", "deviations"]);
+registerPart("edit", EditPart, ["point", "time_s"]);

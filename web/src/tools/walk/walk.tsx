@@ -1,0 +1,203 @@
+/** Walking live: keys, a gamepad and sliders drive a character; what it walks is recorded and becomes a take. */
+
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import * as THREE from "three";
+import type { LiveFrame, Session } from "../../project/session";
+import { Icon } from "../../shell/icons";
+import { cssColour } from "../../shell/theme";
+import type { Viewport } from "../../viewport/viewport";
+import { type HandleFactory, registerHandles } from "../handles";
+import { registerPart, settingsOf, settingsToSend, type ToolPartProps } from "../panel";
+import { Drive, type Pad } from "./drive";
+
+const JOINTS = 22; // of the walkers' skeleton
+
+interface WalkFacts {
+  time_s: number;
+  state: string;
+  speed_mps: number;
+  heading_rad: number;
+  styles: Record<string, number>;
+  footprints: [side: string, x: number, y: number, z: number, heading: number][];
+  obstacles: { label: string }[];
+  remarks: string[];
+}
+
+/** The walk that goes on: its channel, and what its last frame told. */
+const facts = signal<WalkFacts | null>(null);
+const isWalking = signal(false);
+const styles = signal<string[]>([]);
+let channel: string | null = null;
+let drive = new Drive();
+let request = 0;
+
+function begin(session: Session, viewport: Viewport, settings: Record<string, unknown>): void {
+  if (channel !== null) return;
+  if (session.main.peek() !== null && session.main.peek()!.joints.length !== JOINTS) {
+    session.toast("warning", `The selected motion has ${session.main.peek()!.joints.length} joints, a walker has ${JOINTS}`, "Select a motion of the plain body to see the walk; it is recorded all the same");
+  }
+  session.pause();
+  drive = new Drive(Number(settings.speed ?? 0));
+  channel = session.openChannel((frame) => {
+    show(viewport, frame);
+    for (const sentence of (frame.facts.refused as string[] | undefined) ?? []) session.toast("warning", sentence, "");
+  });
+  session.sendLive(channel, "begin", "walk", settings);
+  isWalking.value = true;
+  viewport.canvas.focus({ preventScroll: true });
+  let last = performance.now();
+  const step = (): void => {
+    const now = performance.now();
+    const changes = drive.read(Math.min((now - last) / 1000, 0.1), findPad());
+    last = now;
+    if (changes !== null) steer(session, { ...changes });
+    request = requestAnimationFrame(step);
+  };
+  request = requestAnimationFrame(step);
+}
+
+function steer(session: Session, changes: Record<string, unknown>, speed?: number): void {
+  if (channel === null) return;
+  if (speed !== undefined) drive.adopt(speed);
+  session.sendLive(channel, "move", "walk", changes);
+}
+
+/** End the walk: as a take, or as if it had not been. */
+function finish(session: Session, viewport: Viewport | null, isKept: boolean): void {
+  if (channel === null) return;
+  cancelAnimationFrame(request);
+  session.sendLive(channel, "end", "walk", isKept ? {} : { cancel: true });
+  session.closeChannel(channel);
+  channel = null;
+  isWalking.value = false;
+  facts.value = null;
+  drive.release();
+  viewport?.hold(null);
+  if (!isKept) return;
+  // The take is selected when it comes
+  const known = new Set(Object.keys(session.project.peek()?.takes ?? {}));
+  const stop = session.project.subscribe((project) => {
+    const id = Object.keys(project?.takes ?? {}).find((each) => !known.has(each));
+    if (id === undefined) return;
+    queueMicrotask(() => stop());
+    session.select({ kind: "take", id });
+    session.seek(0);
+  });
+  setTimeout(() => stop(), 30_000);
+}
+
+function show(viewport: Viewport, { arrays, facts: told }: LiveFrame): void {
+  if (arrays.pose_rotations === undefined) return;
+  viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
+  facts.value = told as unknown as WalkFacts;
+}
+
+/** The first gamepad that is plugged in. */
+function findPad(): Pad | null {
+  return navigator.getGamepads?.().find((pad) => pad !== null) ?? null;
+}
+
+const makeHandles: HandleFactory = (viewport, session) => {
+  // Footprints on the ground, newest strongest
+  const geometry = new THREE.PlaneGeometry(0.1, 0.26).rotateX(-Math.PI / 2);
+  const prints = new THREE.InstancedMesh(geometry, new THREE.MeshBasicMaterial({ transparent: true, opacity: 0.55, depthWrite: false }), 64);
+  prints.count = 0;
+  prints.frustumCulled = false;
+  viewport.scene.add(prints);
+  const known = new Map<string, WalkFacts["footprints"][number]>();
+  const [place, turn, up] = [new THREE.Matrix4(), new THREE.Quaternion(), new THREE.Vector3(0, 1, 0)];
+  const stop = facts.subscribe((told) => {
+    if (told === null) known.clear();
+    for (const print of told?.footprints ?? []) known.set(print.slice(1, 4).join(), print);
+    const shown = [...known.values()].slice(-64);
+    shown.forEach(([side, x, , z, heading], i) => {
+      place.compose(new THREE.Vector3(x, viewport.groundM + 0.005, z), turn.setFromAxisAngle(up, heading), new THREE.Vector3(1, 1, 1));
+      prints.setMatrixAt(i, place);
+      prints.setColorAt(i, new THREE.Color(cssColour(side === "left" ? "left" : "right")));
+    });
+    prints.count = shown.length;
+    prints.instanceMatrix.needsUpdate = true;
+    if (prints.instanceColor !== null) prints.instanceColor.needsUpdate = true;
+    viewport.requestDraw();
+  });
+  const lift = (event: KeyboardEvent): void => void drive.press(event.key, false);
+  window.addEventListener("keyup", lift);
+  const blur = (): void => drive.release();
+  window.addEventListener("blur", blur);
+  return {
+    key(event) {
+      if (!isWalking.peek() || event.ctrlKey || event.metaKey) return false;
+      if (event.key === "Enter") finish(session, viewport, true);
+      else if (event.key === "Escape") finish(session, viewport, false);
+      else return drive.press(event.key, true);
+      return true;
+    },
+    dispose() {
+      finish(session, viewport, true);
+      window.removeEventListener("keyup", lift);
+      window.removeEventListener("blur", blur);
+      stop();
+      viewport.scene.remove(prints);
+      geometry.dispose();
+      (prints.material as THREE.Material).dispose();
+      prints.dispose();
+    },
+  };
+};
+
+function WalkPart({ studio, tool }: ToolPartProps) {
+  const { session } = studio;
+  const viewport = studio.viewport.value;
+  useEffect(() => {
+    if (styles.peek().length > 0) return;
+    session.ask("styles", {}).then(({ value }) => {
+      styles.value = ((value as { table?: { style: string }[] }).table ?? []).map(({ style }) => style);
+    }, () => {});
+  }, []);
+  // Sliders steer as well
+  const { speed, run, turn_rate, leg_length_m } = settingsOf(studio, tool);
+  useEffect(() => steer(session, { speed }, Number(speed)), [speed]);
+  useEffect(() => steer(session, { run }), [run]);
+  useEffect(() => steer(session, { turn_rate }), [turn_rate]);
+  useEffect(() => (leg_length_m === null ? undefined : steer(session, { leg_length_m })), [leg_length_m]);
+  const told = facts.value;
+  if (viewport === null) return null;
+  if (!isWalking.value) {
+    return (
+      <div class="fields">
+        <p class="note" style={{ margin: 0 }}>Drive with W A S D or the arrows, Shift runs, Space jumps; or with a gamepad: left stick, A jumps, right trigger runs.</p>
+        <button type="button" class="button main wide" onClick={() => begin(session, viewport, settingsToSend(studio, tool))}><Icon name="walk" size={15} /> Walk</button>
+      </div>
+    );
+  }
+  return (
+    <div class="fields">
+      <div class="pair even" aria-live="polite">
+        <span class="num">{(told?.time_s ?? 0).toFixed(1)} s · {told?.state ?? "starting"}</span>
+        <span class="num">{(told?.speed_mps ?? 0).toFixed(2)} m/s</span>
+      </div>
+      {styles.value.length > 0 && (
+        <label class="field">
+          <span class="label">Style</span>
+          <select class="control" onChange={(event) => steer(session, { style: event.currentTarget.value })}>
+            {styles.value.map((style) => <option key={style} value={style}>{style.replaceAll("_", " ")}</option>)}
+          </select>
+        </label>
+      )}
+      <div class="segments">
+        {[0.5, 0.8, 1.1].map((length_m) => <button type="button" key={length_m} onClick={() => steer(session, { jump: { length_m } })}>Jump {length_m} m</button>)}
+        <button type="button" onClick={() => steer(session, { obstacle: true })}>Obstacle ahead</button>
+        {(told?.obstacles.length ?? 0) > 0 && <button type="button" onClick={() => steer(session, { clear_obstacles: true })}>Clear {told!.obstacles.length}</button>}
+      </div>
+      {(told?.remarks.length ?? 0) > 0 && <p class="note" style={{ margin: 0 }}>{told!.remarks.at(-1)}</p>}
+      <div class="pair even">
+        <button type="button" class="button main" onClick={() => finish(session, viewport, true)}>Keep as a take <kbd>↵</kbd></button>
+        <button type="button" class="button" onClick={() => finish(session, viewport, false)}>Discard <kbd>Esc</kbd></button>
+      </div>
+    </div>
+  );
+}
+
+registerHandles("walk", makeHandles);
+registerPart("walk", WalkPart, ["commands", "seconds"]);

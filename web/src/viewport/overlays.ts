@@ -1,0 +1,237 @@
+/** What is drawn over a body: joints, trails, onion skins, the centre of mass, forces and the support polygon. */
+
+import * as THREE from "three";
+import type { StoredClip } from "../project/clips";
+import type { Overlays } from "../project/session";
+import { Body, PALETTES } from "../viewer/body";
+import { PoseBuffer } from "../viewer/pose";
+
+const TRAIL_S = 1.2; // to each side of the playhead
+const TRAIL_POINTS = 121;
+const ONION_STEP_S = 0.2;
+const ONION_SKINS = 3; // to each side
+const FORCE_M_PER_N = 1 / 900;
+const PAST = new THREE.Color("#5aa9f0");
+const FUTURE = new THREE.Color("#e6a15c");
+
+/** Spheres on the joints, drawn through the body; one of them may be selected. */
+export class JointDots {
+  readonly mesh: THREE.InstancedMesh;
+  private readonly matrix = new THREE.Matrix4();
+
+  constructor(count: number) {
+    const material = new THREE.MeshBasicMaterial({ depthTest: false, transparent: true, opacity: 0.95 });
+    this.mesh = new THREE.InstancedMesh(new THREE.SphereGeometry(0.014, 12, 8), material, count);
+    this.mesh.renderOrder = 10;
+    this.mesh.frustumCulled = false;
+  }
+
+  update(positions: Float32Array, offset: THREE.Vector3, selected: number, hovered: number, pins: ReadonlySet<number>, scale: number): void {
+    for (let j = 0; j < this.mesh.count; j++) {
+      const size = scale * (j === selected ? 1.9 : j === hovered ? 1.6 : pins.has(j) ? 1.5 : 1);
+      this.matrix.makeScale(size, size, size);
+      this.matrix.setPosition(positions[3 * j] + offset.x, positions[3 * j + 1] + offset.y, positions[3 * j + 2] + offset.z);
+      this.mesh.setMatrixAt(j, this.matrix);
+      this.mesh.setColorAt(j, j === selected ? SELECTED : pins.has(j) ? PINNED : j === hovered ? HOVERED : PLAIN);
+    }
+    this.mesh.instanceMatrix.needsUpdate = true;
+    if (this.mesh.instanceColor !== null) this.mesh.instanceColor.needsUpdate = true;
+  }
+
+  dispose(): void {
+    this.mesh.geometry.dispose();
+    (this.mesh.material as THREE.Material).dispose();
+    this.mesh.dispose();
+  }
+}
+
+const SELECTED = new THREE.Color("#ffb454");
+const HOVERED = new THREE.Color("#ffffff");
+const PINNED = new THREE.Color("#e5484d");
+const PLAIN = new THREE.Color("#5aa9f0");
+
+/** The way of one joint around the playhead: past and future in two colours. */
+class Trail {
+  readonly line: THREE.Line<THREE.BufferGeometry, THREE.LineBasicMaterial>;
+
+  constructor() {
+    const geometry = new THREE.BufferGeometry();
+    geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(3 * TRAIL_POINTS), 3));
+    const colours = new Float32Array(3 * TRAIL_POINTS);
+    for (let i = 0; i < TRAIL_POINTS; i++) {
+      const half = (TRAIL_POINTS - 1) / 2;
+      const { r, g, b } = i < half ? PAST : FUTURE;
+      colours.set([r, g, b], 3 * i);
+    }
+    geometry.setAttribute("color", new THREE.BufferAttribute(colours, 3));
+    this.line = new THREE.Line(geometry, new THREE.LineBasicMaterial({ vertexColors: true, depthTest: false, transparent: true, opacity: 0.85 }));
+    this.line.frustumCulled = false;
+    this.line.renderOrder = 8;
+  }
+
+  set(index: number, positions: Float32Array, joint: number, offset: THREE.Vector3): void {
+    const array = this.line.geometry.getAttribute("position").array as Float32Array;
+    array[3 * index] = positions[3 * joint] + offset.x;
+    array[3 * index + 1] = positions[3 * joint + 1] + offset.y;
+    array[3 * index + 2] = positions[3 * joint + 2] + offset.z;
+  }
+
+  finish(): void {
+    this.line.geometry.getAttribute("position").needsUpdate = true;
+  }
+
+  dispose(): void {
+    this.line.geometry.dispose();
+    this.line.material.dispose();
+  }
+}
+
+/** Quantities over a whole motion: com (F, 3), forces (K, F, 6) as point and force [N], support (F, N, 2). */
+export type Dynamics = Partial<Record<"com" | "forces" | "support", Float32Array>>;
+
+/** All overlays of the main body. */
+export class OverlaySet {
+  private readonly group = new THREE.Group();
+  private readonly sampler: PoseBuffer;
+  private trails = new Map<number, Trail>();
+  private skins: { body: Body; shiftS: number }[] = [];
+  private readonly mass = new THREE.Mesh(
+    new THREE.SphereGeometry(0.035, 20, 14),
+    new THREE.MeshBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true, opacity: 0.9 }),
+  );
+  private readonly massShadow = new THREE.Mesh(
+    new THREE.RingGeometry(0.03, 0.045, 24).rotateX(-Math.PI / 2),
+    new THREE.MeshBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }),
+  );
+  private arrows: THREE.ArrowHelper[] = [];
+  private readonly polygon = new THREE.LineLoop(
+    new THREE.BufferGeometry(),
+    new THREE.LineBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }),
+  );
+  dynamics: Dynamics = {};
+
+  constructor(
+    private readonly scene: THREE.Scene,
+    readonly clip: StoredClip,
+  ) {
+    this.sampler = new PoseBuffer(clip);
+    for (const thing of [this.mass, this.massShadow, this.polygon]) {
+      thing.renderOrder = 9;
+      thing.visible = false;
+      thing.frustumCulled = false;
+      this.group.add(thing);
+    }
+    scene.add(this.group);
+  }
+
+  update(timeS: number, offset: THREE.Vector3, shown: Overlays, joint: number): void {
+    this.updateTrails(timeS, offset, shown.trails ? this.trailJoints(joint) : []);
+    this.updateOnion(timeS, offset, shown.onion);
+    this.updateDynamics(timeS, offset, shown);
+  }
+
+  dispose(): void {
+    this.updateTrails(0, ORIGIN, []);
+    this.updateOnion(0, ORIGIN, false);
+    for (const arrow of this.arrows) arrow.dispose();
+    for (const thing of [this.mass, this.massShadow, this.polygon]) {
+      thing.geometry.dispose();
+      thing.material.dispose();
+    }
+    this.scene.remove(this.group);
+  }
+
+  /** The selected joint, or the ends of the limbs and the root. */
+  private trailJoints(joint: number): number[] {
+    if (joint >= 0) return [joint];
+    const { parents, joints } = this.clip;
+    const wanted = joints.map((name, j) => ({ name: name.toLowerCase(), j })).filter(({ name }) => /(hand|wrist|toe|ball|foot)/.test(name));
+    const ends = wanted.filter(({ j }) => !wanted.some((other) => parents[other.j] === j));
+    return [0, ...ends.map(({ j }) => j)].slice(0, 7);
+  }
+
+  private updateTrails(timeS: number, offset: THREE.Vector3, joints: number[]): void {
+    for (const [joint, trail] of this.trails) {
+      if (joints.includes(joint)) continue;
+      this.group.remove(trail.line);
+      trail.dispose();
+      this.trails.delete(joint);
+    }
+    if (joints.length === 0) return;
+    for (const joint of joints) {
+      if (this.trails.has(joint)) continue;
+      const trail = new Trail();
+      this.trails.set(joint, trail);
+      this.group.add(trail.line);
+    }
+    for (let i = 0; i < TRAIL_POINTS; i++) {
+      const at = timeS + TRAIL_S * ((2 * i) / (TRAIL_POINTS - 1) - 1);
+      this.sampler.sample(Math.min(Math.max(at, 0), this.clip.durationS));
+      for (const joint of joints) this.trails.get(joint)!.set(i, this.sampler.positions, joint, offset);
+    }
+    for (const joint of joints) this.trails.get(joint)!.finish();
+  }
+
+  private updateOnion(timeS: number, offset: THREE.Vector3, isShown: boolean): void {
+    if (isShown && this.skins.length === 0) {
+      for (let k = -ONION_SKINS; k <= ONION_SKINS; k++) {
+        if (k === 0) continue;
+        const tint = `#${(k < 0 ? PAST : FUTURE).getHexString()}`;
+        const body = new Body(this.clip, PALETTES[0], { tint, opacity: 0.26 - 0.06 * Math.abs(k) });
+        this.skins.push({ body, shiftS: k * ONION_STEP_S });
+        this.group.add(body.mesh);
+      }
+    } else if (!isShown && this.skins.length > 0) {
+      for (const { body } of this.skins) {
+        this.group.remove(body.mesh);
+        body.dispose();
+      }
+      this.skins = [];
+    }
+    for (const { body, shiftS } of this.skins) {
+      const at = timeS + shiftS;
+      body.mesh.visible = at >= 0 && at <= this.clip.durationS;
+      if (body.mesh.visible) body.show(at, offset);
+    }
+  }
+
+  private updateDynamics(timeS: number, offset: THREE.Vector3, shown: Overlays): void {
+    const { com, forces, support } = this.dynamics;
+    const frames = this.clip.numFrames;
+    const f = Math.min(Math.max(0, Math.round(timeS * this.clip.rateHz)), frames - 1);
+    this.mass.visible = this.massShadow.visible = shown.com && com !== undefined;
+    if (com !== undefined && this.mass.visible) {
+      this.mass.position.fromArray(com, 3 * f).add(offset);
+      this.massShadow.position.copy(this.mass.position).setY(this.clip.groundM + 0.004);
+    }
+    this.polygon.visible = shown.com && support !== undefined;
+    if (support !== undefined && this.polygon.visible) {
+      const corners = support.length / (2 * frames);
+      const points: THREE.Vector3[] = [];
+      for (let i = 0; i < corners; i++) {
+        const at = 2 * (f * corners + i);
+        if (Number.isFinite(support[at])) points.push(new THREE.Vector3(support[at] + offset.x, this.clip.groundM + 0.005, support[at + 1] + offset.z));
+      }
+      this.polygon.geometry.setFromPoints(points);
+    }
+    const count = shown.forces && forces !== undefined ? forces.length / (6 * frames) : 0;
+    while (this.arrows.length < count) {
+      const arrow = new THREE.ArrowHelper(UP, ORIGIN, 1, "#4cc38a", 0.08, 0.05);
+      this.arrows.push(arrow);
+      this.group.add(arrow);
+    }
+    this.arrows.forEach((arrow, k) => {
+      const at = 6 * (k * frames + f);
+      const length = k < count ? FORCE_M_PER_N * Math.hypot(forces![at + 3], forces![at + 4], forces![at + 5]) : 0;
+      arrow.visible = length > 0.01;
+      if (!arrow.visible) return;
+      arrow.position.fromArray(forces!, at).add(offset);
+      arrow.setDirection(WAY.fromArray(forces!, at + 3).normalize());
+      arrow.setLength(length, Math.min(0.1, 0.3 * length), Math.min(0.06, 0.2 * length));
+    });
+  }
+}
+
+const ORIGIN = new THREE.Vector3();
+const UP = new THREE.Vector3(0, 1, 0);
+const WAY = new THREE.Vector3();
