@@ -255,7 +255,6 @@ VALUES: dict[str, Callable[[], Any]] = {
     "muscle.make_network.masses": lambda: [1.0, 1.0],
     "muscle.make_network.springs": lambda: [[0, 1]],
     "muscle.make_network.rest_lengths": lambda: [1.0],
-    "muscle.make_hanging_film.shoulder": lambda: np.zeros((3, 3)),
     "muscle.colour_activations.activations": lambda: np.linspace(0.0, 1.0, 5),
     "muscle.load_scene.name": lambda: "fork",
     "muscle.solve_scene.goals": lambda: [(0.2, (0.0, 0.5, 0.0), (0.1, 0.5, 0.0))],

@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE))
 
 from harness import Row  # noqa: E402
 
-PACKAGES = ("marey", "numpy", "numba", "pybvh", "upc-pymotion", "pin", "mink", "mujoco", "geomstats", "viser")
+PACKAGES = ("marey", "numpy", "numba", "pybvh", "upc-pymotion", "pin", "mink", "mujoco", "geomstats")
 
 
 def processor() -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import marey
 
-HEAVY = ("numba", "scipy", "matplotlib", "viser", "rich", "typer")
+HEAVY = ("numba", "scipy", "matplotlib", "rich", "typer")
 
 
 def test_every_public_name_resolves_and_there_are_at_most_thirty() -> None:

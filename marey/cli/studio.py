@@ -22,18 +22,12 @@ def studio(
     ] = False,
     no_open: Annotated[bool, typer.Option("--no-open", help="Open no browser window.")] = False,
     max_upload_mb: Annotated[int, typer.Option(min=1, max=4096, help="Largest file a page may send.")] = 512,
-    classic: Annotated[bool, typer.Option("--classic", help="The former studio of tabs.")] = False,
 ) -> None:
     """Edit motions in the browser; Ctrl-C ends it.
 
     A folder is a project: it need not exist, and keeps everything, as of the last change, also when the machine stops.
     Clips are imported into it. Without a folder, the user's own project is opened.
     """
-    if classic:
-        from marey.studio import serve
-
-        serve(tuple(paths or ()), host=host, port=port, open_browser=not no_open, max_upload_mb=max_upload_mb)
-        return
     from marey.base import InputError
     from marey.studio import serve_project
 

@@ -17,7 +17,6 @@ from marey.muscle.human.arm_reach import (
 from marey.muscle.human.pictures import (
     colour_activations,
     draw_muscle_strip,
-    make_hanging_film,
     make_muscle_solids,
     make_reach_film,
 )
@@ -71,7 +70,6 @@ __all__ = [
     "estimate_activations",
     "load_programmes",
     "load_scene",
-    "make_hanging_film",
     "make_hanging_pose",
     "make_mesh_scene",
     "make_muscle_solids",
@@ -106,7 +104,6 @@ __getattr__ = deprecated_names(
         "arm_lengths": "measure_arm",
         "elbow_angles": "measure_elbow_angles",
         "flex_elbow": "solve_elbow_flexion",
-        "hanging_film": "make_hanging_film",
         "hanging_pose": "make_hanging_pose",
         "muscle_solids": "make_muscle_solids",
         "muscle_strip": "draw_muscle_strip",

@@ -1,4 +1,4 @@
-"""The browser application."""
+"""The browser application: commands over one project, and its tools."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING, Any
 from marey.base import MissingExtraError
 
 if TYPE_CHECKING:
-    from marey.studio.server.app import Studio, serve
     from marey.studio.web.app import serve_project
 
-__all__ = ["Studio", "serve", "serve_project"]
+__all__ = ["serve_project"]
+NEEDED = ("starlette", "uvicorn", "msgspec", "websockets")
 
 
 def __getattr__(name: str) -> Any:
     """Load the server when it is first asked for; it needs the ``studio`` extra."""
     if name not in __all__:
         raise AttributeError(f"module 'marey.studio' has no attribute '{name}'")
-    needed = ("starlette", "uvicorn", "msgspec", "websockets") if name == "serve_project" else ("viser",)
-    if any(find_spec(module) is None for module in needed):
+    if any(find_spec(module) is None for module in NEEDED):
         raise MissingExtraError("The studio", "studio")
-    if name == "serve_project":
-        from marey.studio.web import app as _studio
-    else:
-        from marey.studio.server import app as _studio
+    from marey.studio.web import app as _app
 
-    return getattr(_studio, name)
+    return getattr(_app, name)

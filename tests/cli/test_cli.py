@@ -312,13 +312,6 @@ def test_studio_hands_its_options_on(run, monkeypatch):
     }
 
 
-def test_the_former_studio_is_still_there(run, monkeypatch):
-    seen = {}
-    monkeypatch.setattr("marey.studio.serve", lambda paths, **options: seen.update(paths=paths, **options))
-    assert run("studio", "a.bvh", "library", "--port", 0, "--classic", "--no-open").code == 0
-    assert (seen["paths"], seen["port"], seen["open_browser"]) == (("a.bvh", "library"), 0, False)
-
-
 def test_an_unexpected_error_asks_for_a_report(run, monkeypatch, walk):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("boom\nand more")
@@ -364,7 +357,7 @@ def test_a_reader_that_leaves_early_does_no_harm(walk):
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; from marey.cli import main; main(['--help']); "
-        "print([m for m in ('numpy', 'numba', 'scipy', 'rich', 'matplotlib', 'viser') if m in sys.modules])"
+        "print([m for m in ('numpy', 'numba', 'scipy', 'rich', 'matplotlib', 'starlette') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

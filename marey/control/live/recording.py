@@ -67,7 +67,6 @@ def _join_contacts(clips: list[Motion]) -> Contacts | None:
 EVERY: Final = 4  # steps from one point of the plots to the next
 KEPT: Final = 150  # points
 COLUMNS: Final = ("time", "kinetic", "potential", "total", "px", "py", "pz", "lx", "ly", "lz")
-ENERGY, LINEAR, ANGULAR = slice(1, 4), slice(4, 7), slice(7, 10)
 LEAST_N: Final = 5.0  # [N] shorter arrows are not drawn
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from marey.base import FloatArray, InputError
 from marey.muscle.body.soft_body import SoftBody
 from marey.muscle.human.activations import MuscleTrack
-from marey.muscle.human.arm_reach import ReachResult, make_soft_arm
+from marey.muscle.human.arm_reach import ReachResult
 from marey.muscle.muscles.forces import Muscles
 from marey.muscle.scene.film import BoneTrack, Film, make_paint
 from marey.muscle.scene.surface import surface_of_mesh
@@ -121,14 +121,6 @@ def make_reach_film(found: ReachResult) -> Film:
     ends = np.stack([np.stack([shoulder, elbow], axis=1), np.stack([elbow, wrist], axis=1)], axis=1)
     activations = np.clip(np.concatenate([found.activations, found.activations[-1:]]), 0.0, 1.0)
     return make_arm_film(system.body, found.positions, activations, ends, system.dt)
-
-
-def make_hanging_film(shoulder: FloatArray, arm: SoftBody | None = None) -> Film:
-    """One frame of a soft arm at rest that hangs from ``shoulder`` (3,) [m]."""
-    body = make_soft_arm() if arm is None else arm
-    joints = np.stack([body.bones.origins, body.bones.ends], axis=1)
-    passive = np.zeros((1, _require_muscles(body).num_splines))
-    return make_arm_film(body, (shoulder + body.mesh.nodes)[None], passive, (shoulder + joints)[None], 1.0)
 
 
 def make_arm_film(body: SoftBody, positions: FloatArray, activations: FloatArray, ends: FloatArray, dt: float) -> Film:

@@ -1,1 +1,0 @@
-"""The soft bodies of one page: scenes, films, goals of a hand."""

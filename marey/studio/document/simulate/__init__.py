@@ -1,1 +1,0 @@
-"""The live simulation of one page: settings, figure, controllers, recording."""

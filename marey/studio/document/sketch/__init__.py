@@ -1,1 +1,0 @@
-"""The sketch of one page: items, forms, undo, and the job that makes a motion of it."""

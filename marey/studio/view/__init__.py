@@ -1,1 +1,0 @@
-"""The three-dimensional part of the page: what each mode shows in the scene."""
