@@ -59,7 +59,7 @@ def solve_com_path(reference: Reference, mass_kg: float, gravity: float = GRAVIT
     """
     gravity = max(gravity, LEAST_GRAVITY)
     com, dt, bearing = reference.com, reference.dt, reference.bearing
-    is_flight = ~bearing.any(axis=(1, 2))
+    is_flight = np.asarray(~bearing.any(axis=(1, 2)), dtype=np.bool_)
     height = solve_height(com[:, 1], is_flight, dt, gravity)
     # omega^2 = (g + y'') / y and the pivot p = c - c'' / omega^2 of the clip
     lift = _second_differences(height, dt)

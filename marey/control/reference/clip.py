@@ -157,7 +157,7 @@ def pose_clip(clip: Motion, source: Motion, simulator: Simulator) -> Reference:
     down, low = feet_down(clip.contacts), corners[:, :, :4, 1].min(axis=2) < LEFT_M
     down = remove_short_phases(down & (low | ~(down & low)[:, ::-1]), round(FLICKER_S / dt))
     # A walk has no flights: one foot stays until the other lands
-    for start, stop in find_runs(~down.any(axis=1)):
+    for start, stop in find_runs(np.asarray(~down.any(axis=1), dtype=np.bool_)):
         if start > 0 and stop < len(down) and (stop - start) * dt < FLICKER_S:
             down[start:stop] = down[start - 1]
     # Coordinates of the clip in the model, and the clip that they stand for

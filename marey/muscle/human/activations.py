@@ -380,7 +380,7 @@ def estimate_activations(
     rest, fall = (np.exp(-step_s / np.array([ACTIVATION_S, DEACTIVATION_S])) if dynamics else np.zeros(2)).tolist()
     rule = ShareRule(RESERVE_WEIGHT, power, co_contraction, rest, fall)
     rigid, longer = begin + (geometry.lengths - standing) / fibres, TENDON_STRAIN * tendons / fibres
-    pull = np.zeros_like(rigid)
+    pull = forces = activations = relative = np.zeros_like(rigid)
     for _ in range(TENDON_PASSES):
         relative = balance_tendons(rigid, longer, pull)
         rates = np.gradient(relative, step_s, axis=0)

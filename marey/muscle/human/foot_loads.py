@@ -112,9 +112,11 @@ def estimate_foot_loads(
     line = places[0] - places[1]
     apart = np.maximum((line**2).sum(axis=1), 1e-6)
     between = np.clip(((pressure - places[1]) * line).sum(axis=1) / apart, 0.0, 1.0)
-    timing = np.where(steps.all(axis=0), chosen.timing_error, STANDING_ERROR) ** -2.0
+    timing = np.where(np.asarray(steps.all(axis=0)), chosen.timing_error, STANDING_ERROR) ** -2.0
     position = apart / chosen.pressure_error_m**2
-    first = np.where(near.all(axis=0), (timing * shares[0] + position * between) / (timing + position), shares[0])
+    both_near = np.asarray(near.all(axis=0), dtype=np.bool_)
+    both = np.asarray((timing * shares[0] + position * between) / (timing + position), dtype=np.float64)
+    first = np.where(both_near, both, np.asarray(shares[0], dtype=np.float64))
     shares = np.stack([first, np.where(load.any(axis=0), 1.0 - first, 0.0)])
     # Forces: each towards the pivot, and what is left of the whole as the load is shared.
     towards_pivot = dynamics.com + np.array([0.0, chosen.pivot_m, 0.0]) - places
@@ -202,7 +204,7 @@ def _window_stances(
     stance = float(np.median([d for d in whole if d < settings.longest_step_s * rate_hz] or [0.65 * rate_hz]))
     for limb in (0, 1):
         for a, b in stances[limb]:
-            frames = np.arange(a, b) + 0.5
+            frames = np.arange(a, b, dtype=np.float64) + 0.5
             window = np.ones(b - a)
             for c, e in stances[1 - limb]:
                 # The other foot stood before this one came down, or stands on after it lifts.

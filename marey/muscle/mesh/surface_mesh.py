@@ -165,14 +165,13 @@ class SurfaceMesh:
         """Cells that hold the volume of the surface: what they lose at its corners they gain along its faces."""
         a, b, c = (self.vertices[self.faces[:, k]] for k in range(3))
         area = 0.5 * float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum())
-        swell = 0.0
-        for _ in range(MAX_TRIES):
+        swell, tries = 0.0, 0
+        while True:
             mesh = TetMesh(*tetrahedralise_shape(self, spacing_m, swell)).repair()[0]
-            missing = self.volume - mesh.volume
-            if abs(missing) <= VOLUME_TOL * self.volume:
-                break
+            missing, tries = self.volume - mesh.volume, tries + 1
+            if abs(missing) <= VOLUME_TOL * self.volume or tries == MAX_TRIES:
+                return mesh
             swell = float(np.clip(swell + missing / area, -0.25 * spacing_m, 0.25 * spacing_m))
-        return mesh
 
 
 def _fan(polygons: ArrayLike) -> IndexArray:

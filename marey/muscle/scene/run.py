@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import FloatArray, InputError, UnknownNameError, frozen, read_toml_text
+from marey.base import FloatArray, InputError, IntArray, UnknownNameError, frozen, read_toml_text
 from marey.muscle.body.bones import Bone, Bones
 from marey.muscle.body.contact import ContactPlane
 from marey.muscle.body.soft_body import SoftBody, StepReport
@@ -226,27 +226,29 @@ def seed_splines(mesh: TetMesh | Lattice, seed: SeedPart) -> list[ActivationSpli
     from scipy.spatial import KDTree
 
     graph = make_edge_graph(mesh.nodes, mesh.cells)
-    depth, _ = KDTree(mesh.nodes[np.unique(mesh.surface)]).query(mesh.nodes)
+    depth = np.asarray(KDTree(mesh.nodes[np.unique(mesh.surface)]).query(mesh.nodes)[0], dtype=np.float64)
     middle = int(np.argmax(depth))
     pairs = sparse.coo_array(graph)
     deep = 0.5 * (depth[pairs.row] + depth[pairs.col]) / max(float(depth.max()), 1e-12)
     costs = sparse.csr_array((pairs.data / (deep + 0.05) ** 2, (pairs.row, pairs.col)), shape=graph.shape)
-    _, before = dijkstra(costs, indices=middle, return_predecessors=True)
-    far = dijkstra(graph, indices=middle)
+    ways = cast(tuple[FloatArray, IntArray], dijkstra(costs, indices=[middle], return_predecessors=True))
+    before = ways[1][0]
+    far = np.asarray(dijkstra(graph, indices=[middle])[0], dtype=np.float64)
     splines: list[ActivationSpline] = []
     for k in range(seed.count):
         end = int(np.argmax(np.where(np.isfinite(far), far, -1.0)))
         way = [end]
         while way[-1] != middle and before[way[-1]] >= 0:
             way.append(int(before[way[-1]]))
-        far = np.minimum(far, dijkstra(graph, indices=end))
+        far = np.minimum(far, np.asarray(dijkstra(graph, indices=[end])[0], dtype=np.float64))
         # A few points of the way, from inside the limb's end
-        line = mesh.nodes[way]
-        along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
+        line = np.asarray(mesh.nodes[way], dtype=np.float64)
+        along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1)))
         if along[-1] <= 0.0:
             continue
         places = np.linspace(0.08, 1.0, SEED_POINTS) * along[-1]
-        points = np.stack([np.interp(places, along, line[:, c]) for c in range(3)], axis=1)
+        columns = [np.asarray(np.interp(places, along, line[:, c]), dtype=np.float64) for c in range(3)]
+        points = np.stack(columns, axis=1)
         splines.append(ActivationSpline(points[::-1], None, f"limb{k + 1}", alpha_min=seed.alpha_min, ratio=seed.ratio))
     return splines
 
