@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import httpx
 import uvicorn
@@ -25,7 +25,10 @@ class Page:
         headers = {"Cookie": f"marey-{port}={token}"}
         # One that has not read everything cannot hear that the server has closed, too
         options = {"max_size": None, "close_timeout": 0.2} | options
-        self.socket = connect(f"ws://127.0.0.1:{port}/ws", additional_headers=headers, **options)
+        self.opened = ExitStack()
+        self.socket = self.opened.enter_context(
+            connect(f"ws://127.0.0.1:{port}/ws", additional_headers=headers, **options)
+        )
         self.aside: list[dict] = []
         if hello:
             self.send("hello", version=1)
@@ -52,7 +55,7 @@ class Page:
             self.aside.append(message)
 
     def close(self) -> None:
-        self.socket.close()
+        self.opened.close()
 
     def __enter__(self):
         return self

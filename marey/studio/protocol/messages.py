@@ -21,7 +21,7 @@ Floats = Annotated[NDArray[np.float32], "Float32Array"]  # rides behind the head
 Arrays = Annotated[dict[str, Any], "Record<string, NumberArray>"]
 PlainTable = Annotated[dict[str, Any], "Record<string, unknown>"]
 Identifier = Annotated[str, Meta(max_length=120)]
-Phase = Literal["begin", "move", "end"]
+DragPhase = Literal["begin", "move", "end"]
 JobState = Literal["waiting", "running", "done", "failed", "cancelled"]
 Level = Literal["info", "warning", "error"]
 
@@ -79,7 +79,7 @@ class DragMessage(ClientMessage, tag="drag", frozen=True):
 
     channel: Identifier
     n: int
-    phase: Phase
+    phase: DragPhase
     tool: Identifier
     args: PlainTable
 
@@ -88,7 +88,7 @@ class LiveMessage(ClientMessage, tag="live", frozen=True):
     """Begin, steer or end a session of a tool of kind `live`; `frame` messages come meanwhile."""
 
     channel: Identifier
-    phase: Phase
+    phase: DragPhase
     tool: Identifier
     args: PlainTable
 

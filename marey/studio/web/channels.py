@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marey.studio.project.patches import Tree
-from marey.studio.protocol.messages import Phase
+from marey.studio.protocol.messages import DragPhase
 from marey.studio.tools.registry import DragAnswer, DragSession, Tool, ToolContext, ToolResult
 
 STEP_S: Final = 1.0 / 60.0  # of a live session
@@ -39,7 +39,7 @@ class Channel:
         self._thread = threading.Thread(target=self._run, name=f"marey-{tool.id}", daemon=True)
         self._thread.start()
 
-    def post(self, phase: Phase, n: int, args: Tree) -> None:
+    def post(self, phase: DragPhase, n: int, args: Tree) -> None:
         """Leave a position of the pointer, or the end; returns at once."""
         with self._change:
             if phase == "end":

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles.stiff_walk import make_stiff_walk
 
 from marey import samples
 from marey.base import InputError, UnknownNameError
@@ -40,8 +41,9 @@ def test_forces_of_the_overlay_carry_the_weight_on_average(context: Any) -> None
     assert upward == pytest.approx(Body.from_motion(motion).weight_n, rel=0.1)
 
 
-def test_a_repair_changes_its_range_alone_and_is_accepted_in_part(run: Any, context: Any, walk: Motion) -> None:
-    session = context()
+def test_a_repair_changes_its_range_alone_and_is_accepted_in_part(run: Any, context: Any) -> None:
+    walk = make_stiff_walk()[:90]
+    session = context(motions={"walk": walk})
     made = run("repair", session, range_s=[0.3, 1.1], iterations=6)
     moved = np.linalg.norm(made.motion.joint_positions() - walk.joint_positions(), axis=-1).max(axis=1)
     times = walk.times()
