@@ -36,7 +36,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not browser and not timing" -n 2 --dist loadfile --no-loadscope-reorder --durations=30
 
 browser: $(STAMP) $(PLAYER) $(CLIENT)
-	$(BIN)/python -m pytest -m "browser and not slow"
+	$(BIN)/python -m pytest -m "browser and not slow and not timing"
 
 study: $(STAMP)
 	$(BIN)/python -m pytest -m "slow and not timing"
@@ -68,7 +68,7 @@ docs: $(STAMP)
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/build_site.py
 
-bench: $(STAMP)
+bench: $(STAMP) $(PLAYER) $(CLIENT)
 	$(INSTALL) -e '.[bench]'
 	$(BIN)/marey bench
 	$(BIN)/python -m pytest -m timing
