@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from marey.base import InputError
+from marey.pipeline.sessions import DragAnswer
+from marey.pipeline.tools import Parameter, Tool, ToolResult
 from marey.studio.jobs import context
-from marey.studio.tools.registry import DragAnswer, Parameter, Tool, ToolResult
 
 MOTION = Parameter("motion", "take")
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 from marey.base import InputError, UnknownNameError
 from marey.motion import Motion
 from marey.pipeline import edit_motion
+from marey.pipeline.tools import Tool
 from marey.studio.project.document import find_hash
 from marey.studio.project.patches import Tree
 from marey.studio.project.store import MotionArchive
-from marey.studio.tools.registry import Tool
 
 
 class RunContext:

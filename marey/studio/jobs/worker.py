@@ -24,10 +24,10 @@ import numpy as np
 from marey.base import FormatError, InputError, MareyError
 from marey.io import load_character
 from marey.motion import Motion
+from marey.pipeline.tools import ToolResult
 from marey.studio.jobs.context import RunContext, find_tool
 from marey.studio.project.store import MotionArchive
 from marey.studio.protocol.clips import make_header
-from marey.studio.tools.registry import ToolResult
 
 PROGRESS_S: Final = 0.1  # [s] between two messages of progress
 

@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from marey.pipeline.sessions import DragAnswer, DragSession
+from marey.pipeline.tools import Tool, ToolContext, ToolResult
 from marey.studio.project.patches import Tree
 from marey.studio.protocol.messages import DragPhase
-from marey.studio.tools.registry import DragAnswer, DragSession, Tool, ToolContext, ToolResult
 
 STEP_S: Final = 1.0 / 60.0  # of a live session
 IDLE_S: Final = 600.0  # [s] after which a channel that nobody uses ends

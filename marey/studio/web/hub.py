@@ -18,6 +18,7 @@ import msgspec
 
 from marey.base import InputError, MareyError, count_cores
 from marey.pipeline import edit_motion
+from marey.pipeline.tools import Tool, ToolResult
 from marey.studio.jobs.context import RunContext, find_tool, list_tools
 from marey.studio.jobs.pool import JobPool, StudioJob
 from marey.studio.jobs.worker import describe_motion, explain, make_plain
@@ -28,7 +29,6 @@ from marey.studio.project.patches import Tree, check_plain
 from marey.studio.project.schema import CharacterEntry, ClipEntry, RecipeEntry, TakeEntry
 from marey.studio.protocol import messages
 from marey.studio.protocol.framing import encode_frame
-from marey.studio.tools.registry import Tool, ToolResult
 
 FILES: Final = "files"  # folders of what jobs made for downloading, and of what was uploaded
 UPLOADS: Final = "uploads"

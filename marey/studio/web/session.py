@@ -17,13 +17,13 @@ from typing import Any, Final
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from marey.base import InputError
+from marey.pipeline.tools import Tool, ToolResult
 from marey.studio.jobs.context import find_tool
 from marey.studio.jobs.worker import describe_motion, explain
 from marey.studio.project.patches import Tree, check_plain
 from marey.studio.protocol import messages
 from marey.studio.protocol.clips import cut_blocks, make_header
 from marey.studio.protocol.framing import decode_frame, encode_frame
-from marey.studio.tools.registry import Tool, ToolResult
 from marey.studio.web.channels import Channel, ChannelListener, arrays_to_wire
 from marey.studio.web.hub import StudioHub
 from marey.studio.web.views import VIEWS
