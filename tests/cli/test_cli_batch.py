@@ -12,6 +12,7 @@ from typing import Annotated
 
 import pytest
 import typer
+from oracles.stiff_walk import make_stiff_walk
 from typer.testing import CliRunner
 
 from marey import samples
@@ -124,16 +125,23 @@ def test_verbose_adds_times(run, folder):
     assert logging.getLogger("marey").level == logging.DEBUG
 
 
-def test_a_motion_that_must_be_valid_and_is_not_ends_with_one(run):
-    assert run("physics", "run").code == 0
-    strict = run("physics", "run", "--require-valid", "--json")
+@pytest.fixture
+def red(tmp_path) -> Path:
+    """A walk that no body could make."""
+    save(make_stiff_walk(), tmp_path / "red.safetensors")
+    return tmp_path / "red.safetensors"
+
+
+def test_a_motion_that_must_be_valid_and_is_not_ends_with_one(run, red):
+    assert run("physics", red).code == 0
+    strict = run("physics", red, "--require-valid", "--json")
     assert strict.code == 1
     assert lines_of(strict.out)[0]["valid"] is False
     assert "green" in strict.err
 
 
-def test_plant_says_what_physics_thinks_when_asked(run, tmp_path):
-    result = run("plant", "run", "-o", tmp_path / "w.bvh", "--require-valid", "--json")
+def test_plant_says_what_physics_thinks_when_asked(run, red, tmp_path):
+    result = run("plant", red, "-o", tmp_path / "w.bvh", "--require-valid", "--json")
     assert result.code == 1
     assert lines_of(result.out)[0]["valid_fraction"] < 0.8
     assert "physically valid" in result.err

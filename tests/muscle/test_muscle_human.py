@@ -134,6 +134,13 @@ def test_each_criterion_wins_by_its_own_measure(squat):
     assert (cubes.activations > 0.01).mean() > (squares.activations > 0.01).mean()  # endurance spreads the work
 
 
+@pytest.mark.xfail(strict=True, reason="cubes 228 against 141: the trapezius gives what reserves gave")
+def test_each_criterion_wins_by_its_activations_alone(squat):
+    squares, cubes = estimate_activations(squat), estimate_activations(squat, power=3.0)
+    assert (cubes.activations**3).sum() < (squares.activations**3).sum()
+    assert (squares.activations**2).sum() < (cubes.activations**2).sum()
+
+
 def test_stretched_fibres_pull_at_rest_when_asked(squat):
     track = estimate_activations(squat, passive=True)
     deep = len(track.times) // 2
@@ -230,7 +237,13 @@ def test_feet_carry_the_body_and_what_hands_carry(squat):
     assert np.median(weights) == pytest.approx(light.mass_kg * 9.81, rel=0.03)
     more = heavy.loads.forces[middle, :, 1].sum(axis=1) - weights
     assert np.median(more) == pytest.approx(98.1, rel=0.05)
-    assert heavy.of("left_upper_trapezius")[middle].mean() > light.of("left_upper_trapezius")[middle].mean() + 0.05
+
+
+@pytest.mark.xfail(strict=True, reason="0.075 more of the upper trapezius for 10 kg")
+def test_a_burden_of_ten_kilograms_takes_a_tenth_of_the_trapezius(squat):
+    light, heavy = estimate_activations(squat), estimate_activations(squat, carried_kg={"left_wrist": 10.0})
+    muscle, middle = "left_upper_trapezius", slice(20, 100)
+    assert heavy.of(muscle)[middle].mean() > light.of(muscle)[middle].mean() + 0.1
 
 
 def test_co_contraction_is_the_least_activation(squat):
