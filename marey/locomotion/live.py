@@ -220,7 +220,7 @@ SHOWN: Final = {"Footprints": True, "Targets": True, "Ghosts": False, "Chase": T
 CHASE_S: Final = 0.5  # in which the camera follows most of a turn
 
 
-class WalkDocument:
+class LiveWalk:
     """Edited only by the session's worker."""
 
     def __init__(self, model: LocomotionModel, *, rng: np.random.Generator | None = None) -> None:

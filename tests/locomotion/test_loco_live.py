@@ -9,20 +9,20 @@ import pytest
 
 from marey.base import InputError
 from marey.locomotion import load_model
-from marey.locomotion.live import MAX_WALKERS, RATE_HZ, WalkDocument
+from marey.locomotion.live import MAX_WALKERS, RATE_HZ, LiveWalk
 
 
 @pytest.fixture
-def walk() -> WalkDocument:
-    return WalkDocument(load_model())
+def walk() -> LiveWalk:
+    return LiveWalk(load_model())
 
 
-def drive(walk: WalkDocument, seconds: float) -> None:
+def drive(walk: LiveWalk, seconds: float) -> None:
     for _ in range(round(seconds * RATE_HZ)):
         walk.advance(1.0 / RATE_HZ + 1e-9)
 
 
-def test_glardon_a48_obstacles_lie_within_the_ranges(walk: WalkDocument) -> None:
+def test_glardon_a48_obstacles_lie_within_the_ranges(walk: LiveWalk) -> None:
     walk.active_character.engine.step(0.1)
     engine = walk.active_character.engine
     ahead = np.array([np.sin(engine.heading_rad), np.cos(engine.heading_rad)])
@@ -39,14 +39,14 @@ def test_glardon_a48_obstacles_lie_within_the_ranges(walk: WalkDocument) -> None
         assert np.ptp(values) > 0.5 * (high - low)  # and they differ
 
 
-def test_there_is_room_for_a_few_only(walk: WalkDocument) -> None:
+def test_there_is_room_for_a_few_only(walk: LiveWalk) -> None:
     for _ in range(MAX_WALKERS - 1):
         walk.add()
     with pytest.raises(InputError, match="already"):
         walk.add()
 
 
-def test_real_time_passes_in_equal_steps_and_a_sleep_is_not_made_up_for(walk: WalkDocument) -> None:
+def test_real_time_passes_in_equal_steps_and_a_sleep_is_not_made_up_for(walk: LiveWalk) -> None:
     for _ in range(30):
         walk.advance(1.0 / 30.0)
     assert walk.active_character.engine.time_s == pytest.approx(1.0, abs=1.5 / RATE_HZ)
@@ -55,7 +55,7 @@ def test_real_time_passes_in_equal_steps_and_a_sleep_is_not_made_up_for(walk: Wa
     assert walk.active_character.engine.time_s - before < 0.3
 
 
-def test_footprints_alternate_one_step_apart(walk: WalkDocument) -> None:
+def test_footprints_alternate_one_step_apart(walk: LiveWalk) -> None:
     walk.active_character.ask("speed", 1.3, 0.5)
     drive(walk, 8.0)
     prints = walk.active_character.engine.footprints[-6:]

@@ -95,13 +95,13 @@ STAND_S: Final = 4.0  # of a stand: enough to lift a foot; its last pose is held
 class FigureController(ABC):
     """Makes the steps of one simulator."""
 
-    def __init__(self, simulator: Simulator, wish: SimulationSettings) -> None:
-        self.simulator, self.wish = simulator, wish
+    def __init__(self, simulator: Simulator, settings: SimulationSettings) -> None:
+        self.simulator, self.settings = simulator, settings
         self.goal: PointTask | None = None  # target of the hand, if it does not pull
 
-    def hear(self, wish: SimulationSettings) -> None:
+    def hear(self, settings: SimulationSettings) -> None:
         """Follow the sliders."""
-        self.wish = wish
+        self.settings = settings
 
     @property
     def takes_goals(self) -> bool:
@@ -119,15 +119,15 @@ class FigureController(ABC):
         return False
 
     def begin_again(self) -> None:
-        """Put the figure where the will begins."""
-        raise InputError(f"{self.wish.will} has no beginning", "Start the figure again")
+        """Put the figure where the controller begins."""
+        raise InputError(f"{self.settings.mode} has no beginning", "Start the figure again")
 
     def outer(self) -> tuple[tuple[FloatArray, FloatArray], ...]:
         """Places [m] and forces [N] that it added from outside, in world."""
         return ()
 
     def go_on_from(self, other: FigureController) -> None:
-        """Take over from a will of another simulator."""
+        """Take over from a controller of another simulator."""
         del other  # most have nothing to remember
 
     @abstractmethod
@@ -136,7 +136,7 @@ class FigureController(ABC):
 
 
 class PassiveFigure(FigureController):
-    """A figure without a will."""
+    """A figure without a controller."""
 
     def step(self, dt: float, forces: Sequence[PointForce]) -> None:
         """Physics alone."""
@@ -146,15 +146,15 @@ class PassiveFigure(FigureController):
 class PuppetFigure(FigureController):
     """A puppet: it keeps its pose and follows the hand by forces from outside, as much as alpha says."""
 
-    def __init__(self, simulator: Simulator, wish: SimulationSettings, home: Pose) -> None:
-        super().__init__(simulator, wish)
+    def __init__(self, simulator: Simulator, settings: SimulationSettings, home: Pose) -> None:
+        super().__init__(simulator, settings)
         self._pose = PoseTask(home, weight=STRING_WEIGHT, root_weight=ROOT_WEIGHT)
-        self._puppet = Puppet(simulator, alpha=wish.alpha)
+        self._puppet = Puppet(simulator, alpha=settings.alpha)
 
-    def hear(self, wish: SimulationSettings) -> None:
+    def hear(self, settings: SimulationSettings) -> None:
         """Take changed settings while the figure runs."""
-        super().hear(wish)
-        self._puppet.alpha = wish.alpha
+        super().hear(settings)
+        self._puppet.alpha = settings.alpha
 
     @property
     def takes_goals(self) -> bool:
@@ -176,34 +176,34 @@ class PuppetFigure(FigureController):
 
     def step(self, dt: float, forces: Sequence[PointForce]) -> None:
         """Physics with external forces; at alpha zero physics alone, with sub-steps where it is unstable."""
-        if self.wish.alpha == 0.0:
+        if self.settings.alpha == 0.0:
             self._puppet.reset()
             self.simulator.step(dt, forces)
             return
         goals = () if self.goal is None else (Drive(self.goal, Gains(HAND_PER_S, 0.0)),)
-        keep = Drive(self._pose, Gains(self.wish.stiffness_per_s, 0.0))
+        keep = Drive(self._pose, Gains(self.settings.stiffness_per_s, 0.0))
         self._puppet.step(dt, forces, tasks=(keep, *goals))
 
 
 class TrackingFigure(FigureController):
     """A figure that does what a clip shows, by forces from inside alone; a stand is held for good."""
 
-    def __init__(self, simulator: Simulator, wish: SimulationSettings, clip: Motion) -> None:
-        super().__init__(simulator, wish)
+    def __init__(self, simulator: Simulator, settings: SimulationSettings, clip: Motion) -> None:
+        super().__init__(simulator, settings)
         self._duration_s = min(clip.duration_s, MAX_CLIP_S)
         self._tracker = Tracker(
-            simulator, clip[: round(self._duration_s * clip.rate_hz) + 1], weights=_task_gains(wish)
+            simulator, clip[: round(self._duration_s * clip.rate_hz) + 1], weights=_task_gains(settings)
         )
 
-    def hear(self, wish: SimulationSettings) -> None:
+    def hear(self, settings: SimulationSettings) -> None:
         """Take changed settings while the figure runs."""
-        super().hear(wish)
-        self._tracker.weights = _task_gains(wish)
+        super().hear(settings)
+        self._tracker.weights = _task_gains(settings)
 
     @property
     def takes_goals(self) -> bool:
         """Whether a dragged goal moves this figure."""
-        return self.wish.is_reaching
+        return self.settings.is_reaching
 
     @property
     def words(self) -> str:
@@ -213,14 +213,14 @@ class TrackingFigure(FigureController):
             return f"{tracker.fall}, limp since"
         strongest_nm = 0.0 if report is None else float(np.abs(report.actuation).max())
         where = f"{100.0 * tracker.error_m:.1f} cm off, up to {strongest_nm:.0f} N m"
-        if self.wish.will == "balance":
+        if self.settings.mode == "balance":
             return where
         return f"{min(tracker.time_s, self._duration_s):.2f} s of {self._duration_s:.2f} s, {where}"
 
     @property
     def is_over(self) -> bool:
         """Whether the clip has been tracked to its end."""
-        return self.wish.will == "track" and self._tracker.fall is None and self._tracker.is_over
+        return self.settings.mode == "track" and self._tracker.fall is None and self._tracker.is_over
 
     def begin_again(self) -> None:
         """Start the clip over."""
@@ -240,19 +240,19 @@ class TrackingFigure(FigureController):
         self._tracker.step(forces)
 
 
-def _task_gains(wish: SimulationSettings) -> TrackWeights:
+def _task_gains(settings: SimulationSettings) -> TrackWeights:
     """Poses are taken back critically damped, twice as fast as a puppet keeps its own."""
-    return TrackWeights(pose_per_s=2.0 * wish.stiffness_per_s)
+    return TrackWeights(pose_per_s=2.0 * settings.stiffness_per_s)
 
 
-def make_controller(simulator: Simulator, wish: SimulationSettings, home: Pose, clip: Motion) -> FigureController:
-    """The will that was chosen; ``home`` is the pose to keep, ``clip`` the one to follow.
+def make_controller(simulator: Simulator, settings: SimulationSettings, home: Pose, clip: Motion) -> FigureController:
+    """The controller that was chosen; ``home`` is the pose to keep, ``clip`` the one to follow.
 
-    The simulator is put into the pose in which the will begins.
+    The simulator is put into the pose in which the controller begins.
     """
     simulator.reset(home)
-    if wish.will == "track":
-        return TrackingFigure(simulator, wish, clip)
-    if wish.will == "balance":
-        return TrackingFigure(simulator, wish, make_stand(home, STAND_S, feet=wish.feet))
-    return PuppetFigure(simulator, wish, home) if wish.will == "puppet" else PassiveFigure(simulator, wish)
+    if settings.mode == "track":
+        return TrackingFigure(simulator, settings, clip)
+    if settings.mode == "balance":
+        return TrackingFigure(simulator, settings, make_stand(home, STAND_S, feet=settings.feet))
+    return PuppetFigure(simulator, settings, home) if settings.mode == "puppet" else PassiveFigure(simulator, settings)

@@ -42,7 +42,7 @@ FLAGS: Final = ("is_full", "is_reaching", "has_limits")
 class SimulationSettings:
     """Settings of a simulation. Numbers outside their range are held at its end."""
 
-    will: str = "free"
+    mode: str = "free"
     alpha: float = 0.5  # of a puppet: 0 obeys physics alone, 1 the hand alone
     stiffness_per_s: float = 5.0  # with which poses are kept
     pull_n_m: float = 500.0  # of the hand's spring
@@ -69,11 +69,11 @@ class SimulationSettings:
         held = clamp_value(value, RANGES[what], what)
         return replace(self, **{what: round(held) if what == "modes" else held})
 
-    def with_will(self, will: str) -> SimulationSettings:
+    def with_mode(self, mode: str) -> SimulationSettings:
         """Choose what the figure wants."""
-        if will not in CONTROLLERS:
-            raise UnknownNameError("will", will, "a figure", CONTROLLERS)
-        return replace(self, will=will)
+        if mode not in CONTROLLERS:
+            raise UnknownNameError("mode", mode, "a figure", CONTROLLERS)
+        return replace(self, mode=mode)
 
     def with_feet(self, feet: str) -> SimulationSettings:
         """Choose what a balancing figure stands on."""
@@ -93,7 +93,7 @@ class SimulationSettings:
     @property
     def is_limited(self) -> bool:
         """Whether joint limits count: a figure that controls itself keeps its pose anyway."""
-        return self.has_limits and self.will not in ON_FEET
+        return self.has_limits and self.mode not in ON_FEET
 
     def needs_new_simulator(self, before: SimulationSettings) -> bool:
         """Whether the change needs a new simulator, not only a new driver."""
@@ -165,16 +165,16 @@ class FigureFactory:
         self._space: PoseModel | None = None
         self._limits: JointLimits | None = None
 
-    def simulator(self, wish: SimulationSettings, ground: Ground) -> Simulator:
+    def simulator(self, settings: SimulationSettings, ground: Ground) -> Simulator:
         """A figure as the sliders say."""
         return Simulator(
             self.body,
-            None if wish.is_full else self.space(wish.modes),
+            None if settings.is_full else self.space(settings.modes),
             damping="energetic",
-            damping_rate=wish.damping_per_s,
-            gravity=wish.gravity,
+            damping_rate=settings.damping_per_s,
+            gravity=settings.gravity,
             ground=ground,
-            limits=self.limits() if wish.is_limited else None,
+            limits=self.limits() if settings.is_limited else None,
         )
 
     @property

@@ -11,7 +11,6 @@ import numpy as np
 
 from marey.base import InputError, UnknownNameError
 from marey.control import back_and_forth, solve_tracking, track_balance, walk_in_place
-from marey.control.live.arena import STEP_S, SimulationDocument
 from marey.control.live.figure import (
     CONTROLLERS,
     FEET,
@@ -20,6 +19,7 @@ from marey.control.live.figure import (
     FigureFactory,
     SimulationSettings,
 )
+from marey.control.live.live_figure import STEP_S, LiveFigure
 from marey.muscle import Film, estimate_activations, load_scene, make_reach_film, scene_names, solve_reach, solve_scene
 from marey.muscle.scene.live import LiveScene
 from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveClock, obey, replay_session
@@ -64,12 +64,12 @@ class SimulationSession:
 
     def __init__(self, context: ToolContext, settings: Settings) -> None:
         motion = need_motion(context, settings)
-        wish = SimulationSettings().with_will(settings["will"]).with_feet(settings["feet"])
+        chosen = SimulationSettings().with_mode(settings["mode"]).with_feet(settings["feet"])
         for name in (*SLIDERS, *FLAGS):
-            wish = wish.with_value(name, settings[name])
-        self.arena = SimulationDocument(FigureFactory(motion), find_frame(motion, settings["time_s"]), wish)
-        self.arena.toggle_record()
-        self._settings = {name: settings[name] for name in ("motion", "time_s", "will", "feet", *SLIDERS, *FLAGS)}
+            chosen = chosen.with_value(name, settings[name])
+        self.figure = LiveFigure(FigureFactory(motion), find_frame(motion, settings["time_s"]), chosen)
+        self.figure.toggle_record()
+        self._settings = {name: settings[name] for name in ("motion", "time_s", "mode", "feet", *SLIDERS, *FLAGS)}
         self.step, self.log, self._clock = 0, list[dict[str, Any]](), LiveClock()
 
     def move(self, args: Settings) -> DragAnswer:
@@ -80,17 +80,18 @@ class SimulationSession:
             self.log.append({"step": self.step, **done})
         if is_moving:
             self.advance()
-        arena, stand = self.arena, self.arena.standing()
-        arrays = pose_arrays(arena.pose) | {"com": stand.com, "support": stand.corners}
+        figure, stand = self.figure, self.figure.standing()
+        arrays = pose_arrays(figure.pose) | {"com": stand.com, "support": stand.corners}
         forces = [
-            (*arena.simulator.mechanics().joints[self._joint(f.joint)], *f.force_n) for f in arena.visible_forces()
+            (*figure.simulator.mechanics().joints[self._joint(f.joint)], *f.force_n) for f in figure.visible_forces()
         ]
         arrays["forces"] = np.array(forces).reshape(-1, 6)
-        arrays["balls"] = np.array([ball.place for ball in arena.balls]).reshape(-1, 3)
-        table = arena.trace.table()
+        arrays["balls"] = np.array([ball.place for ball in figure.balls]).reshape(-1, 3)
+        table = figure.trace.table()
         facts = {
-            "time_s": arena.time_s, "words": arena.will.words, "margin_m": stand.margin_m, "step_ms": arena.step_ms,
-            "remarks": list(arena.remarks), "energy_j": table[-1, 1:4].tolist(), "momentum": table[-1, 4:7].tolist(),
+            "time_s": figure.time_s, "words": figure.controller.words, "margin_m": stand.margin_m,
+            "step_ms": figure.step_ms,
+            "remarks": list(figure.remarks), "energy_j": table[-1, 1:4].tolist(), "momentum": table[-1, 4:7].tolist(),
             "angular_momentum": table[-1, 7:10].tolist(), "refused": refused,
         }  # fmt: skip
         return DragAnswer(arrays, facts)
@@ -98,14 +99,14 @@ class SimulationSession:
     @property
     def is_over(self) -> bool:
         """Whether the clip that was followed has come to its end."""
-        return not self.arena.is_recording
+        return not self.figure.is_recording
 
     def _joint(self, joint: str | int) -> int:
-        return joint if isinstance(joint, int) else self.arena.clip.skeleton.index(joint)
+        return joint if isinstance(joint, int) else self.figure.clip.skeleton.index(joint)
 
     def end(self, args: Settings) -> ToolResult:
         """The recording, and the recipe that gives it again."""
-        motion = self.arena.finished_take()
+        motion = self.figure.finished_take()
         settings = {**self._settings, "commands": self.log, "seconds": self.step * FRAME_S}
         recipe = {"tool": "simulate", "settings": settings, "seed": 0}
         return ToolResult(motion, text=f"{motion.duration_s:.2f} s simulated", report={"recipe": recipe})
@@ -114,35 +115,35 @@ class SimulationSession:
         """So many steps of the simulator that the clock of frames is kept."""
         first, last = (int(n * FRAME_S / STEP_S + 1e-6) for n in (self.step, self.step + 1))
         for _ in range(last - first):
-            self.arena.single_step()
+            self.figure.single_step()
         self.step += 1
 
     def apply(self, changes: Settings) -> None:
         """Obey the controls that changed."""
-        arena = self.arena
+        figure = self.figure
         for name, value in changes.items():
             if name in (*SLIDERS, *FLAGS):
-                arena.ask(name, float(value))
+                figure.ask(name, float(value))
             elif name == "push":
-                arena.push(**(PUSH | dict(cast(Tree, value))))
+                figure.push(**(PUSH | dict(cast(Tree, value))))
             elif name == "throw":
-                arena.throw(**(BALL | dict(cast(Tree, value))))
+                figure.throw(**(BALL | dict(cast(Tree, value))))
             elif name == "grab":
                 grip = cast(Tree, value)
-                arena.grab(self._joint(grip["joint"]), read_point(grip["place"], "place"))
+                figure.grab(self._joint(grip["joint"]), read_point(grip["place"], "place"))
             elif name in FIGURE_CONTROLS:
-                FIGURE_CONTROLS[name](arena, value)
+                FIGURE_CONTROLS[name](figure, value)
             elif name != "step":
                 known = (*SLIDERS, *FLAGS, "push", "throw", "grab", *FIGURE_CONTROLS)
                 raise UnknownNameError("control", name, "a simulation", known)
 
 
-FIGURE_CONTROLS: Final[dict[str, Callable[[SimulationDocument, Any], None]]] = {
-    "pull": lambda arena, place: arena.pull(read_point(place, "place")),
-    "release": lambda arena, _: arena.release(),
-    "will": lambda arena, will: arena.choose(str(will)),
-    "feet": lambda arena, feet: arena.stand_on(str(feet)),
-    "restart": lambda arena, _: arena.start(),
+FIGURE_CONTROLS: Final[dict[str, Callable[[LiveFigure, Any], None]]] = {
+    "pull": lambda figure, place: figure.pull(read_point(place, "place")),
+    "release": lambda figure, _: figure.release(),
+    "mode": lambda figure, mode: figure.choose(str(mode)),
+    "feet": lambda figure, feet: figure.stand_on(str(feet)),
+    "restart": lambda figure, _: figure.start(),
 }
 
 
@@ -300,7 +301,7 @@ TOOLS: Final = (
         (
             MOTION,
             Parameter("time_s", "float", 0.0, "s", 0.0, help="Pose of the clip that it starts from."),
-            Parameter("will", "choice", "free", choices=CONTROLLERS, help="Limp, a puppet, balancing, or the clip."),
+            Parameter("mode", "choice", "free", choices=CONTROLLERS, help="Limp, a puppet, balancing, or the clip."),
             Parameter("feet", "choice", "both", choices=FEET, help="What a balancing figure stands on."),
             *(
                 Parameter(name, "int" if name == "modes" else "float", getattr(_DEFAULTS, name), HELP[name][0],

@@ -16,7 +16,7 @@ from marey.locomotion.live import (
     JUMP_KINDS,
     MAX_TAKE_S,
     RANGES,
-    WalkDocument,
+    LiveWalk,
 )
 from marey.pipeline import ENGINES, choose_engine, synthesize_sketch
 from marey.pipeline.recipes import format_toml
@@ -131,7 +131,7 @@ class WalkSession:
         from marey.locomotion import load_model
 
         model = load_model()
-        self.walk = WalkDocument(model, rng=np.random.default_rng(context.seed))
+        self.walk = LiveWalk(model, rng=np.random.default_rng(context.seed))
         self._seed = context.seed
         self.step, self.is_over, self._clock = 0, False, LiveClock()
         self.log: list[dict[str, Any]] = []
@@ -211,7 +211,7 @@ class WalkSession:
                 raise UnknownNameError("control", name, "a walk", (*RANGES, "style", "jump", *CONTROLS))
 
 
-CONTROLS: Final[dict[str, Callable[[WalkDocument, Any], None]]] = {
+CONTROLS: Final[dict[str, Callable[[LiveWalk, Any], None]]] = {
     "cancel_jump": lambda walk, _: walk.cancel_jump(),
     "obstacle": lambda walk, _: walk.drop_obstacle(),
     "clear_obstacles": lambda walk, _: walk.clear_obstacles(),

@@ -184,7 +184,7 @@ def test_a_limp_figure_falls_and_runs_again_from_its_commands(context: Any, walk
 
 
 def test_a_figure_that_is_pulled_up_follows_the_hand(context: Any, walk: Motion) -> None:
-    live = begin("simulate", context(), motion="walk", will="puppet", alpha=0.8, modes=8)
+    live = begin("simulate", context(), motion="walk", mode="puppet", alpha=0.8, modes=8)
     joint = walk.skeleton.index("head")
     place = walk[0].joint_positions()[joint]
     live.move({"grab": {"joint": "head", "place": place.tolist()}})

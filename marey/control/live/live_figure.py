@@ -50,13 +50,13 @@ FOLLOW_S: Final = 0.3  # in which the view follows the figure
 SHOWN: Final = {"Forces": True, "Support": True, "Centre of mass": True}
 
 
-class SimulationDocument:
+class LiveFigure:
     """Edited only by the session's worker."""
 
-    def __init__(self, figures: FigureFactory, frame: int, wish: SimulationSettings | None = None) -> None:
+    def __init__(self, figures: FigureFactory, frame: int, settings: SimulationSettings | None = None) -> None:
         self.figures, self.body, self.clip = figures, figures.body, figures.clip
         self.frame = int(np.clip(frame, 0, self.clip.num_frames - 1))
-        self.wish = SimulationSettings() if wish is None else wish
+        self.settings = SimulationSettings() if settings is None else settings
         self.is_on = True  # on the stage; otherwise the clip is
         self.is_running = True
         self.is_recording = False
@@ -69,7 +69,7 @@ class SimulationDocument:
         self._owed_s = 0.0
         self._roles = role_map(self.clip.skeleton)
         self._names = self.clip.skeleton.names
-        self.start(is_standing=self.wish.will == "balance")
+        self.start(is_standing=self.settings.mode == "balance")
 
     def start(self, *, is_standing: bool = False) -> None:
         """Put the figure into its frame again, at rest, or let it stand as quietly as the clip ever does."""
@@ -77,7 +77,7 @@ class SimulationDocument:
         self.pulls: tuple[PointForce, ...] = ()  # from outside, in the last step
         self._pushes: list[Push] = []
         self._last_push: tuple[float, tuple[PointForce, ...]] = (0.0, ())  # until when it is shown
-        pose = self.figures.standing(self.wish.feet) if is_standing else self.clip[self.frame]
+        pose = self.figures.standing(self.settings.feet) if is_standing else self.clip[self.frame]
         self.pivot: FloatArray = pose.root_position * np.array([1.0, 0.0, 1.0])
         self.home = place_on_ground(self._make_simulator(), pose, self.ground)
         self._take_over(self._make_simulator(), self.home, None)
@@ -87,15 +87,15 @@ class SimulationDocument:
 
     def ask(self, what: str, value: float) -> None:
         """Move a slider, or tick a box."""
-        self._change(self.wish.with_value(what, value))
+        self._change(self.settings.with_value(what, value))
 
     def stand_on(self, feet: str) -> None:
         """Choose what a balancing figure stands on; it begins again."""
-        self._change(self.wish.with_feet(feet))
+        self._change(self.settings.with_feet(feet))
 
-    def choose(self, will: str) -> None:
+    def choose(self, mode: str) -> None:
         """Choose what the figure wants."""
-        self._change(self.wish.with_will(will))
+        self._change(self.settings.with_mode(mode))
 
     def show(self, what: str, on: bool) -> None:
         """Switch a part of the picture on or off."""
@@ -149,12 +149,12 @@ class SimulationDocument:
     @property
     def simulator(self) -> Simulator:
         """What makes the steps."""
-        return self.will.simulator
+        return self.controller.simulator
 
     @property
     def ground(self) -> Ground:
         """What the figure stands on."""
-        return self.wish.ground(self.pivot)
+        return self.settings.ground(self.pivot)
 
     @property
     def pose(self) -> Pose:
@@ -228,15 +228,15 @@ class SimulationDocument:
         if any(float(np.linalg.norm(push.force_n)) > LEAST_N for push in pushes):
             self._last_push = self.time_s + PUSH_VISIBLE_S, pushes
         self.pulls = (*self._pull(), *pushes)
-        # Let the will make its step; limits that make it unstable are given up
+        # Let the controller make its step; limits that make it unstable are given up
         try:
-            self.will.step(STEP_S, self.pulls)
+            self.controller.step(STEP_S, self.pulls)
         except ConvergenceError:
-            if not self.wish.is_limited:
+            if not self.settings.is_limited:
                 raise
             self.ask("has_limits", False)
             self.remarks = ["Joint limits were given up: with them a step was unstable."]
-            self.will.step(STEP_S, self.pulls)
+            self.controller.step(STEP_S, self.pulls)
         if not float(np.abs(self.simulator.state.root_position).max()) < ROOM_SIZE_M:
             raise InputError(
                 "the figure left the room", "It is back at its start; take more damping, or smaller forces"
@@ -249,7 +249,7 @@ class SimulationDocument:
         if self.hand is None:
             x, _, z = self.simulator.state.root_position.tolist()
             self._view += (np.array([x, z]) - self._view) * (STEP_S / FOLLOW_S)
-        if self.will.is_over:
+        if self.controller.is_over:
             self._end()
 
     def _end(self) -> None:
@@ -258,44 +258,44 @@ class SimulationDocument:
             self.is_running = self.is_recording = False
             return
         self.hand, self._pushes = None, []
-        self.will.begin_again()
+        self.controller.begin_again()
 
     def _pull(self) -> tuple[PointForce, ...]:
         """The hand's pull, unless it sets a goal."""
-        hand, will = self.hand, self.will
-        will.goal = None if hand is None or not will.takes_goals else hand.goal(self._names)
-        if hand is None or will.takes_goals:
+        hand, controller = self.hand, self.controller
+        controller.goal = None if hand is None or not controller.takes_goals else hand.goal(self._names)
+        if hand is None or controller.takes_goals:
             return ()
         here, state = self.simulator.mechanics(), self.simulator.state
-        return (hand.pull(here, state.velocity, STEP_S, self.wish.pull_n_m, self._names),)
+        return (hand.pull(here, state.velocity, STEP_S, self.settings.pull_n_m, self._names),)
 
     @property
     def _now_s(self) -> float:
         return self.simulator.state.time_s
 
-    def _change(self, wish: SimulationSettings) -> None:
+    def _change(self, settings: SimulationSettings) -> None:
         """Follow the sliders; what cannot be is refused, and nothing has changed."""
-        before, pivot = self.wish, self.pivot
+        before, pivot = self.settings, self.pivot
         try:
-            if wish.slope_deg != before.slope_deg:
+            if settings.slope_deg != before.slope_deg:
                 # Where the ground turns: under the figure, so that it is not thrown up
                 self.pivot = self.standing().foot
-            self.wish = wish
-            if wish.will in ON_FEET and (wish.will, wish.feet) != (before.will, before.feet):
-                self.start(is_standing=wish.will == "balance")
-            elif wish.will != before.will or wish.needs_new_simulator(before):
+            self.settings = settings
+            if settings.mode in ON_FEET and (settings.mode, settings.feet) != (before.mode, before.feet):
+                self.start(is_standing=settings.mode == "balance")
+            elif settings.mode != before.mode or settings.needs_new_simulator(before):
                 self._take_over(self._make_simulator(), self.pose, self.simulator.state.velocity)
             else:
-                self.will.hear(wish)
+                self.controller.hear(settings)
         except Exception:
-            self.wish, self.pivot = before, pivot
+            self.settings, self.pivot = before, pivot
             raise
 
     def _make_simulator(self) -> Simulator:
         """A simulator as the sliders say."""
-        wish = self.wish
+        settings = self.settings
         with capture_warnings(self.remarks):
-            return self.figures.simulator(wish, self.ground)
+            return self.figures.simulator(settings, self.ground)
 
     def _take_over(self, simulator: Simulator, pose: Pose, velocity: FloatArray | None) -> None:
         """Continue with another simulator from a pose; mode rates are kept if their number is the same."""
@@ -306,13 +306,13 @@ class SimulationDocument:
             moving = np.zeros(simulator.num_dof)
             count = simulator.num_dof if velocity.size == simulator.num_dof else 6
             moving[:count] = velocity[:count]
-        will = make_controller(simulator, self.wish, self.home, self.clip[self.frame :])
+        controller = make_controller(simulator, self.settings, self.home, self.clip[self.frame :])
         if moving is not None:
             simulator.reset(pose, velocity=moving)
-            will.go_on_from(self.will)
+            controller.go_on_from(self.controller)
         for ball in balls:
             simulator.throw(replace(ball, gravity=simulator.gravity))
-        self.will: FigureController = will
+        self.controller: FigureController = controller
         self._pushes = [_shift_push(push, left_s) for push in self._pushes]
         if self.is_recording and self.take is not None:
             self.take.go_on(simulator)
