@@ -25,7 +25,7 @@ from marey.cli.clips import (
     pictures,
 )
 from marey.cli.common import LOG
-from marey.cli.poses import fit, ik, limits, track
+from marey.cli.poses import between, fit, ik, limits, track
 from marey.cli.synthesis import demo, graph, muscle, optimize, run, simulate, synth, walk
 
 app = typer.Typer(
@@ -78,6 +78,7 @@ app.command("fit-markers")(markers.fit_markers)
 app.command("ik")(ik.ik)
 app.add_typer(limits.app, name="limits")
 app.command("track")(track.track)
+app.command("between")(between.between)
 app.command("measure")(measure.measure)
 app.command("physics")(physics.physics)
 app.command("compress")(compress.compress)

@@ -17,6 +17,7 @@ from marey.models.hierarchy import (
     sort_gaits,
     sort_subjects,
 )
+from marey.models.in_between_model import InBetweenModel, KeyGaps, load_in_betweens
 from marey.models.pca import PCA
 from marey.models.pga import PGA
 from marey.models.plots import mode_motion, mode_strips, plot_explained, plot_mode_counts, plot_selection
@@ -38,6 +39,8 @@ __all__ = [
     "GeodesicModel",
     "HierarchicalModel",
     "HierarchicalPCA",
+    "InBetweenModel",
+    "KeyGaps",
     "Leaf",
     "ModeCounts",
     "MotionUnits",
@@ -53,6 +56,7 @@ __all__ = [
     "fit_speed_law",
     "joint_error",
     "joint_shares",
+    "load_in_betweens",
     "load_model",
     "mode_motion",
     "mode_strips",

@@ -179,7 +179,13 @@ def smooth_values(values: FloatArray, rate_hz: float, cutoff_hz: float) -> Float
 
 
 def compute_differences(values: FloatArray, rate_hz: float) -> tuple[FloatArray, FloatArray]:
-    """First and second time derivatives of ``(F, ...)``, ``F >= 3``, continued with a constant acceleration."""
+    """First and second time derivatives of ``(F, ...)``, ``F >= 3``, continued with a constant acceleration.
+
+    Raises:
+        InputError: a value is not finite.
+    """
+    if not np.isfinite(values).all():
+        raise InputError("values that are not finite", "Fill their gaps first")
     padded, count = _extrapolate_ends(values), len(values)
     first, second = (
         sum((weight * padded[k : k + count] for k, weight in enumerate(stencil)), np.zeros_like(values))

@@ -10,11 +10,12 @@ from marey.base import FloatArray, InputError, UnknownNameError, frozen
 from marey.contacts import hold_feet
 from marey.kinematics import BoxLimits, ConeLimits, JointLimits, fill_in_betweens
 from marey.kinematics.posing import METHODS, MODE_RANGE, NUM_MODES, PoseEditor
+from marey.models import load_in_betweens
 from marey.motion import KeyFrames, Layer, Motion, key_pose
 from marey.pipeline.sessions import DragAnswer
 from marey.pipeline.takes import TOLD_HOLD, edit_contacts, read_layers, write_layer
 from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion
-from marey.skeleton import Pose
+from marey.skeleton import Pose, assess_anatomy
 from marey.studio.tools.clips import MOTION
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 LIMITS: Final = ("anatomical", "box of this clip", "cone of this clip", "none")
 LIMIT_MARGIN_RAD: Final = 0.1  # round what the clip shows
 SPACES: Final = ("all joints", "pose space")
+WAYS: Final = ("as people move", *SPACES)
 AROUND_S: Final = 1.5  # [s] of the clip to both sides of a contact that a drag computes
 
 
@@ -191,9 +193,14 @@ def _between(context: ToolContext, settings: Settings) -> ToolResult:
     assert keys is not None
     assert first is not None
     model = fit_pose_space(first) if settings["space"] == SPACES[1] else None
+    # A creature has no people to move as
+    is_human = assess_anatomy(first.skeleton).is_human
+    prior = load_in_betweens() if settings["space"] == WAYS[0] and is_human else None
     limits = choose_limits(first, settings["limits"])
-    done = fill_in_betweens(keys, settings["rate_hz"], model=model, limits=limits, hold_feet=settings["hold_feet"])
-    return ToolResult(done.motion, text=f"{len(poses)} poses, feet within {1e3 * done.slide_m:.1f} mm")
+    hold = settings["hold_feet"]
+    done = fill_in_betweens(keys, settings["rate_hz"], model=model, prior=prior, limits=limits, hold_feet=hold)
+    way = "" if is_human or settings["space"] != WAYS[0] else ", moved smoothly: this is no human"
+    return ToolResult(done.motion, text=f"{len(poses)} poses, feet within {1e3 * done.slide_m:.1f} mm{way}")
 
 
 def _encode(context: ToolContext, settings: Settings) -> ToolResult:
@@ -242,7 +249,8 @@ TOOLS: Final = (
                 Parameter("at_s", "float", None, "s", 0.0), Parameter("place", "points", None, "m"),
             )),
             Parameter("rate_hz", "float", 60.0, "Hz", 1.0, 240.0, help="Frames per second."),
-            *_CHOICES,
+            _CHOICES[0],
+            Parameter("space", "choice", WAYS[0], choices=WAYS, help="How the body moves between poses."),
             Parameter("hold_feet", "bool", True, help="Feet that stay between two poses stand still."),
         ),
     ),

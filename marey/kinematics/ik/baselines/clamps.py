@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from marey.base import InputError
 from marey.kinematics.ik.methods import find_method
 from marey.kinematics.ik.posing.continuation import interpolate_pose, measure_turns
 from marey.kinematics.ik.posing.recheck import measure_blocks
@@ -23,7 +24,13 @@ def solve_clamped(
 
     A goal farther than ``goal_m`` [m] from its point is taken at that distance; an iteration that turns a joint by more
     than ``rate_rad`` [rad] is shortened as a whole.
+
+    Raises:
+        InputError: a clamp that is not positive.
     """
+    for name, clamp in (("rate_clamp_rad", rate_rad), ("goal_clamp_m", goal_m)):
+        if clamp is not None and not clamp > 0.0:
+            raise InputError(f"{name} is {clamp:g}", "Give a positive number, or None for no clamp")
     solver, kinds = find_method(method)[0], run.problem.layout.blocks.kinds
     tries, outcome = 0, SolverOutcome(OUT_OF_ITERATIONS, 0, 0, 0.0, 0.0)
     for count in range(1, run.max_iterations + 1):
