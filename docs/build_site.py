@@ -40,7 +40,7 @@ GUIDES = {
     ],
     "Studio": ["studio", "recipes"],
     "Clips": ["cleaning", "feet", "measure", "retargeting", "laboratories", "library", "scale", "compression"],
-    "Poses": ["ik", "limits", "pose-models", "tracking"],
+    "Poses": ["ik", "limits", "pose-models", "in-betweens", "tracking"],
     "Physics": ["physics-report", "physics", "simulation", "muscles"],
     "Motions that are made": ["locomotion", "scripts", "graphs"],
     "Background": ["conventions", "glossary", "architecture", "results"],
