@@ -32,7 +32,7 @@ def made(clip, source):
 
 def test_a_walk_of_nobody_in_the_fit_is_nearer_than_slerp(made):
     assert made.method == "people"
-    assert made.against["motion"]["l2p_m"] < 0.6 * made.against["slerp"]["l2p_m"]
+    assert made.against["motion"]["l2p_m"] < 0.7 * made.against["slerp"]["l2p_m"]
 
 
 def test_every_key_is_met_and_said(made, clip):
