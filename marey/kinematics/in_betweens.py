@@ -20,6 +20,7 @@ from marey.skeleton import ROLES, role_map
 PLANTED_M: Final = 0.03  # [m] a foot that is this near in two keys stands between them
 ROUNDS: Final = 3  # of limits and contacts in turn: each undoes a little of the other
 FEET: Final = ("left", "right")
+HEAD_LEGS: Final = 0.3  # of a leg's length, from the shoulders to the head, where a body has none
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -115,7 +116,7 @@ def _predict_nodes(
     cubics :math:`u(1-u)^2` and :math:`u^2(u-1)` add what is missing at its ends.
     """
     roles, skeleton = role_map(keys.skeleton), keys.skeleton
-    absent = [role for role in (*READ_ROLES, "pelvis") if role not in roles]
+    absent = [role for role in (*READ_ROLES, "pelvis") if role not in roles and role != "head"]
     if absent:
         raise InputError(f"in-betweens of people need {', '.join(absent)}", "Interpolate without a prior")
     times, poses = np.array(keys.times), list(keys.poses.values())
@@ -123,6 +124,12 @@ def _predict_nodes(
     places = np.stack([pose.joint_positions() for pose in poses])
     spots = places[:, [roles.joints.get(role, roles["pelvis"]) for role in ROLES]]
     leg = [ROLES.index(f"left_{part}") for part in ("hip", "knee", "ankle")]
+    leg_m = float(np.linalg.norm(np.diff(spots[0, leg], axis=0), axis=1).sum())
+    if "head" not in roles:  # of many robots: on the line of the trunk
+        shoulders = 0.5 * (spots[:, ROLES.index("left_shoulder")] + spots[:, ROLES.index("right_shoulder")])
+        trunk = shoulders - spots[:, 0]
+        height = HEAD_LEGS * leg_m / np.maximum(np.linalg.norm(trunk, axis=1, keepdims=True), 1e-9)
+        spots[:, ROLES.index("head")] = shoulders + height * trunk
     # Each gap with the keys before and after it
     around = np.arange(count)[:, None] + np.arange(-1, 3)
     is_known = (around >= 0) & (around < len(times))
@@ -136,7 +143,6 @@ def _predict_nodes(
         for side, foot in enumerate(FEET):
             own = [i for i, name in enumerate(track.names) if name.startswith(foot)]
             flags[:, :, side] = np.where(track.active[:, own].any(axis=1), 1.0, -1.0)[frames] if own else 0.0
-    leg_m = float(np.linalg.norm(np.diff(spots[0, leg], axis=0), axis=1).sum())
     turns, shifts = prior.predict(KeyGaps(spots[around], is_known, times[around], leg_m, flags))
     # The straight interpolation, and its corrections; none at the keys
     local = SO3.stack([pose.rotations for pose in poses])

@@ -58,6 +58,13 @@ def test_a_standing_body_stays(clip):
     assert np.abs(motion.joint_positions() - clip.joint_positions()[0]).max() < 0.03
 
 
+def test_feet_are_held_on_request_and_the_meter_sees_it(made, clip):
+    held = make_in_betweens(take_keys(clip, TIMES), hold=True)
+    scraped = [measure_motion(one).values["scraped_m_per_10m"] for one in (made.motion, held.motion)]
+    assert scraped[1] < 0.5 * scraped[0]
+    assert held.key_miss_m < held.tolerance_m
+
+
 def test_contacts_that_are_told_are_held(clip, tmp_path):
     marey.save(clip, tmp_path / "clip.bvh")
     rows = "".join(f'[[key]]\ntime_s = {t}\npose = "clip.bvh@{t}"\n' for t in TIMES)

@@ -36,6 +36,9 @@ def between(
     ] = "people",
     rate_hz: Annotated[float | None, typer.Option(min=1.0, max=1000.0, help="Frames per second to write.")] = None,
     limits: Annotated[bool, typer.Option(help="Keep joints inside anatomical limits.")] = True,
+    hold_feet: Annotated[
+        bool, typer.Option("--hold-feet", help="Hold standing feet over the whole clip; keys may move by centimetres.")
+    ] = False,
     against: Annotated[
         str | None, typer.Option(metavar="CLIP", help="Compare with this clip; the clip of the keys by default.")
     ] = None,
@@ -48,14 +51,16 @@ def between(
     """Make a motion through key poses, as captured people move between such poses.
 
     With a clip to compare with, L2P, L2Q and NPSS stand beside those of slerp. Exits with 1 when a key is missed by
-    more than 1 cm or a contact is not kept; the motion is written all the same.
+    more than 1 cm (10 cm with --hold-feet) or a contact is not kept; the motion is written all the same.
     """
     from marey.pipeline.in_betweens import make_in_betweens
 
     plan, source = _read_plan(keys, every, at, contacts, rate_hz, read)
     if against is not None:
         source = load_clip(against, read)
-    result = make_in_betweens(plan, method=cast("InBetweenMethod", method), limits=limits, source=source)
+    result = make_in_betweens(
+        plan, method=cast("InBetweenMethod", method), limits=limits, hold=hold_feet, source=source
+    )
     for sentence in result.remarks:
         remark(sentence)
     for plant in result.broken:
@@ -73,7 +78,7 @@ def between(
         for name, figures in result.against.items():
             typer.echo(f"{name:<8} " + "  ".join(f"{key} {value:.4f}" for key, value in figures.items()))
     if not result.is_kept:
-        if result.key_miss_m > 0.01:
+        if result.key_miss_m > result.tolerance_m:
             warn(f"a key is missed by {1e2 * result.key_miss_m:.1f} cm: contacts or limits contradict it")
         raise typer.Exit(1)
 
