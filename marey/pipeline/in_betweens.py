@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from marey.base import FormatError, InputError, MareyError, Result, parse_toml, read_records, read_toml_text
+from marey.base import FloatArray, FormatError, InputError, MareyError, Result, parse_toml, read_records, read_toml_text
 from marey.base.toml import TomlLocation, as_number, check_keys
-from marey.contacts import BrokenPlant, hold_feet
+from marey.contacts import BrokenPlant, detect_contacts, hold_feet
 from marey.io import load
 from marey.kinematics import InBetweens, fill_in_betweens, posing_limits
 from marey.lie import SO3
@@ -18,12 +19,12 @@ from marey.measure import compare_frames
 from marey.models import load_in_betweens
 from marey.motion import Contacts, KeyFrames, Motion
 from marey.pipeline.takes import TOLD_HOLD
-from marey.skeleton import Pose
+from marey.skeleton import Pose, role_map
 
 InBetweenMethod = Literal["people", "smooth", "straight"]
-METHODS: Final = ("people", "smooth", "straight")
 KEY_MISS_M: Final = 0.01  # a key counts as met within this,
-HELD_MISS_M: Final = 0.1  # or within this where feet are held over the whole clip
+HELD_MISS_M: Final = 0.1  # or within this where feet are held: contacts and keys contradict one another
+SAME_PLANT_M: Final = 0.3  # a key this near a contact, while the foot is down, belongs to it
 MAX_FRAMES: Final = 1_000_000
 FEET: Final = ("left", "right")
 
@@ -243,14 +244,50 @@ def make_in_betweens(
             filled = fill_in_betweens(keys, rate_hz, limits=bounds, hold_feet=not is_told)
     motion, broken = filled.motion, ()
     if plan.contacts is not None or hold:
-        held = hold_feet(motion) if plan.contacts is None else hold_feet(motion, plan.contacts, TOLD_HOLD)
+        if plan.contacts is None:
+            held = hold_feet(motion)
+        else:
+            held = hold_feet(
+                motion, _share_contacts(motion, plan.contacts), TOLD_HOLD, edit=_stand_as_in_keys(plan, plan.contacts)
+            )
         motion, broken = replace(held.motion, name="keys"), held.broken
     violation = 0.0 if bounds is None else float(bounds.violations(motion.rotations).max(initial=0.0))
     against = {}
     if source is not None:
         against = {"motion": compare_frames(motion, source), "slerp": compare_frames(straight, source)}
-    miss_m, most_m = _measure_keys(motion, keys), HELD_MISS_M if hold else KEY_MISS_M
+    miss_m, most_m = _measure_keys(motion, keys), HELD_MISS_M if hold or is_told else KEY_MISS_M
     return BetweenResult(motion, method, miss_m, violation, broken, tuple(remarks), most_m, against)
+
+
+def _share_contacts(motion: Motion, told: Contacts) -> Contacts:
+    """Heels and toes of feet that stand as told: those that the motion itself has down, or both where it has none."""
+    seen, active = detect_contacts(motion), told.active.copy()
+    for foot in FEET:
+        columns = [told.names.index(f"{foot}_{point}") for point in ("heel", "toe")]
+        found = np.stack([seen.track(told.names[column]) for column in columns], axis=1)
+        active[:, columns] &= found | ~found.any(axis=1, keepdims=True)
+    return Contacts(told.names, active)
+
+
+def _stand_as_in_keys(plan: KeyPlan, told: Contacts) -> Callable[[str, FloatArray, float], tuple[FloatArray, float]]:
+    """Edit of contacts: a foot stands where it does in the key of its contact, if there is one."""
+    roles, places = role_map(plan.keys.skeleton), dict[str, list[FloatArray]]()
+    for foot in FEET:
+        is_down = told.track(f"{foot}_heel") | told.track(f"{foot}_toe")
+        for time_s, pose in plan.keys.poses.items():
+            frame = min(round(time_s * plan.rate_hz), len(is_down) - 1)
+            if is_down[frame] and f"{foot}_ankle" in roles:
+                places.setdefault(foot, []).append(pose.joint_positions()[roles[f"{foot}_ankle"]])
+
+    def stand(foot: str, ankle: FloatArray, heading_rad: float) -> tuple[FloatArray, float]:
+        known = places.get(foot, [])
+        away = [float(np.hypot(*(place - ankle)[[0, 2]])) for place in known]
+        if away and min(away) < SAME_PLANT_M:
+            nearest = known[int(np.argmin(away))]
+            ankle = np.array([nearest[0], ankle[1], nearest[2]])
+        return ankle, heading_rad
+
+    return stand
 
 
 def _measure_keys(motion: Motion, keys: KeyFrames) -> float:

@@ -51,7 +51,7 @@ def between(
     """Make a motion through key poses, as captured people move between such poses.
 
     With a clip to compare with, L2P, L2Q and NPSS stand beside those of slerp. Exits with 1 when a key is missed by
-    more than 1 cm (10 cm with --hold-feet) or a contact is not kept; the motion is written all the same.
+    more than 1 cm (10 cm where feet are held) or a contact is not kept; the motion is written all the same.
     """
     from marey.pipeline.in_betweens import make_in_betweens
 
