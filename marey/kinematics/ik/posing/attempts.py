@@ -230,8 +230,8 @@ def keep_regions(
     violation = measure_violation(limits, guess.wxyz)
     if float(violation.max()) <= REGION_TOL_RAD:
         return outcome, violation
-    # A region bounds one coordinate given others. Each round projects the pose, narrows the intervals of coordinates that
-    # left a region to what it leaves there, and solves again
+    # A region bounds one coordinate given others. Each round projects the pose, narrows the intervals of coordinates
+    # that left a region to what it leaves there, and solves again
     posed, errors, fields, spent = guess.copy(), run.errors.copy(), run.problem.fields, 0
     goals, pose = (run.targets, run.active), (posed.root, posed.wxyz, posed.x, errors)
     stop = (min(run.max_iterations, REGION_ITERATIONS), run.problem.seek_optimum)
