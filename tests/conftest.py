@@ -75,8 +75,12 @@ LONG_FILES = (  # begun first
 
 
 def mark_slow_cases(items: list[pytest.Item]) -> None:
-    """Give the mark ``slow`` to the cases that `quick_cases.toml` does not name."""
+    """Give the mark ``slow`` to what `quick_cases.toml` keeps for `make study`: cases it does not name, whole tests."""
     table = tomllib.loads((Path(__file__).parent / "quick_cases.toml").read_text(encoding="utf-8"))
+    whole = table.pop("study")
+    for item in items:
+        if f"{item.path.stem}::{item.name.partition('[')[0]}" in whole:
+            item.add_marker(pytest.mark.slow)
     rows = [(name, quick) for room in table.values() for name, quick in room.items()]
     for name, quick in rows:
         named = [item for item in items if hasattr(item, "callspec")]

@@ -117,7 +117,7 @@ MAKERS = [
 ]
 
 
-@pytest.fixture(params=MAKERS, ids=lambda make: make.__name__[5:])
+@pytest.fixture(scope="module", params=MAKERS, ids=lambda make: make.__name__[5:])
 def limits(request: pytest.FixtureRequest) -> JointLimits:
     return request.param()
 
