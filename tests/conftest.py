@@ -77,14 +77,19 @@ LONG_FILES = (  # begun first
 def mark_slow_cases(items: list[pytest.Item]) -> None:
     """Give the mark ``slow`` to what `quick_cases.toml` keeps for `make study`: cases it does not name, whole tests."""
     table = tomllib.loads((Path(__file__).parent / "quick_cases.toml").read_text(encoding="utf-8"))
-    whole = table.pop("study")
+    whole, by_name = table.pop("study"), dict[str, list[pytest.Item]]()
     for item in items:
-        if f"{item.path.stem}::{item.name.partition('[')[0]}" in whole:
+        by_name.setdefault(f"{item.path.stem}::{item.name.partition('[')[0]}", []).append(item)
+    for name, found in by_name.items():
+        for item in found if name in whole else ():
             item.add_marker(pytest.mark.slow)
-    rows = [(name, quick) for room in table.values() for name, quick in room.items()]
-    for name, quick in rows:
-        named = [item for item in items if hasattr(item, "callspec")]
-        found = [item for item in named if fnmatch(f"{item.path.stem}::{item.name.partition('[')[0]}", name)]
+    for name, quick in ((name, quick) for room in table.values() for name, quick in room.items()):
+        found = [
+            item
+            for one in ([one for one in by_name if fnmatch(one, name)] if "*" in name else [name])
+            for item in by_name.get(one, ())
+            if hasattr(item, "callspec")
+        ]
         slow = [item for item in found if not any(fnmatch(item.callspec.id, case) for case in quick)]  # pyright: ignore
         if len(found) > 1 and len(slow) == len(found):
             raise pytest.UsageError(f"quick_cases.toml: no case of {name} is any of {quick}")
