@@ -310,6 +310,22 @@ def test_every_verb_of_the_documentation_exists() -> None:
             assert first in known or f"{first} {second}" in known, f"{page.name}: marey {first} {second}"
 
 
+def test_every_option_of_a_command_line_exists() -> None:
+    """Also of blocks that run in `make study` alone."""
+    import click
+
+    verbs = list_verbs()
+    for block in ALL_BLOCKS:
+        lines = block.text.replace("\\\n", " ").splitlines() if block.language == "sh" else []
+        for words in (shlex.split(line.split("&&")[0], comments=True) for line in lines):
+            if words[:1] != ["marey"]:
+                continue
+            words = [word for word in words[1:] if word not in (">", "--quiet", "--verbose")]
+            verb = " ".join(words[: 2 if " ".join(words[:2]) in verbs else 1])
+            parser = verbs[verb].make_parser(click.Context(verbs[verb]))
+            parser.parse_args(words[len(verb.split()) :])  # an option that does not exist, or lacks its value, raises
+
+
 def test_every_page_is_reached_from_the_readme() -> None:
     seen, ahead = set[Path](), [README]
     while ahead:
