@@ -159,13 +159,11 @@ def load_generator(file: str = "generate.py") -> ModuleType:
 @cache
 def defined_names() -> frozenset[tuple[str, str]]:
     """(room, name) of every class, function and constant at the top level of a module."""
+    top = re.compile(r"^(?:class|def|async def) (\w+)|^(\w+) *(?::[^=\n]*)?=(?!=)", re.MULTILINE)
     names: set[tuple[str, str]] = set()
     for path in (ROOT / "marey").rglob("*.py"):
         room = path.relative_to(ROOT / "marey").parts[0]
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-            name = getattr(node, "name", getattr(target, "id", ""))
-            names |= {(room, name)} if name else set()
+        names |= {(room, one or other) for one, other in top.findall(path.read_text(encoding="utf-8"))}
     return frozenset(names)
 
 
