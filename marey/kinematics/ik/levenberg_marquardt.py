@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from marey.base import FloatArray, inline_kernel, kernel
 from marey.kinematics.ik.active_set import (
     ActiveLimits,
@@ -66,6 +68,7 @@ from marey.kinematics.ik.state import (
     PosePrior,
     TaskBlocks,
     copy_state,
+    evaluate_goals,
     evaluate_parts,
     evaluate_pose,
     is_all_reached,
@@ -73,6 +76,7 @@ from marey.kinematics.ik.state import (
     new_rows,
     new_state,
 )
+from marey.kinematics.limits.anatomy.check import AnatomicalTables, narrow_intervals
 from marey.kinematics.limits.tables import Bounds, project_to_bounds
 
 MIN_DECREASE = 1e-10  # [-] relative decrease of the objective below which nothing more is won
@@ -348,3 +352,43 @@ def _read_layout(fields: tuple[Any, ...]) -> IKLayout:
         PosePrior(*springs),
         CoordinateBox(*box),
     )
+
+
+@kernel
+def solve_in_regions(
+    fields: tuple[Any, ...],
+    tables: AnatomicalTables,
+    goals: tuple[Any, ...],
+    pose: tuple[Any, ...],
+    stop: tuple[Any, ...],
+    start_damping: float,
+    rounds: int,
+) -> tuple[bool, int, float]:
+    """Solve a pose that keeps the intervals of its coordinates under the regions that couple them, too.
+
+    A region bounds one coordinate given others. Each round projects the pose, narrows the intervals of coordinates that
+    left a region to what it leaves there, and solves again. Returns whether all goals are reached, iterations,
+    and the objective; the pose is inside its regions as far as one projection can tell.
+    """
+    layout, dual, history = _read_layout(fields), DualStep(start_damping), np.zeros((0, 4))
+    box, arrays = layout.box, PoseArrays(*pose)
+    low, high, is_narrow = box.low.copy(), box.high.copy(), np.zeros(box.low.shape, dtype=np.bool_)
+    narrow = IKLayout(
+        layout.tree,
+        layout.blocks,
+        layout.lists,
+        layout.mass,
+        layout.springs,
+        CoordinateBox(box.boxed, low, high, box.is_swing, box.before, box.after),
+    )
+    spent, away = 0, narrow_intervals(arrays.wxyz, tables, low, high, is_narrow)
+    for _ in range(rounds):
+        status, count, _, _, _, _ = solve_damped(
+            narrow, None, dual, None, Goals(*goals), arrays, StopRule(*stop), history
+        )
+        spent += count
+        away = narrow_intervals(arrays.wxyz, tables, low, high, is_narrow)
+        if away <= REGION_TOL_RAD and status != OUT_OF_ITERATIONS:
+            break
+    cost, is_reached = evaluate_goals(layout, Goals(*goals), arrays)
+    return is_reached, spent, cost

@@ -9,16 +9,15 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, REGION_TOL_RAD, solve_pose
+from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, REGION_TOL_RAD, solve_in_regions
 from marey.kinematics.ik.methods import START_DAMPING, find_method, solve_projected_lm
 from marey.kinematics.ik.posing.defaults import STUB_MOBILITY, anatomical_mobility
 from marey.kinematics.ik.posing.recheck import measure_blocks
 from marey.kinematics.ik.problem import Guess, IKProblem, Root, SolverInputs, SolverOutcome, compile_problem
 from marey.kinematics.ik.starts import PosedBody, build_metric, build_space, generate_restarts
-from marey.kinematics.ik.state import OUT_OF_ITERATIONS, POINT, REACHED, PosePrior
+from marey.kinematics.ik.state import POINT, REACHED, PosePrior
 from marey.kinematics.ik.tasks import Task
 from marey.kinematics.limits.anatomy.check import measure_violation as measure_anatomical_violation
-from marey.kinematics.limits.anatomy.check import narrow_intervals
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.contract import JointLimits
 from marey.lie import SO3
@@ -230,25 +229,16 @@ def keep_regions(
     violation = measure_violation(limits, guess.wxyz)
     if float(violation.max()) <= REGION_TOL_RAD:
         return outcome, violation
-    # A region bounds one coordinate given others. Each round projects the pose, narrows the intervals of coordinates
-    # that left a region to what it leaves there, and solves again
-    posed, errors, fields, spent = guess.copy(), run.errors.copy(), run.problem.fields, 0
-    goals, pose = (run.targets, run.active), (posed.root, posed.wxyz, posed.x, errors)
-    stop = (min(run.max_iterations, REGION_ITERATIONS), run.problem.seek_optimum)
-    boxed, box_low, box_high, *frames = fields[-1]
-    low, high, is_narrow = box_low.copy(), box_high.copy(), np.zeros(box_low.shape, dtype=np.bool_)
-    narrow = (*fields[:-1], (boxed, low, high, *frames))
-    narrow_intervals(posed.wxyz, limits.tables(), low, high, is_narrow)
-    for _ in range(REGION_ROUNDS):
-        status, count, *_ = solve_pose(narrow, None, goals, pose, stop, START_DAMPING, NO_HISTORY)
-        spent += count
-        away = narrow_intervals(posed.wxyz, limits.tables(), low, high, is_narrow)
-        if away <= REGION_TOL_RAD and status != OUT_OF_ITERATIONS:
-            break
-    # No further iteration: the objective of the pose and what it misses
-    pose = (posed.root.copy(), posed.wxyz.copy(), posed.x, errors)
-    status, _, _, cost, *_ = solve_pose(fields, None, goals, pose, (0, False), START_DAMPING, NO_HISTORY)
-    is_reached = status == REACHED
+    posed, errors = guess.copy(), run.errors.copy()
+    is_reached, spent, cost = solve_in_regions(
+        run.problem.fields,
+        limits.tables(),
+        (run.targets, run.active),
+        (posed.root, posed.wxyz, posed.x, errors),
+        (min(run.max_iterations, REGION_ITERATIONS), run.problem.seek_optimum),
+        START_DAMPING,
+        REGION_ROUNDS,
+    )
     outcome = outcome._replace(iterations=outcome.iterations + spent, evaluations=outcome.evaluations + spent)
     if not is_reached and (outcome.stop == REACHED or cost > REGION_COST * outcome.objective):
         return outcome, violation
