@@ -4,12 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 STAMP := $(VENV)/.installed
-WARM := $(VENV)/.warm
 PLAYER := marey/picture/viewer/viewer.js
 CLIENT := marey/studio/web/static/studio.js
-# pip makes byte code in one process, also that of the tests of other packages; two processes leave these out
+# Byte code is made where a module is first imported; most of what is installed never is
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
-BYTECODE := $(BIN)/python -m compileall -q -j 2 -x '/tests?/' $(VENV)/lib >/dev/null || true
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test browser check web docs bench interop studio study fuzz clean
 
@@ -17,20 +16,17 @@ BYTECODE := $(BIN)/python -m compileall -q -j 2 -x '/tests?/' $(VENV)/lib >/dev/
 $(CORE): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e .
-	$(BYTECODE)
 	touch $(CORE)
 
 # With every extra, the peers that tests compare against, the linters, and compiled kernels of the common verbs.
 $(STAMP): $(CORE)
 	$(INSTALL) -e '.[dev]'
-	$(BYTECODE)
 	$(BIN)/marey warm-up --environment
-	touch $(WARM) $(STAMP)
+	touch $(STAMP)
 
-# The first time, the kernels of the demo go into the environment, and beside it those of inverse kinematics.
+# The kernels of the demo go into the environment.
 demo: $(CORE)
-	@test -e $(WARM) || { $(BIN)/marey warm-up --environment --workers 1 ik >/dev/null && touch $(WARM); } & \
-	MAREY_KERNEL_CACHE=$(CURDIR)/$(VENV)/share/marey/kernels $(BIN)/marey demo; code=$$?; wait; exit $$code
+	@MAREY_KERNEL_CACHE=$(CURDIR)/$(VENV)/share/marey/kernels $(BIN)/marey demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not browser and not timing" -n 2 --dist loadfile --no-loadscope-reorder --durations=30
@@ -54,6 +50,7 @@ check: $(STAMP) $(CLIENT)
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m slow tests/test_docs.py -k generated_pages
 
 # The page's player and the studio's client: built from web/ with the machine's Node, or with that of a wheel.
 $(PLAYER) $(CLIENT) &: $(CORE) $(wildcard web/*.json web/*.ts web/*.html web/src/*/* web/src/*/*/*)

@@ -41,46 +41,51 @@ REAL = Path(os.environ.get("MAREY_REAL", Path(__file__).parents[2] / "shared" / 
 
 LONG_FILES = (  # begun first
     "test_ik_engell",  # from here those that compile most, one of each room: no two workers compile the same
-    "test_loco_engine",
     "test_muscle_body",
-    "test_loco_plants",
+    "test_loco_engine",
     "test_simulate_ball",
     "test_compression_captured",
-    "test_graph_ara",
     "test_full_examples",
+    "test_graph_ara",
+    "test_control_track",
     "test_graph_move",
     "test_ik_model_limits",
     "test_docs",  # from here those that last, so that no worker waits for another at the end
-    "test_control_balance",
-    "test_graph_search",
-    "test_loco_fit_captured",
+    "test_limits_contract",
+    "test_compression_codec",
     "test_io_usd",
     "test_base_kernels",
-    "test_io_fbx",
-    "test_cli_models",
-    "test_compression_codec",
-    "test_models_safonova",
-    "test_library_crash",
-    "test_full_objectives",
-    "test_reduced_examples",
-    "test_repair",
-    "test_tracking_filters",
+    "test_edit",
     "test_ik_smooth",
+    "test_tracking_filters",
+    "test_muscle_human",
+    "test_recipes",
+    "test_graph_search",
     "test_markers_shape",
-    "test_cli_optimize",
-    "test_limits_contract",
-    "test_examples",
+    "test_loco_gait_meter",
+    "test_loco_obstacles",
+    "test_io_fbx",
     "test_pipeline_batch",
+    "test_cli_options",
 )
 
 
 def mark_slow_cases(items: list[pytest.Item]) -> None:
-    """Give the mark ``slow`` to the cases that `quick_cases.toml` does not name."""
+    """Give the mark ``slow`` to what `quick_cases.toml` keeps for `make study`: cases it does not name, whole tests."""
     table = tomllib.loads((Path(__file__).parent / "quick_cases.toml").read_text(encoding="utf-8"))
-    rows = [(name, quick) for room in table.values() for name, quick in room.items()]
-    for name, quick in rows:
-        named = [item for item in items if hasattr(item, "callspec")]
-        found = [item for item in named if fnmatch(f"{item.path.stem}::{item.name.partition('[')[0]}", name)]
+    whole, by_name = table.pop("study"), dict[str, list[pytest.Item]]()
+    for item in items:
+        by_name.setdefault(f"{item.path.stem}::{item.name.partition('[')[0]}", []).append(item)
+    for name, found in by_name.items():
+        for item in found if name in whole else ():
+            item.add_marker(pytest.mark.slow)
+    for name, quick in ((name, quick) for room in table.values() for name, quick in room.items()):
+        found = [
+            item
+            for one in ([one for one in by_name if fnmatch(one, name)] if "*" in name else [name])
+            for item in by_name.get(one, ())
+            if hasattr(item, "callspec")
+        ]
         slow = [item for item in found if not any(fnmatch(item.callspec.id, case) for case in quick)]  # pyright: ignore
         if len(found) > 1 and len(slow) == len(found):
             raise pytest.UsageError(f"quick_cases.toml: no case of {name} is any of {quick}")

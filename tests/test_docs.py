@@ -159,13 +159,11 @@ def load_generator(file: str = "generate.py") -> ModuleType:
 @cache
 def defined_names() -> frozenset[tuple[str, str]]:
     """(room, name) of every class, function and constant at the top level of a module."""
+    top = re.compile(r"^(?:class|def|async def) (\w+)|^(\w+) *(?::[^=\n]*)?=(?!=)", re.MULTILINE)
     names: set[tuple[str, str]] = set()
     for path in (ROOT / "marey").rglob("*.py"):
         room = path.relative_to(ROOT / "marey").parts[0]
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-            name = getattr(node, "name", getattr(target, "id", ""))
-            names |= {(room, name)} if name else set()
+        names |= {(room, one or other) for one, other in top.findall(path.read_text(encoding="utf-8"))}
     return frozenset(names)
 
 
@@ -308,6 +306,22 @@ def test_every_verb_of_the_documentation_exists() -> None:
     for page in PAGES:
         for first, second in re.findall(r"^marey ([a-z-]+)(?: +([a-z]+))?", page.read_text("utf-8"), re.MULTILINE):
             assert first in known or f"{first} {second}" in known, f"{page.name}: marey {first} {second}"
+
+
+def test_every_option_of_a_command_line_exists() -> None:
+    """Also of blocks that run in `make study` alone."""
+    import click
+
+    verbs = list_verbs()
+    for block in ALL_BLOCKS:
+        lines = block.text.replace("\\\n", " ").splitlines() if block.language == "sh" else []
+        for words in (shlex.split(line.split("&&")[0], comments=True) for line in lines):
+            if words[:1] != ["marey"]:
+                continue
+            words = [word for word in words[1:] if word not in (">", "--quiet", "--verbose")]
+            verb = " ".join(words[: 2 if " ".join(words[:2]) in verbs else 1])
+            parser = verbs[verb].make_parser(click.Context(verbs[verb]))
+            parser.parse_args(words[len(verb.split()) :])  # an option that does not exist, or lacks its value, raises
 
 
 def test_every_page_is_reached_from_the_readme() -> None:

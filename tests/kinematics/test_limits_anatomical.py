@@ -104,10 +104,11 @@ def test_clips_widen_limits_and_never_narrow_them() -> None:
     assert np.all(after[before < 1e-9] < 1e-9)
 
 
-def test_the_gradient_equals_central_differences() -> None:
+@pytest.mark.parametrize("poses", [4, pytest.param(40, marks=pytest.mark.slow)])
+def test_the_gradient_equals_central_differences(poses: int) -> None:
     """Of half the sum over all joints, since a coupling turns two of them; kinks of the tables are left out."""
     rng, h = np.random.default_rng(5), EPS ** (1 / 3)
-    rotations = SO3.exp(rng.normal(0.0, 0.5, (40, HUMAN.num_joints, 3)))
+    rotations = SO3.exp(rng.normal(0.0, 0.5, (poses, HUMAN.num_joints, 3)))
     gradient = LIMITS.check(rotations).gradient
     errors = []
     for j in range(1, HUMAN.num_joints):

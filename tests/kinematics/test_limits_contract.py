@@ -117,19 +117,21 @@ MAKERS = [
 ]
 
 
-@pytest.fixture(params=MAKERS, ids=lambda make: make.__name__[5:])
+@pytest.fixture(scope="module", params=MAKERS, ids=lambda make: make.__name__[5:])
 def limits(request: pytest.FixtureRequest) -> JointLimits:
     return request.param()
 
 
-def test_projected_rotations_are_feasible_from_anywhere(limits: JointLimits) -> None:
-    rotations = random_frames(np.random.default_rng(0), 400)
+@pytest.mark.parametrize("frames", [60, pytest.param(400, marks=pytest.mark.slow)])
+def test_projected_rotations_are_feasible_from_anywhere(limits: JointLimits, frames: int) -> None:
+    rotations = random_frames(np.random.default_rng(0), frames)
     assert limits.violations(rotations).max() > 0.5
     assert limits.violations(limits.project_rotations(rotations)).max() < 1e-9
 
 
-def test_projecting_twice_changes_nothing(limits: JointLimits) -> None:
-    once = limits.project_rotations(random_frames(np.random.default_rng(1), 400))
+@pytest.mark.parametrize("frames", [60, pytest.param(400, marks=pytest.mark.slow)])
+def test_projecting_twice_changes_nothing(limits: JointLimits, frames: int) -> None:
+    once = limits.project_rotations(random_frames(np.random.default_rng(1), frames))
     twice = limits.project_rotations(once)
     assert geodesic_distance(once, twice).max() < 1e-8
 

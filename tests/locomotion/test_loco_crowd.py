@@ -141,7 +141,7 @@ def test_glardon_a44_units_and_plants_are_quick(model):
         assert min(taken) < most_s
 
 
-@pytest.mark.parametrize("minutes", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("minutes", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 10))])
 def test_glardon_a46_random_control_leaves_memory_flat(model, minutes):
     rng = np.random.default_rng(4)
     engine = Engine(model, speed=1.0)

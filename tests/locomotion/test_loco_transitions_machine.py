@@ -368,7 +368,7 @@ def test_a_run_up_that_takes_too_long_is_refused_and_changes_nothing():
     assert jumper.target.speed == 1.0
 
 
-@pytest.mark.parametrize("count", [1_500, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [500, *(pytest.param(n, marks=pytest.mark.slow) for n in (1_500, 10_000))])
 def test_glardon_a34_random_requests_end_where_they_began(count):
     rng = np.random.default_rng(34)
     for _ in range(count):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -126,19 +127,19 @@ def test_a49_two_engines_walk_with_the_same_steps():
     assert abs(own - other) <= 0.1 * own
 
 
-@pytest.fixture(scope="module")
-def results() -> dict[str, Motion]:
-    walked = synthesize_sketch(shipped("s-curve"), "locomotion", check=False).motion
+@cache
+def synthesise(engine: str) -> Motion:
+    """A walked curve, or a short optimised walk."""
     short = replace(WALK, goal=GroundPose((0.0, 2.6)), path=None)
-    optimised = synthesize_sketch(short, "spacetime", check=False).motion
-    assert walked is not None and optimised is not None
-    return {"locomotion": walked, "spacetime": optimised}
+    made = synthesize_sketch(shipped("s-curve") if engine == "locomotion" else short, engine, check=False).motion
+    assert made is not None
+    return made
 
 
 @pytest.mark.parametrize("engine", ["locomotion", "spacetime"])
 @pytest.mark.parametrize("suffix", [".bvh", ".glb", ".gltf", ".safetensors"])
-def test_a50_what_is_written_comes_back(results, engine, suffix, tmp_path):
-    motion = results[engine]
+def test_a50_what_is_written_comes_back(engine, suffix, tmp_path):
+    motion = synthesise(engine)
     save(motion, tmp_path / f"motion{suffix}")
     back = load(tmp_path / f"motion{suffix}")
     names = [name for name in motion.skeleton.names if name in back.skeleton.names]

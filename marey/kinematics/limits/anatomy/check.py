@@ -309,6 +309,8 @@ def _find_exemplar(tables: AnatomicalTables, s: int, x: FloatArray, off: FloatAr
         square = 0.0
         for c in range(size):
             square += (here[c] - tables.exemplars[e, c]) ** 2
+            if square >= least:
+                break  # farther away than another, whatever comes
         if square < least:
             best, least = e, square
     for c in range(size):
