@@ -20,7 +20,16 @@ from marey.control.live.figure import (
     SimulationSettings,
 )
 from marey.control.live.live_figure import STEP_S, LiveFigure
-from marey.muscle import Film, estimate_activations, load_scene, make_reach_film, scene_names, solve_reach, solve_scene
+from marey.muscle import (
+    Film,
+    SoftBodyScene,
+    estimate_activations,
+    load_scene,
+    make_reach_film,
+    scene_names,
+    solve_reach,
+    solve_scene,
+)
 from marey.muscle.scene.live import LiveScene
 from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveClock, obey, replay_session
 from marey.pipeline.takes import Tree
@@ -190,7 +199,7 @@ class MuscleSession:
     """A soft body that muscles move, step by step; sliders take splines over from its programme."""
 
     def __init__(self, context: ToolContext, settings: Settings) -> None:
-        self.scene = LiveScene(load_scene(scene_source(context, settings)))
+        self.scene = LiveScene(read_scene(context, settings))
         self._owed_s, self._told, self._clock = 0.0, False, LiveClock()
 
     def move(self, args: Settings) -> DragAnswer:
@@ -221,9 +230,20 @@ class MuscleSession:
         return film_result(self.scene.film(), {})
 
 
-def scene_source(context: ToolContext, settings: Settings) -> str | Path:
-    """A shipped scene by name, or a file of the user's."""
-    return Path(context.file(settings["file"])) if settings["file"] else str(settings["scene"])
+def read_scene(context: ToolContext, settings: Settings) -> SoftBodyScene:
+    """A shipped scene by name, or an uploaded one.
+
+    Raises:
+        InputError: the upload names a file that does not lie beside it.
+    """
+    if not settings["file"]:
+        return load_scene(str(settings["scene"]))
+    path = Path(context.file(settings["file"]))
+    scene = load_scene(path)
+    mesh = scene.parts.mesh.file
+    if mesh and path.resolve().parent not in Path(mesh).resolve().parents:
+        raise InputError(f"the scene names the file '{mesh}' of this machine", "Upload the mesh itself")
+    return scene
 
 
 def film_result(film: Film, facts: Tree) -> ToolResult:
@@ -238,7 +258,7 @@ def film_result(film: Film, facts: Tree) -> ToolResult:
 
 
 def _play_scene(context: ToolContext, settings: Settings) -> ToolResult:
-    scene = load_scene(scene_source(context, settings))
+    scene = read_scene(context, settings)
     goals = cast(list[Tree], settings["goals"] or [])
     if goals:
         wanted = [(float(g["time_s"]), g["point"], read_point(g["place"], "place")) for g in goals]
