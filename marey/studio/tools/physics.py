@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -212,8 +211,8 @@ def read_own_problem(context: ToolContext, own: Any, folder: Path) -> SpacetimeP
     if not isinstance(own, dict):
         raise InputError("'own' of 'problem' is no tree", "Give the tables of a problem file")
     problem = parse_problem(format_toml(cast(Tree, own)), file="problem")
-    shipped = files("marey.spacetime") / "behaviours"
-    if problem.basis and problem.basis.removesuffix(".safetensors") + ".safetensors" not in os.listdir(str(shipped)):
+    shipped = {Path(str(entry)).stem for entry in (files("marey.spacetime") / "behaviours").iterdir()}
+    if problem.basis and problem.basis.removesuffix(".safetensors") not in shipped:
         raise InputError(f"the basis '{problem.basis}' is a file of this machine", "Name one that ships, such as jump")
     keys = tuple(
         replace(key, pose=f"{fetch(key.pose.rpartition('@')[0])}@{key.pose.rpartition('@')[2]}") if key.pose else key

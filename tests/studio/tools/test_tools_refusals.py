@@ -55,14 +55,16 @@ FILES = [(tool.id, name) for tool in TOOLS.values() for name in tool.file_names]
 
 
 @pytest.mark.parametrize(("tool", "name"), FILES)
-def test_no_file_of_the_disk_can_be_named(tmp_path: Path, tool: str, name: str) -> None:
+def test_no_file_of_the_disk_can_be_named(walk: Any, tmp_path: Path, tool: str, name: str) -> None:
     (tmp_path / "walk.bvh").write_text("not yours")
-    context = RunContext({"takes": {}, "clips": {}}, MotionArchive(tmp_path / "motions"), tmp_path / "uploads")
-    known = TOOLS[tool]
+    store, known = MotionArchive(tmp_path / "motions"), TOOLS[tool]
+    project = {"takes": {}, "clips": {"walk": {"hash": store.put(walk)}}}
+    context = RunContext(project, store, tmp_path / "uploads")
+    run = known.run if known.kind in ("ask", "job") else known.make
     for value in ("/etc/hosts", str(tmp_path / "walk.bvh"), "../walk.bvh", "..", ".", "walk.bvh", "~/x"):
         settings = {name: value} | ({"shipped": "s-curve", "engine": "graph"} if tool == "path" else {})
-        with pytest.raises(MareyError, match="no uploaded file|is chosen"):
-            run = known.run if known.kind in ("ask", "job") else known.make
+        settings |= {"motion": "walk"} if "motion" in known.input_names else {}
+        with pytest.raises(MareyError, match="no uploaded file"):
             run(context, known.check(settings))
 
 
@@ -86,7 +88,7 @@ def test_a_pose_of_the_timeline_is_a_key_of_a_problem(context: Any, tmp_path: Pa
 def test_a_scene_that_is_uploaded_names_no_other_file(context: Any, tmp_path: Path) -> None:
     folder = tmp_path / "uploads"
     folder.mkdir()
-    (folder / "own.toml").write_text('[mesh]\nfile = "../../secret.obj"\nspacing_m = 0.1\n')
+    (folder / "own.toml").write_text('[mesh]\nfile = "../../secret.obj"\n[seed]\n')
     session = context(files={"u": str(folder / "own.toml")})
     with pytest.raises(MareyError, match="of this machine"):
         TOOLS["muscle"].run(session, TOOLS["muscle"].check({"file": "u"}))
