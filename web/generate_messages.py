@@ -23,6 +23,7 @@ export const VERSION = {version};
 
 export type NumberArray = Float32Array | Int32Array | Uint8Array;
 """
+LINE = 110  # columns of fields that stand in one line
 WORDS = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null", Any: "unknown"}
 
 
@@ -34,7 +35,7 @@ def generate() -> str:
     parts += [_write_interface(DocumentPatch), _write_description(Parameter), _write_description(Tool)]
     parts += [_write_interface(kind) for kind in (*client, *server)]
     parts += [
-        f"export type {name} =\n  | " + "\n  | ".join(kind.__name__ for kind in kinds) + ";\n"
+        f"export type {name} = " + " | ".join(kind.__name__ for kind in kinds) + ";\n"
         for name, kinds in (("ClientMessage", client), ("ServerMessage", server))
     ]
     rows = [f"{_document(kind, 2)}  {name}: {_write_fields(kind, 2)};" for name, kind in COMMANDS.items()]
@@ -88,8 +89,11 @@ def _write_fields(kind: type[msgspec.Struct], indent: int) -> str:
         hint = hints[field.name]
         is_optional = UnsetType in get_args(hint) or (from_page and not field.required)
         rows.append(f"{field.name}{'?' if is_optional else ''}: {_write_type(hint)};")
+    line = " ".join(rows).rstrip(";")
+    if len(line) <= LINE:
+        return f"{{ {line} }}" if rows else "{}"
     inner = "".join(f"\n{' ' * indent}  {row}" for row in rows)
-    return "{" + (f"{inner}\n{' ' * indent}" if rows else "") + "}"
+    return f"{{{inner}\n{' ' * indent}}}"
 
 
 def _write_type(hint: Any) -> str:

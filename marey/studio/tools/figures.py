@@ -80,6 +80,7 @@ class SimulationSession:
         self.figure.toggle_record()
         self._settings = {name: settings[name] for name in ("motion", "time_s", "mode", "feet", *SLIDERS, *FLAGS)}
         self.step, self.log, self._clock = 0, list[dict[str, Any]](), LiveClock()
+        self._impulse = np.zeros(3)  # [N s] of the ground in the last frame
 
     def move(self, args: Settings) -> DragAnswer:
         """Obey, and go on by one frame of 1/60 s."""
@@ -102,6 +103,7 @@ class SimulationSession:
             "step_ms": figure.step_ms,
             "remarks": list(figure.remarks), "energy_j": table[-1, 1:4].tolist(), "momentum": table[-1, 4:7].tolist(),
             "angular_momentum": table[-1, 7:10].tolist(), "refused": refused,
+            "ground_force": (self._impulse / (FRAME_S * figure.simulator.body.weight_n)).tolist(),
         }  # fmt: skip
         return DragAnswer(arrays, facts)
 
@@ -123,8 +125,11 @@ class SimulationSession:
     def advance(self) -> None:
         """So many steps of the simulator that the clock of frames is kept."""
         first, last = (int(n * FRAME_S / STEP_S + 1e-6) for n in (self.step, self.step + 1))
+        self._impulse = np.zeros(3)
         for _ in range(last - first):
             self.figure.single_step()
+            done = [one.outcome for one in self.figure.simulator.steps_made if one.outcome is not None]
+            self._impulse += sum((one.contacts.impulses.sum(axis=0) for one in done), np.zeros(3))
         self.step += 1
 
     def apply(self, changes: Settings) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 QUOTA_S: Final = (0.05, 1.0)  # of searching for one answer of a drag; more where no iteration fits in
 SHOWN_S: Final = 1.5  # [s] to both sides of a pin that a drag answers with
 CHANGED_M: Final = 1e-5  # [m] frames in which a joint moved by more belong to a repaired interval
+FLIGHT_S: Final = 0.06  # [s] shorter stretches without contact are gaps of the detection
 FRICTION: Final = Parameter("friction", "float", 0.8, "", 0.0, 10.0, help="Of the floor.")
 
 
@@ -52,14 +53,24 @@ def describe_report(report: ValidityReport) -> dict[str, Any]:
 
 
 def make_overlay(motion: Motion) -> dict[str, FloatArray]:
-    """Forces at each limb ``(L, F, 6)`` (place [m], force [N]), centre of mass and of pressure ``(F, 3)`` [m]."""
+    """What is drawn over a body, and plotted under it.
+
+    Forces at each limb ``(L, F, 6)`` (place [m], force [N]), centre of mass ``(F, 3)`` [m], corners of soles and palms
+    ``(F, P, 2)`` [m] and which touch; first and last frame of flights ``(K, 2)``; ground force [body weights], energies
+    (kinetic, potential, total) [J], momenta ``(F, 3)``.
+    """
     report = check_validity(motion)
+    found, supports = report.dynamics, report.supports
     limbs = np.concatenate([report.split.places, report.split.forces], axis=-1)
+    energies = (found.kinetic_energy, found.potential_energy, found.kinetic_energy + found.potential_energy)
+    air = find_runs(~supports.touching.any(axis=1))
+    flights = [(a - 1, b) for a, b in air if 0 < a and b < motion.num_frames and b - a > FLIGHT_S * motion.rate_hz]
     return {
-        "com": report.dynamics.com, "pressure": report.centre_of_pressure,
-        "forces": np.ascontiguousarray(np.swapaxes(limbs, 0, 1)),
-        "force_weights": report.dynamics.forces / report.dynamics.body.weight_n,
-        "angular_momentum": report.dynamics.angular_momentum,
+        "com": found.com, "forces": np.ascontiguousarray(np.swapaxes(limbs, 0, 1)),
+        "support": supports.points[:, :, [0, 2]], "touching": supports.touching.astype(np.float64),
+        "flights": np.array(flights, dtype=np.float64).reshape(-1, 2),
+        "ground_force": found.forces / found.body.weight_n, "energy": np.stack(energies, axis=1),
+        "momentum": found.linear_momentum, "angular_momentum": found.angular_momentum,
     }  # fmt: skip
 
 

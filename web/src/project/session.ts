@@ -92,6 +92,7 @@ export class Session {
   private readonly listeners = new Map<string, (frame: LiveFrame) => void>();
   private readonly clock = new Clock(0);
   private readonly verdicts = new Map<string, Band[]>();
+  private readonly dynamics = new Map<string, Promise<Answer["arrays"]>>();
   private judging: ReturnType<typeof setTimeout> | undefined;
   private count = 0;
 
@@ -159,6 +160,17 @@ export class Session {
 
   ask(what: string, args: Record<string, unknown>): Promise<Answer> {
     return this.question((id) => ({ t: "ask", id, what, args }));
+  }
+
+  /** Centre of mass, forces, energies and momenta of the shown motion; asked for once. */
+  askDynamics(): Promise<Answer["arrays"]> {
+    const [hash, motion] = [this.mainHash.peek() ?? "", this.selected.peek()?.id];
+    let found = this.dynamics.get(hash);
+    if (found === undefined) {
+      this.dynamics.set(hash, (found = this.ask("overlay", { motion }).then(({ arrays }) => arrays)));
+      found.catch(() => this.dynamics.delete(hash));
+    }
+    return found;
   }
 
   /** Like `command`, but a refusal becomes a toast. Tells whether the change was made. */

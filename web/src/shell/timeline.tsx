@@ -46,7 +46,7 @@ function Transport() {
           <span class="num">{session.rangeS.value.map((end) => end.toFixed(2)).join(" – ")} s</span><Icon name="close" size={12} />
         </button>
       )}
-      <select aria-label="Curves" title="Curves below the rows" value={shownCurves.value} onChange={(event) => (shownCurves.value = event.currentTarget.value as (typeof CURVES)[number])}>
+      <select aria-label="Curves" title="Curves below the rows" value={shownCurves.value} onChange={(event) => (shownCurves.value = event.currentTarget.value)}>
         {CURVES.map((name) => <option key={name} value={name}>{name}</option>)}
       </select>
       <span class="grow" />

@@ -13,12 +13,18 @@ import { asSketch } from "../tools/path/sketch";
 import { PoseBuffer } from "../viewer/pose";
 import { newTake } from "./commands";
 import type { Studio } from "./context";
-import { cssColour, isDark } from "./theme";
+import { isDark, readTheme } from "./theme";
 
-const COLOURS = ["bg", "panel", "ink", "muted", "line", "accent", "good", "warn", "bad", "left", "right"] as const;
-export const CURVES = ["no curves", "root", "joint", "layers", "pose space"] as const;
+/** Quantities of the physics report: their array, unit and channels. */
+export const PLOTS: Record<string, [array: string, unit: string, channels: string[]]> = {
+  "ground force": ["ground_force", "body weights", ["x", "y", "z"]],
+  energy: ["energy", "J", ["kinetic", "potential", "total"]],
+  momentum: ["momentum", "kg m/s", ["x", "y", "z"]],
+  "angular momentum": ["angular_momentum", "kg m²/s", ["x", "y", "z"]],
+};
+export const CURVES = ["no curves", "root", "joint", "layers", "pose space", ...Object.keys(PLOTS)];
 /** Which curves lie below the rows. */
-export const shownCurves = remembered<(typeof CURVES)[number]>("curves", "no curves");
+export const shownCurves = remembered("curves", "no curves");
 
 /** Keys of one joint in a layer, sorted by time, with their places in the layer's list. */
 interface KeyTrack {
@@ -156,7 +162,7 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
     },
   };
 
-  const timeline = new Timeline(host, events, () => Object.fromEntries(COLOURS.map((name) => [name, cssColour(name)])) as Record<(typeof COLOURS)[number], string>);
+  const timeline = new Timeline(host, events, readTheme);
   (globalThis as { mareyTimeline?: Timeline }).mareyTimeline = timeline;
   let shownId = "";
   const refresh = (): void => {
@@ -205,6 +211,9 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
           const count = Math.round(data.length / clip.numFrames);
           show("pose space", "σ", Array.from({ length: count }, (_, k) => `${k + 1}`), data);
         }, (error) => session.report(error));
+      } else if (PLOTS[choice] !== undefined && clip !== null) {
+        const [array, unit, channels] = PLOTS[choice];
+        session.askDynamics().then((arrays) => show(choice, unit, channels, arrays[array] as Float32Array), (error) => session.report(error));
       }
     }),
     effect(() => timeline.set({ playheadS: session.playheadS.value, rangeS: session.rangeS.value })),

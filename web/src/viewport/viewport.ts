@@ -324,11 +324,9 @@ export class Viewport {
 
   private askDynamics(): void {
     const set = this.overlays!;
-    const item = this.session.selected.peek();
-    if (item === null) return;
     set.dynamics = { com: undefined };
-    this.session.ask("overlay", { motion: item.id }).then(
-      ({ arrays }) => {
+    this.session.askDynamics().then(
+      (arrays) => {
         set.dynamics = arrays as OverlaySet["dynamics"];
         this.requestDraw();
       },

@@ -7,6 +7,7 @@ import { Icon } from "../../shell/icons";
 import type { Viewport } from "../../viewport/viewport";
 import { type HandleFactory, registerHandles } from "../handles";
 import { registerPart, settingsToSend, type ToolPartProps } from "../panel";
+import { LivePlot, type Quantity, Trace } from "../plot";
 import { show as showValue } from "../results";
 
 type Args = Record<string, unknown>;
@@ -14,6 +15,13 @@ type Args = Record<string, unknown>;
 /** One live session at a time: its tool, and what its last frame told. */
 const running = signal<string | null>(null);
 const facts = signal<Record<string, unknown>>({});
+let trace = new Trace();
+const QUANTITIES: Record<string, Quantity> = {
+  Force: ["ground_force", "body weights", ["x", "y", "z"]],
+  Energy: ["energy_j", "J", ["kinetic", "potential", "total"]],
+  Momentum: ["momentum", "kg m/s", ["x", "y", "z"]],
+  Spin: ["angular_momentum", "kg m²/s", ["x", "y", "z"]],
+};
 let channel: string | null = null;
 let draw: (frame: LiveFrame) => void = () => {};
 
@@ -21,7 +29,9 @@ function begin(session: Session, tool: string, settings: Args): void {
   if (channel !== null) return;
   session.pause();
   facts.value = {};
+  trace = new Trace();
   channel = session.openChannel((frame) => {
+    trace.note(frame.facts);
     facts.value = frame.facts;
     draw(frame);
   });
@@ -122,6 +132,7 @@ function SimulatePart({ studio, tool }: ToolPartProps) {
         <button type="button" onClick={() => steer(session, { throw: {} })}>Throw a ball</button>
         <button type="button" onClick={() => steer(session, { restart: true })}>Restart</button>
       </div>
+      <LivePlot trace={trace} quantities={QUANTITIES} ticks={() => facts.value} />
       <LiveFacts names={["time_s", "words", "margin_m", "step_ms"]} />
       <LiveEnd session={session} viewport={viewport} />
     </div>
