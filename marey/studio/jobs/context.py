@@ -25,8 +25,8 @@ class RunContext:
         uploads: Path,
         *,
         seed: int = 0,
-        tell: Callable[[float, str], None] | None = None,
-        show: Callable[[str], None] | None = None,
+        tell: Callable[[float, str, Tree], None] | None = None,
+        show: Callable[[str, str], None] | None = None,
         is_cancelled: Callable[[], bool] | None = None,
     ) -> None:
         """Prepare a run."""
@@ -51,15 +51,15 @@ class RunContext:
         """Path of an uploaded file."""
         return str(find_upload(self._uploads, key))
 
-    def progress(self, fraction: float, sentence: str) -> None:
-        """Say how far the run is."""
+    def progress(self, fraction: float, sentence: str, **facts: Any) -> None:
+        """Say how far the run is, and what can be drawn of it."""
         if self._tell is not None:
-            self._tell(min(max(float(fraction), 0.0), 1.0), sentence)
+            self._tell(min(max(float(fraction), 0.0), 1.0), sentence, facts)
 
     def partial(self, motion: Motion) -> None:
         """Show a motion before the end."""
         if self._show is not None:
-            self._show(self._store.put(motion))
+            self._show(self._store.put(motion), motion.name)
 
 
 def find_upload(folder: Path, key: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from oracles.stiff_walk import make_stiff_walk
 from marey import samples
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import Body, check_validity
+from marey.graph import SearchSolution
 from marey.lie import SO3
 from marey.motion import Contacts, Motion, contact_positions, mean_speed
 from marey.skeleton import contact_points
@@ -141,6 +143,44 @@ def test_a_search_shows_a_first_motion_before_the_best(run: Any, context: Any) -
     assert np.linalg.norm(hands - np.array(thing), axis=-1).min() < 0.01
 
 
+def test_ways_of_solutions_are_drawn_as_they_come_and_k_1_stands_beside_k_2(
+    run: Any, context: Any, walk: Motion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def search(sketch: Any, engine: str, *, k: int, on_solution: Any = None, **options: Any) -> Any:
+        asked.append(k)
+        for cost in (3.0, 2.0) if on_solution else ():
+            on_solution(SearchSolution(1.5, 1.5, cost, 10, 0.1, k, np.linspace([0.0, 0.0], [0.0, cost], 500)))
+        facts = dict.fromkeys(("validity", "search", "way_m", "advice"))
+        return SimpleNamespace(
+            motion=replace(walk, name=f"found {len(asked)}"),
+            sentence="",
+            status="",
+            engine=engine,
+            broken=(),
+            remarks=(),
+            **facts,
+        )
+
+    monkeypatch.setattr("marey.studio.tools.making.synthesize_sketch", search)
+    monkeypatch.setattr("marey.studio.tools.making._get_graph", lambda *_: None)
+    session = context()
+    made = run("path", session, shipped="pick", engine="graph", compare=True)
+    assert asked == [1, 1, 2]
+    assert [motion.name for motion in session.partials] == ["k = 1", "k = 1"]
+    assert made.motion.name == "found 3" and list(made.motions) == ["k = 1"]
+    # Each solution came with its way, thinned; all of them are kept
+    drawn = [facts["ways"] for facts in session.drawn if facts]
+    assert drawn[-1] == made.report["ways"] and [(way["k"], way["cost"]) for way in drawn[-1]] == [
+        (1, 3.0),
+        (1, 2.0),
+        (2, 3.0),
+        (2, 2.0),
+    ]
+    assert all(10 < len(way["places"]) <= 120 for way in drawn[-1]) and drawn[-1][1]["places"][0] == [0.0, 0.0]
+
+
 def test_a_driven_walker_obeys_and_runs_again_from_its_commands(context: Any) -> None:
     session = context(seed=3)
     live = begin("walk", session, speed=1.2)
@@ -187,9 +227,13 @@ def test_walkers_jump_change_style_and_come_in_numbers(context: Any, run: Any) -
     assert answer.facts["speed_mps"] == 0.0  # the new one is driven, and stands
 
 
-def test_a_script_is_played(run: Any) -> None:
+def test_a_script_is_played_also_ones_own(run: Any, context: Any, tmp_path: Path) -> None:
     made = run("script", script="walk")
     assert made.motion.duration_s == pytest.approx(4.0, abs=0.05)
+    own = samples.script_file("walk").read_text(encoding="utf-8").replace("seconds = 2.0", "seconds = 1.0")
+    (tmp_path / "own.toml").write_text(own)
+    made = run("script", context(files={"u": str(tmp_path / "own.toml")}), file="u")
+    assert made.motion.duration_s == pytest.approx(3.0, abs=0.05)
 
 
 def test_a_limp_figure_falls_and_runs_again_from_its_commands(context: Any, walk: Motion) -> None:

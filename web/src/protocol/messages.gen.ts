@@ -169,7 +169,7 @@ export interface PatchMessage {
 /** A message of the page was not followed: why, and what would help. `id` is empty where it had none. */
 export interface RefusedMessage { t: "refused"; id: string; sentence: string; fix: string }
 
-/** State of a job, to every page of the project. `result` while it runs: `{partial: hash}`; at the end `{take, takes, clips, table, text, report, files: [{name, size, url}]}`, those that there are. */
+/** State of a job, to every page of the project. `result` while it runs: `{partial: hash, partials: {name: hash}, ways}`; at the end `{take, takes, clips, table, text, report, files: [{name, size, url}]}`, those that there are. */
 export interface JobMessage {
   t: "job";
   id: string;
