@@ -14,8 +14,17 @@ import { recall, remembered, store } from "./memory";
 
 const JUDGE_MS = 700; // after a motion has been chosen
 
+/** The way of one solution of a search, on the ground. */
+export interface Way {
+  k: number;
+  cost: number;
+  places: [x: number, z: number][];
+}
+
 export interface JobResult {
   partial?: string;
+  partials?: Record<string, string>; // by name
+  ways?: Way[];
   take?: string;
   takes?: string[];
   clips?: string[];
@@ -77,6 +86,8 @@ export class Session {
   readonly toasts = signal<Toast[]>([]);
   /** Hash of a motion that a running job shows, or of a result on trial, drawn as a ghost. */
   readonly preview = signal<string | null>(null);
+  /** Further motions beside the selected one, by name: hashes. */
+  readonly ghosts = signal<Record<string, string>>({});
   /** Coloured stretches of the last report on the shown motion, in place of those of its header. */
   readonly bands = signal<Band[] | null>(null);
   // Playback
@@ -285,8 +296,16 @@ export class Session {
     batch(() => {
       this.selected.value = item;
       this.preview.value = null;
+      this.ghosts.value = {};
       if (!same) this.rangeS.value = null;
     });
+  }
+
+  /** Select what was just made, where it is in the document. */
+  selectMade(take?: string, clip?: string): void {
+    const project = this.project.peek();
+    if (take !== undefined && project?.takes[take] !== undefined) this.select({ kind: "take", id: take });
+    else if (clip !== undefined && project?.clips[clip] !== undefined) this.select({ kind: "clip", id: clip });
   }
 
   toast(level: Toast["level"], sentence: string, fix = "", act?: Toast["act"]): void {
@@ -400,7 +419,10 @@ export class Session {
     this.settle(job.id, () => {});
     const known = this.jobs.peek().find((old) => old.id === job.id);
     this.jobs.value = known === undefined ? [...this.jobs.peek(), job] : this.jobs.peek().map((old) => (old.id === job.id ? job : old));
-    if (job.result.partial !== undefined && job.state === "running") this.preview.value = job.result.partial;
+    if (job.result.partial !== undefined && job.state === "running") {
+      this.preview.value = job.result.partial;
+      this.ghosts.value = Object.fromEntries(Object.entries(job.result.partials ?? {}).filter(([, hash]) => hash !== job.result.partial));
+    }
     if (known?.state === job.state) return;
     if (job.state === "failed") this.toast("error", job.sentence, job.fix);
     if (job.state === "done" || job.state === "failed" || job.state === "cancelled") this.preview.value = null;
@@ -414,8 +436,10 @@ export class Session {
         return;
       }
       const clip = job.result.clips?.[0];
-      if (take !== undefined && this.project.peek()?.takes[take] !== undefined) this.select({ kind: "take", id: take });
-      else if (clip !== undefined && this.project.peek()?.clips[clip] !== undefined) this.select({ kind: "clip", id: clip });
+      this.selectMade(take, clip);
+      // What a comparison made besides stands there as a ghost
+      const others = job.tool === "path" ? (job.result.takes ?? []).slice(1).map((id) => this.project.peek()?.takes[id]) : [];
+      this.ghosts.value = Object.fromEntries(others.flatMap((other) => (other?.base == null ? [] : [[other.name, other.base]])));
       // Whoever sent the file says it by its name
       if (job.result.text && job.tool !== "import") this.toast("good", job.result.text);
     }

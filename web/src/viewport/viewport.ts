@@ -15,6 +15,7 @@ import { JointDots, OverlaySet } from "./overlays";
 
 const LIGHT = { sky: "#e9ecef", ground: "#d5dae0", line: "#b4bcc5" };
 const DARK = { sky: "#1a1d21", ground: "#202428", line: "#4a525b" };
+export const GHOST_TINT = "#b08ef0";
 const PICKING = new Set(["pose", "edit", "simulate"]); // tools that take joints
 const REACH_PX = 16; // of the pointer around a joint
 const ASIDE_M = 1.5;
@@ -276,6 +277,7 @@ export class Viewport {
     }
     if (shown.ghost) add(session.beforeHash.value, { role: "before", palette: 0, look: { tint: "#9aa4ae", opacity: 0.28 }, offsetM: 0 });
     add(session.preview.value, { role: "preview", palette: 0, look: { tint: "#4cc38a", opacity: 0.45 }, offsetM: 0 });
+    for (const hash of Object.values(session.ghosts.value)) add(hash, { role: "ghost", palette: 0, look: { tint: GHOST_TINT, opacity: 0.4 }, offsetM: 0 });
     const others = session.pinned.value.filter((item) => item.id !== session.selected.value?.id);
     others.forEach((item, index) => {
       const hash = project === null ? null : shownHash(project, item);

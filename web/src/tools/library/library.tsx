@@ -25,9 +25,7 @@ function LibraryPart({ studio }: ToolPartProps) {
     loading.value = row.id;
     try {
       const found = (await session.ask("library", { action: "load", clip: row.id })).value as Found;
-      const [take, clip] = [found.takes?.[0], found.clips?.[0]];
-      if (take !== undefined) session.select({ kind: "take", id: take });
-      else if (clip !== undefined) session.select({ kind: "clip", id: clip });
+      session.selectMade(found.takes?.[0], found.clips?.[0]);
     } catch (error) {
       session.report(error);
     }

@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
+import { chooseFiles } from "../../shell/files";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
 import type { Viewport } from "../../viewport/viewport";
@@ -168,6 +169,7 @@ function WalkPart({ studio, tool }: ToolPartProps) {
       <div class="fields">
         <p class="note" style={{ margin: 0 }}>Drive with W A S D or the arrows, Shift runs, Space jumps; or with a gamepad: left stick, A jumps, right trigger runs.</p>
         <button type="button" class="button main wide" onClick={() => begin(session, viewport, settingsToSend(studio, tool))}><Icon name="walk" size={15} /> Walk</button>
+        <button type="button" class="button" title="Actions, transitions and jumps as a text file; it can be dropped too" onClick={() => chooseFiles(session, ".toml,.xml")}><Icon name="import" size={15} /> Play a script file…</button>
       </div>
     );
   }
