@@ -77,6 +77,30 @@ describe("a server that is started again", () => {
   });
 });
 
+describe("a sequence", () => {
+  it("is asked for when it is played and when its strips change, and left by a selection or a tool", async () => {
+    const { session, sent, receive, welcome } = setUp();
+    const strip = { id: "s", take: "a", start_s: 0, in_s: 0, out_s: 1, blend_s: 0, loop: 1 };
+    const take = { name: "walk", clip: "", layers: [], edits: [], base: "h", result: "h", recipe: null };
+    welcome({ ...PROJECT, takes: { a: take }, timeline: { ...PROJECT.timeline, strips: [strip] } });
+    const asked = () => sent.filter(({ t, what }) => t === "ask" && what === "sequence");
+    expect([session.mainHash.value, asked().length]).toEqual(["h", 0]);
+    session.isSequence.value = true;
+    receive({ t: "answer", id: asked()[0].id, value: { hash: "joined" }, arrays: {} });
+    await Promise.resolve();
+    expect(session.mainHash.value).toBe("joined");
+    receive({ t: "patch", seq: 8, label: "", id: "", undo: null, redo: null, patches: [{ path: ["timeline", "strips", 0, "start_s"], value: 0.5 }] });
+    expect(asked().length).toBe(2);
+    session.tool.value = "pose";
+    expect(session.mainHash.value).toBe("h");
+    session.tool.value = null;
+    session.isSequence.value = true;
+    session.select({ kind: "take", id: "a" });
+    expect(session.isSequence.value).toBe(false);
+    session.dispose();
+  });
+});
+
 describe("dropped texts", () => {
   it("are played as scripts where Walk is open, and asked about elsewhere", async () => {
     const { session, sent, welcome } = setUp();

@@ -1,6 +1,6 @@
 /** One session with the server: the mirror of the project, its clips, jobs, and what the user looks at. */
 
-import { batch, computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import type {
   AnswerMessage, ClientMessage, Commands, DraggedMessage, FrameMessage, JobMessage, ProjectDocument, ServerMessage, ToolDescription,
 } from "../protocol/messages.gen";
@@ -88,6 +88,9 @@ export class Session {
   readonly preview = signal<string | null>(null);
   /** Further motions beside the selected one, by name: hashes. */
   readonly ghosts = signal<Record<string, string>>({});
+  /** Whether the strips of the timeline are played one after another, and the hash of what they make. */
+  readonly isSequence = signal(false);
+  readonly sequence = signal<string | null>(null);
   /** Coloured stretches of the last report on the shown motion, in place of those of its header. */
   readonly bands = signal<Band[] | null>(null);
   // Playback
@@ -109,12 +112,13 @@ export class Session {
 
   /** The hash that the main body shows. */
   readonly mainHash = computed(() => {
+    if (this.sequence.value !== null) return this.sequence.value;
     const [project, item] = [this.project.value, this.selected.value];
     return project === null || item === null ? null : shownHash(project, item);
   });
   readonly beforeHash = computed(() => {
     const [project, item] = [this.project.value, this.selected.value];
-    return project === null || item === null ? null : sourceHash(project, item);
+    return project === null || item === null || this.sequence.value !== null ? null : sourceHash(project, item);
   });
   readonly main = computed<StoredClip | null>(() => (this.mainHash.value === null ? null : this.clips.find(this.mainHash.value).value));
   readonly durationS = computed(() => this.main.value?.durationS ?? 0);
@@ -135,6 +139,24 @@ export class Session {
       onGap: () => this.clips.resume(),
     }, open);
     effect(() => this.judge(this.mainHash.value));
+    const strips = computed(() => this.project.value?.timeline.strips);
+    const results = computed(() => strips.value?.map(({ take }) => this.project.value?.takes[take]?.result).join());
+    effect(() => {
+      const isOn = this.isSequence.value && (strips.value?.length ?? 0) > 0;
+      void results.value;
+      untracked(() => this.askSequence(isOn));
+    });
+    // A tool works on the selected motion
+    effect(() => {
+      if (this.tool.value !== null) this.isSequence.value = false;
+    });
+  }
+
+  private askSequence(isOn: boolean): void {
+    if (!isOn) this.sequence.value = null;
+    else this.ask("sequence", {}).then(({ value }) => {
+      if (this.isSequence.peek()) this.sequence.value = (value as { hash: string }).hash;
+    }, (error) => this.report(error));
   }
 
   /** Ask in a quiet moment which stretches of the shown motion a body could have made. */
@@ -143,10 +165,9 @@ export class Session {
     this.bands.value = hash === null ? null : (this.verdicts.get(hash) ?? null);
     if (hash === null || this.bands.peek() !== null) return;
     this.judging = setTimeout(async () => {
-      const item = this.selected.peek();
-      if (item === null || this.link.peek() !== "open" || !this.tools.peek().some((tool) => tool.id === "physics")) return;
+      if (this.link.peek() !== "open" || !this.tools.peek().some((tool) => tool.id === "physics")) return;
       try {
-        const { value } = await this.ask("physics", { motion: item.id });
+        const { value } = await this.ask("physics", { motion: hash });
         this.takeVerdict(hash, (value as JobResult).report ?? {});
       } catch {
         // A motion that physics cannot judge has no band; the tool says why
@@ -175,10 +196,10 @@ export class Session {
 
   /** Centre of mass, forces, energies and momenta of the shown motion; asked for once. */
   askDynamics(): Promise<Answer["arrays"]> {
-    const [hash, motion] = [this.mainHash.peek() ?? "", this.selected.peek()?.id];
+    const hash = this.mainHash.peek() ?? "";
     let found = this.dynamics.get(hash);
     if (found === undefined) {
-      this.dynamics.set(hash, (found = this.ask("overlay", { motion }).then(({ arrays }) => arrays)));
+      this.dynamics.set(hash, (found = this.ask("overlay", { motion: hash }).then(({ arrays }) => arrays)));
       found.catch(() => this.dynamics.delete(hash));
     }
     return found;
@@ -297,6 +318,7 @@ export class Session {
       this.selected.value = item;
       this.preview.value = null;
       this.ghosts.value = {};
+      this.isSequence.value = false;
       if (!same) this.rangeS.value = null;
     });
   }

@@ -177,7 +177,9 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
       if (made?.recipe?.tool === "path" && session.clips.loaded(clip.hash) < 1) void session.clips.arrivals.value;
       const sketched = made === undefined ? [] : findEvents(clip, made);
       if (sketched.length > 0) rows.push(eventRow("sketch", "Sketch", sketched));
-      rows.push(...clipRows({ ...clip, bands: session.bands.value ?? clip.bands }, "", clip.hash));
+      // Contacts of a sequence belong to its takes, and are edited there
+      const contacts = session.sequence.value === null ? clip.contacts : [];
+      rows.push(...clipRows({ ...clip, contacts, bands: session.bands.value ?? clip.bands }, "", clip.hash));
     }
     for (const layer of made?.layers ?? []) rows.push(...layerRows(layer, tracks));
     if (sampled.value !== null) rows.push(sampled.value);

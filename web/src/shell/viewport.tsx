@@ -72,7 +72,7 @@ function Captions() {
   const isLoading = session.mainHash.value !== null && session.main.value === null;
   return (
     <div class="caption">
-      <span class="chip"><i class="dot" style={{ background: PALETTES[0].sides[1] }} />{isLoading ? "Loading…" : itemName(project, item)}</span>
+      <span class="chip"><i class="dot" style={{ background: PALETTES[0].sides[1] }} />{isLoading ? "Loading…" : session.sequence.value !== null ? "Sequence" : itemName(project, item)}</span>
       {session.beforeHash.value !== null && session.overlays.value.ghost && <span class="chip"><i class="dot" style={{ background: "#9aa4ae" }} />source</span>}
       {session.preview.value !== null && <span class="chip"><i class="dot" style={{ background: "#4cc38a" }} />preview</span>}
       {Object.keys(session.ghosts.value).map((name) => <span class="chip" key={name}><i class="dot" style={{ background: GHOST_TINT }} />{name}</span>)}
