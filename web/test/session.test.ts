@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { Session } from "../src/project/session";
 import type { Wire } from "../src/protocol/socket";
 import { importFiles } from "../src/shell/files";
+import { boneLines } from "../src/tools/library/library";
 
 const PROJECT = { name: "p", clips: {}, takes: {}, characters: {}, world: {}, sketch: {}, timeline: { strips: [], markers: [], range_s: null, rate_hz: 60 } };
 
@@ -115,5 +116,13 @@ describe("dropped texts", () => {
     expect(sent.at(-1)).toMatchObject({ t: "start", tool: "script", settings: { file: "abc" } });
     vi.unstubAllGlobals();
     session.dispose();
+  });
+});
+
+describe("a thumbnail", () => {
+  it("draws a line for each bone, feet down", () => {
+    const figure = { places: Float32Array.of(0, 1, 0, 2, 0, 1, 0.5, 1), parents: [-1, 0], seconds: 1 };
+    expect(boneLines(figure, 0, 40)).toEqual([[20, 0, 20, 20]]);
+    expect(boneLines(figure, 1, 40)).toEqual([[30, 20, 20, 20]]);
   });
 });

@@ -107,6 +107,18 @@ def test_bake_trims_and_mirrors(run: Any, walk: Motion) -> None:
         run("bake", layers=[{"keys": [{"joint": "head", "rotation": [1, 0, 0, 0]}]}])
 
 
+def test_a_thumbnail_is_the_clip_from_its_side(run: Any) -> None:
+    made, walk = run("thumbnail", clip="walk"), marey.samples.walk()
+    places = made.arrays["places"]
+    assert places.shape == (32, walk.skeleton.num_joints, 2) and len(made.report["parents"]) == walk.skeleton.num_joints
+    # Heights are true, the root stands in the middle, and legs swing to both sides of it
+    np.testing.assert_allclose(np.ptp(places[0, :, 1]), np.ptp(walk.joint_positions()[0, :, 1]))
+    np.testing.assert_allclose(places[:, 0, 0], 0.0, atol=1e-12)
+    assert places[..., 0].min() < -0.2 and places[..., 0].max() > 0.2 and places[..., 1].min() == 0.0
+    with pytest.raises(UnknownNameError):
+        run("thumbnail", clip="/etc/hosts")
+
+
 def test_a_sequence_plays_strips_where_they_lie_and_blends_where_they_overlap(context: Any, walk: Motion) -> None:
     session, rate = context(), walk.rate_hz
     one = {"take": "walk", "in_s": 0.0, "out_s": 59 / rate, "blend_s": 0.0, "loop": 1.0}

@@ -113,8 +113,9 @@ export class Stage {
     this.sun.position.set(at.x + 3, at.y + 7, at.z + 4);
   }
 
-  render(): void {
+  render(hasFreshShadow = true): void {
     this.controls.update();
+    this.renderer.shadowMap.autoUpdate = hasFreshShadow;
     this.renderer.render(this.scene, this.camera);
   }
 

@@ -51,6 +51,11 @@ const HOVERED = new THREE.Color("#ffffff");
 const PINNED = new THREE.Color("#e5484d");
 const PLAIN = new THREE.Color("#5aa9f0");
 
+/** Time of a point of a trail, from the playhead [s]. */
+function trailShift(index: number): number {
+  return TRAIL_S * ((2 * index) / (TRAIL_POINTS - 1) - 1);
+}
+
 /** The way of one joint around the playhead: past and future in two colours. */
 class Trail {
   readonly line: THREE.Line<THREE.BufferGeometry, THREE.LineBasicMaterial>;
@@ -176,6 +181,14 @@ export class OverlaySet {
     this.scene.remove(this.group);
   }
 
+  /** Points of the trails that are drawn: which joint is where, and when. */
+  *trailPoints(timeS: number): Generator<{ joint: number; timeS: number; position: THREE.Vector3 }> {
+    for (const [joint, { line }] of this.trails) {
+      const { array } = line.geometry.getAttribute("position");
+      for (let i = 0; i < TRAIL_POINTS; i += 2) yield { joint, timeS: timeS + trailShift(i), position: new THREE.Vector3().fromArray(array, 3 * i) };
+    }
+  }
+
   /** The selected joint, or the ends of the limbs and the root. */
   private trailJoints(joint: number): number[] {
     if (joint >= 0) return [joint];
@@ -200,7 +213,7 @@ export class OverlaySet {
       this.group.add(trail.line);
     }
     for (let i = 0; i < TRAIL_POINTS; i++) {
-      const at = timeS + TRAIL_S * ((2 * i) / (TRAIL_POINTS - 1) - 1);
+      const at = timeS + trailShift(i);
       this.sampler.sample(Math.min(Math.max(at, 0), this.clip.durationS));
       for (const joint of joints) this.trails.get(joint)!.set(i, this.sampler.positions, joint, offset);
     }
@@ -266,7 +279,7 @@ export class OverlaySet {
       this.mass.position.fromArray(com, 3 * f).add(offset);
       this.massShadow.position.copy(this.mass.position).setY(this.clip.groundM + 0.004);
       for (let i = 0; i < TRAIL_POINTS; i++) {
-        const at = Math.round((timeS + TRAIL_S * ((2 * i) / (TRAIL_POINTS - 1) - 1)) * this.clip.rateHz);
+        const at = Math.round((timeS + trailShift(i)) * this.clip.rateHz);
         this.massWay.set(i, com, Math.min(Math.max(0, at), frames - 1), offset);
       }
       this.massWay.finish();

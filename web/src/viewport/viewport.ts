@@ -19,6 +19,7 @@ export const GHOST_TINT = "#b08ef0";
 const PICKING = new Set(["pose", "edit", "simulate"]); // tools that take joints
 const REACH_PX = 16; // of the pointer around a joint
 const ASIDE_M = 1.5;
+const SHADOW_EVERY = 6; // pictures of a drag, whose shadow may lag
 const IDLE_MS = 120; // between questions for blocks that nobody waits for
 
 /** Frames that a drag shows instead of the clip's: roots (n, 3), local rotations (n, J, 4) xyzw. */
@@ -194,11 +195,15 @@ export class Viewport {
       this.idleMs = nowMs;
       session.clips.prefetch(hash, session.playheadS.peek());
     }
-    if (!this.isDirty) return;
+    if (this.isDirty) this.drawNow(started);
+  }
+
+  /** Draw without waiting for the next frame: an answer under the pointer is shown as it comes. */
+  drawNow(started = performance.now()): void {
     this.isDirty = false;
     this.pose();
     this.workMs[this.draws++ % this.workMs.length] = performance.now() - started;
-    this.stage.render();
+    this.stage.render(!this.isDragging || this.draws % SHADOW_EVERY === 0);
   }
 
   private pose(): void {
@@ -382,6 +387,18 @@ export class Viewport {
       const seen = this.toPixels(position);
       const distancePx = Math.hypot(seen.x - x, seen.y - y);
       if (seen.isAhead && distancePx < (best?.distancePx ?? REACH_PX)) best = { index: j, name: main.clip.joints[j], position, distancePx };
+    }
+    return best;
+  }
+
+  /** The point of a drawn trail under the pointer, and its moment; to be dragged there. */
+  trailAt({ x, y }: PointerHit): { name: string; timeS: number; position: THREE.Vector3 } | null {
+    const clip = this.cast.main?.clip;
+    let [best, least] = [null as ReturnType<Viewport["trailAt"]>, REACH_PX / 2];
+    for (const { joint, timeS, position } of this.overlays?.trailPoints(this.session.playheadS.peek()) ?? []) {
+      const seen = this.toPixels(position);
+      const away = Math.hypot(seen.x - x, seen.y - y);
+      if (clip !== undefined && seen.isAhead && away < least && timeS >= 0 && timeS <= clip.durationS) [best, least] = [{ name: clip.joints[joint], timeS, position }, away];
     }
     return best;
   }

@@ -1,6 +1,7 @@
 /** Figures that live: a body that obeys physics, pulled by the pointer, and soft bodies that muscles move. */
 
-import { signal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
 import { Icon } from "../../shell/icons";
@@ -22,6 +23,10 @@ const QUANTITIES: Record<string, Quantity> = {
   Momentum: ["momentum", "kg m/s", ["x", "y", "z"]],
   Spin: ["angular_momentum", "kg m²/s", ["x", "y", "z"]],
 };
+/** Frames of the soft body as they came, and the one that is shown again after the end. */
+const film: LiveFrame[] = [];
+const FILM_FRAMES = 2400; // 40 s
+const replayAt = signal<number | null>(null);
 let channel: string | null = null;
 let draw: (frame: LiveFrame) => void = () => {};
 
@@ -30,8 +35,11 @@ function begin(session: Session, tool: string, settings: Args): void {
   session.pause();
   facts.value = {};
   trace = new Trace();
+  film.length = 0;
+  replayAt.value = null;
   channel = session.openChannel((frame) => {
     trace.note(frame.facts);
+    if (tool === "muscle" && film.length < FILM_FRAMES) film.push(frame);
     facts.value = frame.facts;
     draw(frame);
   });
@@ -49,6 +57,7 @@ function finish(session: Session, viewport: Viewport, isKept: boolean): void {
   session.closeChannel(channel);
   channel = null;
   running.value = null;
+  replayAt.value = film.length > 1 ? 0 : null;
   viewport.hold(null);
 }
 
@@ -190,6 +199,8 @@ const muscleHandles: HandleFactory = (viewport, session) => {
   return {
     dispose() {
       finish(session, viewport, false);
+      film.length = 0;
+      replayAt.value = null;
       clear();
       viewport.showCast(true);
       viewport.look("free");
@@ -209,6 +220,7 @@ function MusclePart({ studio, tool }: ToolPartProps) {
       <div class="fields">
         <p class="note plain">The scene runs by its own programme; a slider takes a muscle over by hand.</p>
         <button type="button" class="button main wide" onClick={() => begin(session, tool.id, settingsToSend(studio, tool))}><Icon name="play" size={15} /> Start the scene</button>
+        {replayAt.value !== null && <Replay />}
       </div>
     );
   }
@@ -227,6 +239,45 @@ function MusclePart({ studio, tool }: ToolPartProps) {
       </div>
       <LiveFacts names={["time_s", "step_ms"]} />
       <LiveEnd session={session} viewport={viewport} />
+    </div>
+  );
+}
+
+/** The scene that was just played, from the frames that came: a slider, and playing at its own speed. */
+function Replay() {
+  const isPlaying = useSignal(true);
+  const timeOf = (at: number): number => Number(film[at]?.facts.time_s ?? 0);
+  const show = (at: number): void => {
+    replayAt.value = at;
+    draw(film[at]);
+  };
+  useEffect(() => {
+    let [request, last] = [0, performance.now()];
+    const step = (now: number): void => {
+      request = requestAnimationFrame(step);
+      const at = replayAt.peek() ?? 0;
+      if (!isPlaying.peek() || film.length < 2) last = now;
+      else if ((now - last) / 1000 >= timeOf((at + 1) % film.length) - timeOf(at)) {
+        last = now;
+        show((at + 1) % film.length);
+      }
+    };
+    request = requestAnimationFrame(step);
+    return () => cancelAnimationFrame(request);
+  }, []);
+  return (
+    <div class="field">
+      <label for="replay"><span>Replay</span><span class="num">{timeOf(replayAt.value ?? 0).toFixed(2)} s</span></label>
+      <div class="pair go">
+        <input
+          id="replay" type="range" min={0} max={film.length - 1} step={1} value={replayAt.value ?? 0}
+          onInput={(event) => {
+            isPlaying.value = false;
+            show(Number(event.currentTarget.value));
+          }}
+        />
+        <button type="button" class="quiet" aria-label={isPlaying.value ? "Pause the replay" : "Play the replay"} onClick={() => (isPlaying.value = !isPlaying.peek())}><Icon name={isPlaying.value ? "pause" : "play"} size={15} /></button>
+      </div>
     </div>
   );
 }
