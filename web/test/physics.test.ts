@@ -28,14 +28,14 @@ describe("plots", () => {
   });
   it("keep the last seconds of a live session, and begin anew with it", () => {
     const trace = new Trace();
-    for (let i = 0; i <= 600; i++) trace.note({ time_s: i / 60, energy_j: [i, 0, i] });
-    trace.note({ time_s: 10, energy_j: [7, 7, 7] });
-    const row = trace.row(["energy_j", "J", ["kinetic", "potential", "total"]])!;
+    for (let i = 0; i <= 600; i++) trace.note({ time_s: i / 60, energy: [i, 0, i] });
+    trace.note({ time_s: 10, energy: [7, 7, 7] });
+    const row = trace.row(["energy", "J", ["kinetic", "potential", "total"]])!;
     const { samples } = row.channels[0];
     expect(samples!.rateHz).toBeCloseTo(60);
     expect(samples!.startS).toBeGreaterThanOrEqual(4 - 1e-9);
     expect(valueAt(row.channels[2], 10)).toBe(600);
-    trace.note({ time_s: 0, energy_j: [1, 2, 3] });
-    expect(trace.row(["energy_j", "J", ["a", "b", "c"]])).toBeNull();
+    trace.note({ time_s: 0, energy: [1, 2, 3] });
+    expect(trace.row(["energy", "J", ["a", "b", "c"]])).toBeNull();
   });
 });

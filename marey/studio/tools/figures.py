@@ -101,7 +101,7 @@ class SimulationSession:
         facts = {
             "time_s": figure.time_s, "words": figure.controller.words, "margin_m": stand.margin_m,
             "step_ms": figure.step_ms,
-            "remarks": list(figure.remarks), "energy_j": table[-1, 1:4].tolist(), "momentum": table[-1, 4:7].tolist(),
+            "remarks": list(figure.remarks), "energy": table[-1, 1:4].tolist(), "momentum": table[-1, 4:7].tolist(),
             "angular_momentum": table[-1, 7:10].tolist(), "refused": refused,
             "ground_force": (self._impulse / (FRAME_S * figure.simulator.body.weight_n)).tolist(),
         }  # fmt: skip

@@ -2,7 +2,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { remembered } from "../project/memory";
-import type { Theme } from "../timeline/theme";
+import { COLOURS, type Theme } from "../timeline/theme";
 
 export type ThemeChoice = "system" | "dark" | "light";
 
@@ -19,7 +19,6 @@ if (globalThis.document !== undefined) {
   });
 }
 
-const COLOURS = ["bg", "panel", "ink", "muted", "line", "accent", "good", "warn", "bad", "left", "right"] as const;
 let read: { dark: boolean; theme: Theme } | null = null;
 
 /** The colours of canvases, read once for each theme. */

@@ -10,18 +10,12 @@ import {
 } from "../timeline";
 import { DragChannel } from "../tools/drag";
 import { asSketch } from "../tools/path/sketch";
+import { PLOTS } from "../tools/plot";
 import { PoseBuffer } from "../viewer/pose";
 import { newTake } from "./commands";
 import type { Studio } from "./context";
 import { isDark, readTheme } from "./theme";
 
-/** Quantities of the physics report: their array, unit and channels. */
-export const PLOTS: Record<string, [array: string, unit: string, channels: string[]]> = {
-  "ground force": ["ground_force", "body weights", ["x", "y", "z"]],
-  energy: ["energy", "J", ["kinetic", "potential", "total"]],
-  momentum: ["momentum", "kg m/s", ["x", "y", "z"]],
-  "angular momentum": ["angular_momentum", "kg m²/s", ["x", "y", "z"]],
-};
 export const CURVES = ["no curves", "root", "joint", "layers", "pose space", ...Object.keys(PLOTS)];
 /** Which curves lie below the rows. */
 export const shownCurves = remembered("curves", "no curves");

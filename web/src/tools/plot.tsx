@@ -12,8 +12,16 @@ import { NOTHING } from "../timeline/model";
 const SPAN_S = 6;
 const HEIGHT_PX = 110;
 
-/** What is plotted: the fact that holds it, its unit, and a name for each of its numbers. */
-export type Quantity = [fact: string, unit: string, channels: string[]];
+/** What is plotted: the array or fact that holds it, its unit, and a name for each of its numbers. */
+export type Quantity = [name: string, unit: string, channels: string[]];
+
+/** Of the physics report, and of a simulation. */
+export const PLOTS: Record<string, Quantity> = {
+  "ground force": ["ground_force", "body weights", ["x", "y", "z"]],
+  energy: ["energy", "J", ["kinetic", "potential", "total"]],
+  momentum: ["momentum", "kg m/s", ["x", "y", "z"]],
+  "angular momentum": ["angular_momentum", "kg m²/s", ["x", "y", "z"]],
+};
 
 /** The last seconds of a session's facts. */
 export class Trace {

@@ -5,6 +5,7 @@ import type { StoredClip } from "../project/clips";
 import type { Overlays } from "../project/session";
 import { Body, PALETTES } from "../viewer/body";
 import { PoseBuffer } from "../viewer/pose";
+import { discard } from "../viewer/stage";
 
 const TRAIL_S = 1.2; // to each side of the playhead
 const TRAIL_POINTS = 121;
@@ -37,12 +38,6 @@ export class JointDots {
     }
     this.mesh.instanceMatrix.needsUpdate = true;
     if (this.mesh.instanceColor !== null) this.mesh.instanceColor.needsUpdate = true;
-  }
-
-  dispose(): void {
-    this.mesh.geometry.dispose();
-    (this.mesh.material as THREE.Material).dispose();
-    this.mesh.dispose();
   }
 }
 
@@ -84,11 +79,6 @@ class Trail {
 
   finish(): void {
     this.line.geometry.getAttribute("position").needsUpdate = true;
-  }
-
-  dispose(): void {
-    this.line.geometry.dispose();
-    this.line.material.dispose();
   }
 }
 
@@ -172,12 +162,7 @@ export class OverlaySet {
     this.updateTrails(0, ORIGIN, []);
     this.updateOnion(0, ORIGIN, false);
     for (const arrow of this.arrows) arrow.dispose();
-    this.massWay.dispose();
-    this.clearFlights();
-    for (const thing of [this.mass, this.massShadow, this.polygon]) {
-      thing.geometry.dispose();
-      thing.material.dispose();
-    }
+    discard(this.massWay.line, ...this.flights.map(({ line }) => line), this.mass, this.massShadow, this.polygon);
     this.scene.remove(this.group);
   }
 
@@ -201,8 +186,7 @@ export class OverlaySet {
   private updateTrails(timeS: number, offset: THREE.Vector3, joints: number[]): void {
     for (const [joint, trail] of this.trails) {
       if (joints.includes(joint)) continue;
-      this.group.remove(trail.line);
-      trail.dispose();
+      discard(trail.line);
       this.trails.delete(joint);
     }
     if (joints.length === 0) return;
@@ -245,7 +229,8 @@ export class OverlaySet {
 
   /** Dashed lines that a free fall would follow from the last contact to the next. */
   private buildFlights(com: Float32Array, offset: THREE.Vector3): void {
-    this.clearFlights();
+    discard(...this.flights.map(({ line }) => line));
+    this.flights = [];
     this.drawn = this.dynamics;
     const { flights = new Float32Array(0) } = this.dynamics;
     for (let k = 0; k < flights.length; k += 2) {
@@ -259,15 +244,6 @@ export class OverlaySet {
       this.group.add(line);
       this.flights.push({ line, startS, stopS });
     }
-  }
-
-  private clearFlights(): void {
-    for (const { line } of this.flights) {
-      this.group.remove(line);
-      line.geometry.dispose();
-      line.material.dispose();
-    }
-    this.flights = [];
   }
 
   private updateDynamics(timeS: number, offset: THREE.Vector3, shown: Overlays): void {

@@ -9,7 +9,7 @@ import { isDark } from "../shell/theme";
 import { findHandles, type Handles, type PointerHit } from "../tools/handles";
 import type { Skin } from "../viewer/body";
 import type { WorldMesh } from "../viewer/clip";
-import { Stage, type View } from "../viewer/stage";
+import { discard, Stage, type View } from "../viewer/stage";
 import { type ActorSpec, Cast } from "./actors";
 import { JointDots, OverlaySet } from "./overlays";
 
@@ -177,7 +177,7 @@ export class Viewport {
     for (const stop of this.stops) stop();
     this.handles?.dispose();
     this.overlays?.dispose();
-    this.dots?.dispose();
+    if (this.dots !== null) discard(this.dots.mesh);
     this.cast.dispose();
     this.stage.dispose();
   }
@@ -251,8 +251,7 @@ export class Viewport {
   private updateDots(areShown: boolean, selected: number): void {
     const main = this.cast.main!;
     if (this.dots === null || this.dots.mesh.count !== main.clip.joints.length) {
-      if (this.dots !== null) this.scene.remove(this.dots.mesh);
-      this.dots?.dispose();
+      if (this.dots !== null) discard(this.dots.mesh);
       this.dots = new JointDots(main.clip.joints.length);
       this.scene.add(this.dots.mesh);
     }

@@ -5,10 +5,11 @@ import { useEffect } from "preact/hooks";
 import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
 import { Icon } from "../../shell/icons";
+import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { type HandleFactory, registerHandles } from "../handles";
 import { registerPart, settingsToSend, type ToolPartProps } from "../panel";
-import { LivePlot, type Quantity, Trace } from "../plot";
+import { LivePlot, PLOTS, Trace } from "../plot";
 import { show as showValue } from "../results";
 
 type Args = Record<string, unknown>;
@@ -17,12 +18,6 @@ type Args = Record<string, unknown>;
 const running = signal<string | null>(null);
 const facts = signal<Record<string, unknown>>({});
 let trace = new Trace();
-const QUANTITIES: Record<string, Quantity> = {
-  Force: ["ground_force", "body weights", ["x", "y", "z"]],
-  Energy: ["energy_j", "J", ["kinetic", "potential", "total"]],
-  Momentum: ["momentum", "kg m/s", ["x", "y", "z"]],
-  Spin: ["angular_momentum", "kg m²/s", ["x", "y", "z"]],
-};
 /** Frames of the soft body as they came, and the one that is shown again after the end. */
 const film: LiveFrame[] = [];
 const FILM_FRAMES = 2400; // 40 s
@@ -112,12 +107,7 @@ const simulateHandles: HandleFactory = (viewport, session) => {
     cursor: (hit) => (running.peek() === "simulate" && hit.joint !== null ? "grab" : ""),
     dispose() {
       finish(session, viewport, true);
-      viewport.scene.remove(balls, rope);
-      for (const thing of [balls, rope]) {
-        thing.geometry.dispose();
-        (thing.material as THREE.Material).dispose();
-      }
-      balls.dispose();
+      discard(balls, rope);
     },
   };
 };
@@ -141,7 +131,7 @@ function SimulatePart({ studio, tool }: ToolPartProps) {
         <button type="button" onClick={() => steer(session, { throw: {} })}>Throw a ball</button>
         <button type="button" onClick={() => steer(session, { restart: true })}>Restart</button>
       </div>
-      <LivePlot trace={trace} quantities={QUANTITIES} ticks={() => facts.value} />
+      <LivePlot trace={trace} quantities={PLOTS} ticks={() => facts.value} />
       <LiveFacts names={["time_s", "words", "margin_m", "step_ms"]} />
       <LiveEnd session={session} viewport={viewport} />
     </div>
@@ -190,10 +180,7 @@ const muscleHandles: HandleFactory = (viewport, session) => {
     viewport.requestDraw();
   };
   const clear = (): void => {
-    if (mesh === null) return;
-    viewport.scene.remove(mesh);
-    mesh.geometry.dispose();
-    mesh.material.dispose();
+    if (mesh !== null) discard(mesh);
     mesh = null;
   };
   return {
@@ -204,9 +191,7 @@ const muscleHandles: HandleFactory = (viewport, session) => {
       clear();
       viewport.showCast(true);
       viewport.look("free");
-      viewport.scene.remove(bones);
-      bones.geometry.dispose();
-      bones.material.dispose();
+      discard(bones);
     },
   };
 };

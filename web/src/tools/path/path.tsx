@@ -9,6 +9,7 @@ import type { DocumentPatch } from "../../protocol/messages.gen";
 import { chooseFiles } from "../../shell/files";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
+import { discard } from "../../viewer/stage";
 import { GHOST_TINT, type Viewport } from "../../viewport/viewport";
 import { type HandleFactory, type PointerHit, registerHandles } from "../handles";
 import { changeSetting, registerPart, type ToolPartProps } from "../panel";
@@ -89,11 +90,7 @@ class Drawing {
   }
 
   clear(): void {
-    for (const child of this.group.children as (THREE.Line | THREE.Mesh)[]) {
-      if (child instanceof THREE.Line) child.geometry.dispose();
-      (child.material as THREE.Material).dispose();
-    }
-    this.group.clear();
+    discard(...(this.group.children as (THREE.Line | THREE.Mesh)[]));
   }
 
   dispose(): void {

@@ -2,7 +2,8 @@
 
 import { changeSetting, registerPart, type ToolPartProps } from "../panel";
 import { openTool } from "../../shell/context";
-import { PLOTS, shownCurves } from "../../shell/tracks";
+import { shownCurves } from "../../shell/tracks";
+import { PLOTS } from "../plot";
 
 const LEVELS = { green: "possible", amber: "doubtful", red: "not possible" } as const;
 

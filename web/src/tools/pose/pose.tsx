@@ -5,6 +5,7 @@ import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
 import { newTake } from "../../shell/commands";
 import { Icon } from "../../shell/icons";
+import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { DragChannel } from "../drag";
 import { type HandleFactory, registerHandles } from "../handles";
@@ -92,9 +93,7 @@ function effectorHandles(toolId: string, place: (joint: string, viewport: Viewpo
       cursor: (hit) => (hit.joint === null && viewport.trailAt(hit) === null ? "" : "grab"),
       dispose() {
         this.cancel?.();
-        viewport.scene.remove(marker);
-        marker.geometry.dispose();
-        marker.material.dispose();
+        discard(marker);
       },
     };
   };

@@ -7,6 +7,7 @@ import type { LiveFrame, Session } from "../../project/session";
 import { chooseFiles } from "../../shell/files";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
+import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { type HandleFactory, registerHandles } from "../handles";
 import { registerPart, settingsOf, settingsToSend, type ToolPartProps } from "../panel";
@@ -18,7 +19,6 @@ interface WalkFacts {
   time_s: number;
   state: string;
   speed_mps: number;
-  heading_rad: number;
   styles: Record<string, number>;
   footprints: [side: string, x: number, y: number, z: number, heading: number][];
   obstacles: { label: string }[];
@@ -139,10 +139,7 @@ const makeHandles: HandleFactory = (viewport, session) => {
       window.removeEventListener("keyup", lift);
       window.removeEventListener("blur", blur);
       stop();
-      viewport.scene.remove(prints);
-      geometry.dispose();
-      (prints.material as THREE.Material).dispose();
-      prints.dispose();
+      discard(prints);
     },
   };
 };
