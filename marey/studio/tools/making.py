@@ -80,7 +80,8 @@ def _synthesize(context: ToolContext, settings: Settings) -> ToolResult:
         options |= {"k": settings["k"], "budget_s": settings["budget_s"], "on_solution": _listen(context, ways)}
         options["epsilon"] = tuple(level for level in SCHEDULE if level >= least)
         if settings["compare"] and settings["k"] == 2:
-            plain = synthesize_sketch(sketch, "graph", graph=graph, **(options | {"k": 1})).motion
+            unblended: dict[str, Any] = options | {"k": 1}
+            plain = synthesize_sketch(sketch, "graph", graph=graph, **unblended).motion
             if plain is not None:
                 others["k = 1"] = replace(plain, name="k = 1")
                 context.partial(others["k = 1"])

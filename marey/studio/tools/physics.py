@@ -63,7 +63,7 @@ def make_overlay(motion: Motion) -> dict[str, FloatArray]:
     found, supports = report.dynamics, report.supports
     limbs = np.concatenate([report.split.places, report.split.forces], axis=-1)
     energies = (found.kinetic_energy, found.potential_energy, found.kinetic_energy + found.potential_energy)
-    air = find_runs(~supports.touching.any(axis=1))
+    air = find_runs(np.asarray(~supports.touching.any(axis=1)))
     flights = [(a - 1, b) for a, b in air if a > 0 and b < motion.num_frames and b - a > FLIGHT_S * motion.rate_hz]
     return {
         "com": found.com, "forces": np.ascontiguousarray(np.swapaxes(limbs, 0, 1)),
