@@ -272,7 +272,7 @@ function LiveFacts({ names }: { names: string[] }) {
   return (
     <table class="facts">
       <tbody>
-        {names.filter((name) => facts.value[name] != null).map((name) => <tr key={name}><td>{name.replace(/_(s|m|ms)$/, "").replaceAll("_", " ")}</td><td class="n">{showValue(facts.value[name])} {units[name] ?? ""}</td></tr>)}
+        {names.filter((name) => facts.value[name] != null && facts.value[name] !== "").map((name) => <tr key={name}><td>{name.replace(/_(s|m|ms)$/, "").replaceAll("_", " ")}</td><td class="n">{showValue(facts.value[name])} {units[name] ?? ""}</td></tr>)}
       </tbody>
     </table>
   );
