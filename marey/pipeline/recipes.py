@@ -165,8 +165,8 @@ class RecipeContext:
         """Path of a file that the recipe names."""
         return str(self.recipe.folder / key)
 
-    def progress(self, fraction: float, sentence: str) -> None:
-        """Tell the listener."""
+    def progress(self, fraction: float, sentence: str, **facts: Any) -> None:
+        """Tell the listener; nobody draws facts."""
         if self.on_progress is not None:
             self.on_progress(fraction, sentence)
 

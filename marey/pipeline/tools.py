@@ -159,12 +159,12 @@ class ToolContext(Protocol):
         """Path of a file that was uploaded for this run."""
         ...
 
-    def progress(self, fraction: float, sentence: str) -> None:
-        """Say how far the job is, 0 to 1."""
+    def progress(self, fraction: float, sentence: str, **facts: Any) -> None:
+        """Say how far the job is, 0 to 1; facts are plain data to draw meanwhile."""
         ...
 
     def partial(self, motion: Motion) -> None:
-        """Show a motion that is better than the last one, before the job ends."""
+        """Show a motion before the job ends; it replaces the last one of its name."""
         ...
 
 

@@ -128,7 +128,7 @@ describe("the socket", () => {
 });
 
 describe("drags", () => {
-  it("ask once per frame with the newest place, and drop answers that are older than the shown one", () => {
+  it("ask at once, then once per frame with the newest place, and drop answers that are older than the shown one", () => {
     const sent: [string, unknown][] = [];
     let listen: (answer: never) => void = () => {};
     let frame = (): void => {};
@@ -148,7 +148,7 @@ describe("drags", () => {
     frame();
     for (const n of [2, 1]) listen({ n, arrays: {}, facts: {} } as never);
     drag.end({ x: 5 });
-    expect(sent).toEqual([["begin", undefined], ["move", 3], ["move", 4], ["end", 5]]);
+    expect(sent).toEqual([["begin", undefined], ["move", 1], ["move", 3], ["move", 4], ["end", 5]]);
     expect(shown).toEqual([2]);
   });
 });

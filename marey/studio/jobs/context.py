@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from marey.base import InputError, UnknownNameError
 from marey.motion import Motion
@@ -13,6 +13,8 @@ from marey.pipeline.tools import Tool
 from marey.studio.project.document import find_hash
 from marey.studio.project.patches import Tree
 from marey.studio.project.store import MotionArchive
+
+HASH_LENGTH: Final = 64  # of the name of a motion in the archive
 
 
 class RunContext:
@@ -25,8 +27,8 @@ class RunContext:
         uploads: Path,
         *,
         seed: int = 0,
-        tell: Callable[[float, str], None] | None = None,
-        show: Callable[[str], None] | None = None,
+        tell: Callable[[float, str, Tree], None] | None = None,
+        show: Callable[[str, str], None] | None = None,
         is_cancelled: Callable[[], bool] | None = None,
     ) -> None:
         """Prepare a run."""
@@ -41,7 +43,9 @@ class RunContext:
         return self._is_cancelled is not None and self._is_cancelled()
 
     def motion(self, key: str) -> Motion:
-        """Motion of a clip or take, with the layers and edits of the take."""
+        """Motion of a clip or take, with the layers and edits of the take; or of a hash that a page shows."""
+        if len(key) == HASH_LENGTH and key not in self.project["takes"] and key not in self.project["clips"]:
+            return self._store.get(key)
         take = self.project["takes"].get(key)
         if take is not None and take["result"] is None and take["base"] is not None:
             return edit_motion(self._store.get(take["base"]), take["layers"], take["edits"])
@@ -51,15 +55,15 @@ class RunContext:
         """Path of an uploaded file."""
         return str(find_upload(self._uploads, key))
 
-    def progress(self, fraction: float, sentence: str) -> None:
-        """Say how far the run is."""
+    def progress(self, fraction: float, sentence: str, **facts: Any) -> None:
+        """Say how far the run is, and what can be drawn of it."""
         if self._tell is not None:
-            self._tell(min(max(float(fraction), 0.0), 1.0), sentence)
+            self._tell(min(max(float(fraction), 0.0), 1.0), sentence, facts)
 
     def partial(self, motion: Motion) -> None:
         """Show a motion before the end."""
         if self._show is not None:
-            self._show(self._store.put(motion))
+            self._show(self._store.put(motion), motion.name)
 
 
 def find_upload(folder: Path, key: str) -> Path:

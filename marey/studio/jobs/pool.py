@@ -166,9 +166,11 @@ class JobPool:
         match message["event"]:
             case "progress":
                 job.fraction, job.sentence = message["fraction"], message["sentence"]
+                job.result |= message["facts"]
                 self._report(job)
             case "partial":
-                job.result = {"partial": message["hash"]}
+                partials = {**job.result.get("partials", {}), message["name"]: message["hash"]}
+                job.result |= {"partial": message["hash"], "partials": partials}
                 self._report(job)
             case "failed":
                 self._end(job, "failed", message["sentence"], message["fix"])

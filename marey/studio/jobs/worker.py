@@ -82,15 +82,15 @@ def _answer(request: Mapping[str, Any], answers: IO[bytes]) -> None:
         answers.write(pack_packet(message))
         answers.flush()
 
-    def tell(fraction: float, sentence: str) -> None:
+    def tell(fraction: float, sentence: str, facts: dict[str, Any]) -> None:
         nonlocal last_s
-        if time.monotonic() - last_s >= PROGRESS_S or fraction >= 1.0:
+        if facts or time.monotonic() - last_s >= PROGRESS_S or fraction >= 1.0:
             last_s = time.monotonic()
-            send(event="progress", fraction=fraction, sentence=sentence)
+            send(event="progress", fraction=fraction, sentence=sentence, facts=facts)
 
     context = RunContext(
         request["project"], store, folder / "uploads", seed=request["seed"], tell=tell,
-        show=lambda key: send(event="partial", hash=key),
+        show=lambda key, name: send(event="partial", hash=key, name=name),
     )  # fmt: skip
     try:
         tool, settings = find_tool(request["tool"]), request["settings"]

@@ -98,10 +98,6 @@ class Project:
         """What :meth:`redo` would do again."""
         return self._redo[-1].label if self._redo else None
 
-    def find_hash(self, key: str) -> str:
-        """Hash of the motion of a clip or take."""
-        return find_hash(self.tree, key)
-
     def compact(self) -> None:
         """Write the document whole and empty the journal."""
         self._journal.compact(Snapshot(self.seq, self.tree, self._undo, self._redo))

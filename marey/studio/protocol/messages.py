@@ -112,8 +112,8 @@ class AskMessage(ClientMessage, tag="ask", frozen=True):
 class JobMessage(ServerMessage, tag="job", frozen=True):
     """State of a job, to every page of the project.
 
-    ``result`` while it runs: ``{partial: hash}``; at the end ``{take, takes, clips, table, text, report, files: [{name,
-    size, url}]}``, those that there are.
+    ``result`` while it runs: ``{partial: hash, partials: {name: hash}, ways}``; at the end ``{take, takes,
+    clips, table, text, report, files: [{name, size, url}]}``, those that there are.
     """
 
     id: str

@@ -20,7 +20,16 @@ from marey.control.live.figure import (
     SimulationSettings,
 )
 from marey.control.live.live_figure import STEP_S, LiveFigure
-from marey.muscle import Film, estimate_activations, load_scene, make_reach_film, scene_names, solve_reach, solve_scene
+from marey.muscle import (
+    Film,
+    SoftBodyScene,
+    estimate_activations,
+    load_scene,
+    make_reach_film,
+    scene_names,
+    solve_reach,
+    solve_scene,
+)
 from marey.muscle.scene.live import LiveScene
 from marey.pipeline.sessions import COMMANDS, LIVE_RATE_HZ, DragAnswer, LiveClock, obey, replay_session
 from marey.pipeline.takes import Tree
@@ -71,6 +80,7 @@ class SimulationSession:
         self.figure.toggle_record()
         self._settings = {name: settings[name] for name in ("motion", "time_s", "mode", "feet", *SLIDERS, *FLAGS)}
         self.step, self.log, self._clock = 0, list[dict[str, Any]](), LiveClock()
+        self._impulse = np.zeros(3)  # [N s] of the ground in the last frame
 
     def move(self, args: Settings) -> DragAnswer:
         """Obey, and go on by one frame of 1/60 s."""
@@ -91,8 +101,9 @@ class SimulationSession:
         facts = {
             "time_s": figure.time_s, "words": figure.controller.words, "margin_m": stand.margin_m,
             "step_ms": figure.step_ms,
-            "remarks": list(figure.remarks), "energy_j": table[-1, 1:4].tolist(), "momentum": table[-1, 4:7].tolist(),
+            "remarks": list(figure.remarks), "energy": table[-1, 1:4].tolist(), "momentum": table[-1, 4:7].tolist(),
             "angular_momentum": table[-1, 7:10].tolist(), "refused": refused,
+            "ground_force": (self._impulse / (FRAME_S * figure.simulator.body.weight_n)).tolist(),
         }  # fmt: skip
         return DragAnswer(arrays, facts)
 
@@ -114,8 +125,11 @@ class SimulationSession:
     def advance(self) -> None:
         """So many steps of the simulator that the clock of frames is kept."""
         first, last = (int(n * FRAME_S / STEP_S + 1e-6) for n in (self.step, self.step + 1))
+        self._impulse = np.zeros(3)
         for _ in range(last - first):
             self.figure.single_step()
+            done = [one.outcome for one in self.figure.simulator.steps_made if one.outcome is not None]
+            self._impulse += sum((one.contacts.impulses.sum(axis=0) for one in done), np.zeros(3))
         self.step += 1
 
     def apply(self, changes: Settings) -> None:
@@ -190,7 +204,7 @@ class MuscleSession:
     """A soft body that muscles move, step by step; sliders take splines over from its programme."""
 
     def __init__(self, context: ToolContext, settings: Settings) -> None:
-        self.scene = LiveScene(load_scene(scene_source(context, settings)))
+        self.scene = LiveScene(read_scene(context, settings))
         self._owed_s, self._told, self._clock = 0.0, False, LiveClock()
 
     def move(self, args: Settings) -> DragAnswer:
@@ -221,9 +235,20 @@ class MuscleSession:
         return film_result(self.scene.film(), {})
 
 
-def scene_source(context: ToolContext, settings: Settings) -> str | Path:
-    """A shipped scene by name, or a file of the user's."""
-    return Path(context.file(settings["file"])) if settings["file"] else str(settings["scene"])
+def read_scene(context: ToolContext, settings: Settings) -> SoftBodyScene:
+    """A shipped scene by name, or an uploaded one.
+
+    Raises:
+        InputError: the upload names a file that does not lie beside it.
+    """
+    if not settings["file"]:
+        return load_scene(str(settings["scene"]))
+    path = Path(context.file(settings["file"]))
+    scene = load_scene(path)
+    mesh = scene.parts.mesh.file
+    if mesh and path.resolve().parent not in Path(mesh).resolve().parents:
+        raise InputError(f"the scene names the file '{mesh}' of this machine", "Upload the mesh itself")
+    return scene
 
 
 def film_result(film: Film, facts: Tree) -> ToolResult:
@@ -238,7 +263,7 @@ def film_result(film: Film, facts: Tree) -> ToolResult:
 
 
 def _play_scene(context: ToolContext, settings: Settings) -> ToolResult:
-    scene = load_scene(scene_source(context, settings))
+    scene = read_scene(context, settings)
     goals = cast(list[Tree], settings["goals"] or [])
     if goals:
         wanted = [(float(g["time_s"]), g["point"], read_point(g["place"], "place")) for g in goals]

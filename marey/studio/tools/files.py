@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from marey.base import InputError, UnknownNameError, cache_folder
 from marey.io import WRITABLE_SUFFIXES
 from marey.motion import Motion, assess_motion, mean_speed, standing_height
@@ -20,6 +22,7 @@ UNITS: Final = ("as read", "file", "m", "cm", "mm", "inch", "cmu")
 AXES: Final = ("as read", "y", "z", "x", "-y", "-z", "-x")
 MOTION_FORMATS: Final = tuple(suffix.removeprefix(".") for suffix in WRITABLE_SUFFIXES)
 VIEWS: Final = ("three-quarter", "side", "front", "top")
+THUMBNAIL_FRAMES: Final = 32
 MAX_CLIPS: Final = 200  # of one file
 
 
@@ -117,6 +120,31 @@ def _library(context: ToolContext, settings: Settings) -> ToolResult:
         return ToolResult(motion if action == "load" else None, [_row(library.find(key))], f"'{motion.name}'")
     finally:
         library.close()
+
+
+def _show_thumbnail(context: ToolContext, settings: Settings) -> ToolResult:
+    """Places of the joints ``(n, J, 2)`` [m] seen from the side the body walks across, under its root; and parents."""
+    from marey import samples
+    from marey.library import Library
+
+    name = str(settings["clip"])
+    if name in samples.names():
+        motion = samples.load(name)
+    else:
+        library = Library(cache_folder() / "library")
+        try:
+            motion = library.load(name)
+        finally:
+            library.close()
+    frames = np.linspace(0, motion.num_frames - 1, THUMBNAIL_FRAMES).round().astype(int)
+    places = motion.joint_positions()[frames]
+    way = places[-1, 0] - places[0, 0]
+    ahead = np.array([way[0], 0.0, way[2]]) if np.hypot(way[0], way[2]) > 0.3 else np.array([0.0, 0.0, 1.0])
+    ahead /= np.linalg.norm(ahead)
+    root = places[:, :1] * [1.0, 0.0, 1.0] + [0.0, places[..., 1].min(), 0.0]
+    flat = np.stack([(places - root) @ ahead, (places - root)[..., 1]], axis=-1)
+    report = {"parents": motion.skeleton.parents.tolist(), "seconds": motion.duration_s}
+    return ToolResult(text=motion.name, report=report, arrays={"places": flat})
 
 
 def _row(record: Any) -> dict[str, Any]:
@@ -225,6 +253,8 @@ TOOLS: Final = (
             Parameter("motion", "clip", help="The clip to add."),
         ), "l",
     ),
+    Tool("thumbnail", "Thumbnail", "", "A small moving figure of a clip of the library.", "ask", _show_thumbnail,
+         (Parameter("clip", "text", "", help="Name or id of the clip."),)),
     Tool(
         "export", "Export", "File", "Write a take in any format, onto your character, as pictures, film or page.",
         "job", _export,

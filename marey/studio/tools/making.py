@@ -29,10 +29,12 @@ from marey.studio.tools.physics import describe_report
 
 if TYPE_CHECKING:
     from marey.graph import MotionGraph, SearchSolution
+    from marey.motion import Motion
     from marey.pipeline import SynthesisResult
     from marey.world import Sketch
 
 QUICK: Final = (3.0,)  # schedule of the search whose motion is shown first
+WAY_POINTS: Final = 120  # of the way of a solution that is drawn
 SCHEDULE: Final = (3.0, 2.0, 1.5, 1.2, 1.0)
 
 
@@ -65,16 +67,25 @@ def _synthesize(context: ToolContext, settings: Settings) -> ToolResult:
         graph = _get_graph(context, settings)
     context.progress(0.2, f"{engine}: starting")
     options: dict[str, Any] = {"touch_up": settings["touch_up"]}
+    others: dict[str, Motion] = {}
+    ways: list[dict[str, Any]] = []
     if engine == "graph":
         # A first motion at once, then the search for a better one
         quick = synthesize_sketch(sketch, "graph", graph=graph, k=1, epsilon=QUICK, check=False)
         if quick.motion is not None:
             context.progress(0.3, f"first motion: {quick.sentence}")
-            context.partial(quick.motion)
+            context.partial(replace(quick.motion, name="k = 1"))
         stop_if_cancelled(context)
         least = settings["epsilon"]
-        options |= {"k": settings["k"], "budget_s": settings["budget_s"], "on_solution": _listen(context)}
+        options |= {"k": settings["k"], "budget_s": settings["budget_s"], "on_solution": _listen(context, ways)}
         options["epsilon"] = tuple(level for level in SCHEDULE if level >= least)
+        if settings["compare"] and settings["k"] == 2:
+            unblended: dict[str, Any] = options | {"k": 1}
+            plain = synthesize_sketch(sketch, "graph", graph=graph, **unblended).motion
+            if plain is not None:
+                others["k = 1"] = replace(plain, name="k = 1")
+                context.partial(others["k = 1"])
+            stop_if_cancelled(context)
     elif engine == "locomotion" and settings["style"]:
         options["style"] = settings["style"]
     result = synthesize_sketch(sketch, wanted if wanted == "auto" and graph is None else engine, graph=graph, **options)
@@ -83,7 +94,8 @@ def _synthesize(context: ToolContext, settings: Settings) -> ToolResult:
         raise InputError(f"no motion for '{sketch.name}': {result.status}", result.advice)
     found = () if result.search is None else result.search.history
     rows = [{"k": s.k, "epsilon": s.epsilon, "cost": s.cost, "expansions": s.expansions} for s in found]
-    return ToolResult(result.motion, rows, result.sentence, report=_describe(result))
+    report = _describe(result) | {"ways": ways}
+    return ToolResult(result.motion, rows, result.sentence, report=report, motions=others)
 
 
 def _get_graph(context: ToolContext, settings: Settings) -> MotionGraph:
@@ -100,11 +112,15 @@ def _get_graph(context: ToolContext, settings: Settings) -> MotionGraph:
     return demo_graph(on_progress=count)
 
 
-def _listen(context: ToolContext) -> Callable[[SearchSolution], bool]:
+def _listen(context: ToolContext, ways: list[dict[str, Any]]) -> Callable[[SearchSolution], bool]:
+    """A listener of the search that keeps the way of each solution, and shows all of them."""
+
     def hear(solution: SearchSolution) -> bool:
+        places = solution.places[:: 1 + len(solution.places) // WAY_POINTS]
+        ways.append({"k": solution.k, "cost": solution.cost, "places": np.round(places, 3).tolist()})
         share = 0.3 + 0.6 * (SCHEDULE[0] - min(max(solution.proved, 1.0), SCHEDULE[0])) / (SCHEDULE[0] - 1.0)
         bound = f"within {solution.proved:.2f} of the best" if np.isfinite(solution.proved) else "not bounded yet"
-        context.progress(share, f"k = {solution.k}: cost {solution.cost:.2f}, {bound}")
+        context.progress(share, f"k = {solution.k}: cost {solution.cost:.2f}, {bound}", ways=ways)
         return context.cancelled
 
     return hear
@@ -233,7 +249,7 @@ def _perform(context: ToolContext, settings: Settings) -> ToolResult:
     from marey.locomotion import load_script, perform_script
 
     context.progress(0.1, "playing the script")
-    done = perform_script(load_script(settings["script"]))
+    done = perform_script(load_script(context.file(settings["file"]) if settings["file"] else settings["script"]))
     return ToolResult(done.motion, text=done.report.sentence if hasattr(done.report, "sentence") else "",
                       report={"warnings": list(done.warnings)})  # fmt: skip
 
@@ -255,6 +271,7 @@ TOOLS: Final = (
             Parameter("engine", "choice", "auto", choices=ENGINES, help="Which engine; auto takes the first that can."),
             Parameter("graph", "file", help="Your own motion graph, in place of the shipped one."),
             Parameter("k", "int", 2, "", 1, 2, help="Motions that the graph may blend."),
+            Parameter("compare", "bool", False, help="Show the motion without blending (k = 1) as a ghost beside it."),
             Parameter("epsilon", "float", 1.0, "", 1.0, 3.0, help="The search ends this near to the best."),
             Parameter("budget_s", "float", 10.0, "s", 1.0, 120.0, help="The search ends after so long."),
             Parameter("style", "text", "", help="Walking style of the locomotion engine."),
@@ -276,7 +293,10 @@ TOOLS: Final = (
     ),
     Tool(
         "script", "Script", "Make", "Play a script of actions, transitions and jumps.", "job", _perform,
-        (Parameter("script", "choice", "walk", choices=script_names(), help="One that ships."),),
+        (
+            Parameter("script", "choice", "walk", choices=script_names(), help="One that ships."),
+            Parameter("file", "file", help="Or your own script file (TOML, XML)."),
+        ),
     ),
     Tool(
         "shipped_sketch", "Open a sketch", "", "A sketch that ships, or your own, to draw on.", "ask", _show_sketch,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
-from typing import Any, Final, cast
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -13,14 +17,19 @@ from marey.motion import Motion, find_runs, mix_motions
 from marey.numerics import SQPIteration
 from marey.pipeline.recipes import format_toml
 from marey.pipeline.sessions import DragAnswer
+from marey.pipeline.takes import Tree
 from marey.pipeline.tools import Parameter, Settings, Tool, ToolContext, ToolResult, need_motion
 from marey.samples import problem_names
 from marey.studio.tools.clips import MOTION
 from marey.studio.tools.layers import find_frame, read_point, stretch_arrays
 
+if TYPE_CHECKING:
+    from marey.spacetime import SpacetimeProblem
+
 QUOTA_S: Final = (0.05, 1.0)  # of searching for one answer of a drag; more where no iteration fits in
 SHOWN_S: Final = 1.5  # [s] to both sides of a pin that a drag answers with
 CHANGED_M: Final = 1e-5  # [m] frames in which a joint moved by more belong to a repaired interval
+FLIGHT_S: Final = 0.06  # [s] shorter stretches without contact are gaps of the detection
 FRICTION: Final = Parameter("friction", "float", 0.8, "", 0.0, 10.0, help="Of the floor.")
 
 
@@ -44,14 +53,24 @@ def describe_report(report: ValidityReport) -> dict[str, Any]:
 
 
 def make_overlay(motion: Motion) -> dict[str, FloatArray]:
-    """Forces at each limb ``(L, F, 6)`` (place [m], force [N]), centre of mass and of pressure ``(F, 3)`` [m]."""
+    """What is drawn over a body, and plotted under it.
+
+    Forces at each limb ``(L, F, 6)`` (place [m], force [N]), centre of mass ``(F, 3)`` [m], corners of soles and palms
+    ``(F, P, 2)`` [m] and which touch; first and last frame of flights ``(K, 2)``; ground force [body weights], energies
+    (kinetic, potential, total) [J], momenta ``(F, 3)``.
+    """
     report = check_validity(motion)
+    found, supports = report.dynamics, report.supports
     limbs = np.concatenate([report.split.places, report.split.forces], axis=-1)
+    energies = (found.kinetic_energy, found.potential_energy, found.kinetic_energy + found.potential_energy)
+    air = find_runs(np.asarray(~supports.touching.any(axis=1)))
+    flights = [(a - 1, b) for a, b in air if a > 0 and b < motion.num_frames and b - a > FLIGHT_S * motion.rate_hz]
     return {
-        "com": report.dynamics.com, "pressure": report.centre_of_pressure,
-        "forces": np.ascontiguousarray(np.swapaxes(limbs, 0, 1)),
-        "force_weights": report.dynamics.forces / report.dynamics.body.weight_n,
-        "angular_momentum": report.dynamics.angular_momentum,
+        "com": found.com, "forces": np.ascontiguousarray(np.swapaxes(limbs, 0, 1)),
+        "support": supports.points[:, :, [0, 2]], "touching": supports.touching.astype(np.float64),
+        "flights": np.array(flights, dtype=np.float64).reshape(-1, 2),
+        "ground_force": found.forces / found.body.weight_n, "energy": np.stack(energies, axis=1),
+        "momentum": found.linear_momentum, "angular_momentum": found.angular_momentum,
     }  # fmt: skip
 
 
@@ -178,13 +197,40 @@ def _jump(context: ToolContext, settings: Settings) -> ToolResult:
 
 
 def _problem(context: ToolContext, settings: Settings) -> ToolResult:
-    from marey.spacetime import load_problem, parse_problem
+    from marey.spacetime import load_problem
 
-    own = settings["own"]
-    if own:
-        text = own if isinstance(own, str) else format_toml(cast(dict[str, Any], own))
-        return _solve(context, settings, parse_problem(text, file="problem"), "problem")
-    return _solve(context, settings, load_problem(settings["problem"]), settings["problem"])
+    if not settings["own"]:
+        return _solve(context, settings, load_problem(settings["problem"]), settings["problem"])
+    with tempfile.TemporaryDirectory(prefix="marey-problem-") as folder:
+        return _solve(context, settings, read_own_problem(context, settings["own"], Path(folder)), "problem")
+
+
+def read_own_problem(context: ToolContext, own: Any, folder: Path) -> SpacetimeProblem:
+    """A problem of a page: its poses and its body are motions of the project, written into a folder.
+
+    Raises:
+        InputError: it names a file, or a motion that the project does not have.
+    """
+    from marey.io import save
+    from marey.spacetime import parse_problem
+
+    def fetch(name: str) -> str:
+        file = folder / f"{len(list(folder.iterdir()))}.safetensors"
+        save(context.motion(name), file)
+        return str(file)
+
+    if not isinstance(own, dict):
+        raise InputError("'own' of 'problem' is no tree", "Give the tables of a problem file")
+    problem = parse_problem(format_toml(cast(Tree, own)), file="problem")
+    shipped = {Path(str(entry)).stem for entry in (files("marey.spacetime") / "behaviours").iterdir()}
+    if problem.basis and problem.basis.removesuffix(".safetensors") not in shipped:
+        raise InputError(f"the basis '{problem.basis}' is a file of this machine", "Name one that ships, such as jump")
+    keys = tuple(
+        replace(key, pose=f"{fetch(key.pose.rpartition('@')[0])}@{key.pose.rpartition('@')[2]}") if key.pose else key
+        for key in problem.keys
+    )
+    is_shipped = problem.character in ("fang22", "fang7")
+    return replace(problem, keys=keys, character=problem.character if is_shipped else fetch(problem.character))
 
 
 _RANGE: Final = Parameter("range_s", "range", None, "s", 0.0, help="Stretch that may change; all of it without one.")
@@ -240,7 +286,7 @@ TOOLS: Final = (
         "problem", "Problem", "Physics", "Solve a space-time problem: phases, contacts, keys.", "job", _problem,
         (
             Parameter("problem", "choice", "jump-1.0", choices=problem_names(), help="One that ships."),
-            Parameter("own", "table", help="Or your own: the tree of a problem file."),
+            Parameter("own", "table", help="Or your own: the tree of a problem file; poses are take@seconds."),
             Parameter("warm_start", "clip", help="A motion to begin at."),
             _ITERATIONS,
         ),

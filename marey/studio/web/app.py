@@ -27,7 +27,7 @@ from marey.studio.project.commands import read_command
 from marey.studio.project.document import Project
 from marey.studio.protocol.framing import MAX_FRAME_BYTES
 from marey.studio.protocol.messages import StartMessage
-from marey.studio.web.gate import CLOSED, LOOPBACK, Gate, GateMiddleware
+from marey.studio.web.gate import CLOSED, LOOPBACK, Gate, GateMiddleware, keep_token
 from marey.studio.web.hub import FILES, StudioHub, upload_folder
 from marey.studio.web.session import PageSession
 
@@ -247,7 +247,7 @@ def serve_project(
     port = listener.getsockname()[1]
     try:
         hub = open_project(folder, clips)
-        gate = Gate(host, port)
+        gate = Gate(host, port, keep_token(hub.project.folder))
         server = StudioServer(hub, gate, max_upload_bytes=max_upload_mb << 20)
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{port}/?token={gate.token}"

@@ -3,15 +3,22 @@
 The printed address carries a random token, which becomes a cookie that no other site can send along (``SameSite``) and
 no script can read (``HttpOnly``). ``Host`` must name this machine, so that a foreign name that resolves to it (DNS
 rebinding) reaches nothing; ``Origin``, where a browser sends it, must be the page's own.
+
+A project keeps its token for a week, in a file that only its owner can read: a page that is open while the server is
+started again finds it by itself.
 """
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
+import os
+import re
 import secrets
 import socket
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -19,6 +26,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from marey.base import WriteError
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 POLICY: Final = (
@@ -33,14 +42,16 @@ HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+TOKEN_BYTES: Final = 24
+TOKEN_S: Final = 7 * 86_400.0  # [s] that a token is kept
 CLOSED: Final = "This studio answers only the address that it printed, with its token: copy it from the terminal.\n"
 
 
 class Gate:
     """The token of one server, and the names that it answers to."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self.token = secrets.token_urlsafe(24)
+    def __init__(self, host: str, port: int, token: str = "") -> None:
+        self.token = token or secrets.token_urlsafe(TOKEN_BYTES)
         # Browsers share cookies between the ports of a host: the name keeps two studios apart
         self.cookie = f"marey-{port}"
         self.is_remote = host not in LOOPBACK
@@ -66,6 +77,27 @@ class Gate:
             return False
         origin = headers.get("origin")
         return origin is None or origin in (f"http://{host}", f"https://{host}")
+
+
+def keep_token(folder: Path) -> str:
+    """Token of a project: that of its last server where it is young and was read by nobody else, or a new one."""
+    path = folder / "token"
+    try:
+        about, text = path.stat(), path.read_text(encoding="ascii")
+        is_private = os.name != "posix" or (about.st_mode & 0o077 == 0 and about.st_uid == os.getuid())
+        is_young = 0.0 <= time.time() - about.st_mtime < TOKEN_S
+        if is_private and is_young and not path.is_symlink() and re.fullmatch(r"[\w-]{32}", text, re.ASCII):
+            return text
+    except (OSError, ValueError):
+        pass  # none yet, or one that was damaged
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    try:
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(token)
+    except OSError as error:
+        raise WriteError(str(path), error.strerror or str(error)) from error
+    return token
 
 
 def _is_address(name: str) -> bool:

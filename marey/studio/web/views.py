@@ -1,4 +1,4 @@
-"""Questions of the viewport that no tool answers: things of the world, the skin of a character."""
+"""Questions of the viewport that no tool answers: the world, the skin of a character, the sequence of strips."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from marey.pipeline.recipes import format_toml
 from marey.studio.jobs.context import RunContext
 from marey.studio.project.patches import Tree
 from marey.studio.project.store import MotionArchive
+from marey.studio.tools.clips import play_strips
 from marey.world import parse_sketch
 
 View = tuple[Any, dict[str, Any]]  # value and arrays of the answer
@@ -43,7 +44,16 @@ def show_mesh(context: RunContext, store: MotionArchive, args: Tree) -> View:
     return {"name": character["name"]}, dict(store.get_arrays(character["mesh"]))
 
 
+def show_sequence(context: RunContext, store: MotionArchive, args: Tree) -> View:
+    """Hash of the motion that the strips of the timeline make, to be played."""
+    strips = context.project["timeline"]["strips"]
+    if not strips:
+        raise InputError("there are no strips", "Put a take on the timeline first")
+    return {"hash": store.put(play_strips(context, strips))}, {}
+
+
 VIEWS: Final[dict[str, Callable[[RunContext, MotionArchive, Tree], View]]] = {
     "scenery": show_scenery,
     "mesh": show_mesh,
+    "sequence": show_sequence,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import signal
 
 import numpy as np
 import pytest
@@ -255,6 +256,47 @@ def test_it_plays_and_scrubs_with_the_server_stopped(start_studio, open_page):
     np.testing.assert_allclose(shown_joints(tab), walk[100].joint_positions(), rtol=0, atol=1e-4)
     assert tab.page.get_by_label("No server: playing goes on").is_visible()
     assert tab.errors == []
+
+
+def test_an_open_page_finds_a_server_that_was_killed_and_started_again(start_studio, open_page):
+    studio = start_studio()
+    tab = open_page(studio.address)
+    tab.page.evaluate("() => mareyStudio.session.command('rename_project', { name: 'kept' }).then(() => true)")
+    studio.stop(signal.SIGKILL)
+    tab.wait("mareyStudio.session.link.value === 'lost'")
+    studio.start(studio.port)
+    tab.wait("mareyStudio.session.link.value === 'open' && mareyStudio.session.project.value.name === 'kept'")
+    tab.page.evaluate("() => mareyStudio.session.command('rename_project', { name: 'more' }).then(() => true)")
+    tab.wait("mareyStudio.session.project.value.name === 'more'")
+    assert tab.errors == []
+
+
+def test_a_search_is_seen_while_it_runs(tab):
+    """What a job of the path tool tells is drawn: the motion it has found so far, and the ways of its solutions."""
+    tab.page.evaluate("""() => {
+      const { session } = mareyStudio, clips = Object.values(session.project.value.clips);
+      session.tool.value = 'path';
+      const other = clips.find((clip) => clip.hash !== session.mainHash.value);
+      const places = [[0.25, 0], [0.25, 1], [0.25, 2.125]];
+      const result = { partial: other.hash, partials: { 'k = 1': other.hash }, ways: [{ k: 1, cost: 2, places }] };
+      const state = { t: 'job', id: 'told', tool: 'path', take: '', state: 'running', fraction: 0.4, left_s: null };
+      session.receive({ ...state, sentence: 'k = 1', fix: '', result });
+    }""")
+    ghost = "mareyStudio.viewport.value.cast.actors.find(({ role }) => role === 'preview')"
+    tab.wait(f"{ghost} !== undefined && {ghost}.body.pose.positions.some((x) => x !== 0) && {ghost}.body.mesh.visible")
+    assert tab.page.evaluate("""() => {
+      let found = false;
+      mareyStudio.viewport.value.scene.traverse((thing) => {
+        const at = thing.isLine && thing.geometry.getAttribute('position');
+        if (at && at.count === 3 && at.getX(2) === 0.25 && at.getZ(2) === 2.125) found = true;
+      });
+      return found;
+    }""")
+    tab.page.evaluate("""() => {
+      const { session } = mareyStudio;
+      session.jobs.value = [];
+      session.preview.value = session.tool.value = null;
+    }""")
 
 
 def test_the_bundle_is_small(bundle):

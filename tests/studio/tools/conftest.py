@@ -21,6 +21,7 @@ class PlainContext:
         self.files: dict[str, str] = facts.get("files", {})
         self.said: list[tuple[float, str]] = []
         self.partials: list[Motion] = []
+        self.drawn: list[dict[str, Any]] = []
         self.stop_after: int | None = facts.get("stop_after")
 
     @property
@@ -35,8 +36,9 @@ class PlainContext:
     def file(self, key: str) -> str:
         return self.files[key]
 
-    def progress(self, fraction: float, sentence: str) -> None:
+    def progress(self, fraction: float, sentence: str, **facts: Any) -> None:
         self.said.append((fraction, sentence))
+        self.drawn.append(facts)
 
     def partial(self, motion: Motion) -> None:
         self.partials.append(motion)

@@ -16,6 +16,7 @@ from marey.lie import geodesic_distance
 from marey.motion import Layer, LayerKey, Motion, apply_layers, contact_positions, mirror
 from marey.skeleton import contact_points
 from marey.studio.tools import TOOLS, CancelledJobError
+from marey.studio.tools.clips import play_strips
 from marey.studio.tools.files import MOTION_FORMATS
 
 
@@ -104,6 +105,34 @@ def test_bake_trims_and_mirrors(run: Any, walk: Motion) -> None:
         run("bake", edits=[{"kind": "trims"}])
     with pytest.raises(InputError, match="time_s"):
         run("bake", layers=[{"keys": [{"joint": "head", "rotation": [1, 0, 0, 0]}]}])
+
+
+def test_a_thumbnail_is_the_clip_from_its_side(run: Any) -> None:
+    made, walk = run("thumbnail", clip="walk"), marey.samples.walk()
+    places = made.arrays["places"]
+    assert places.shape == (32, walk.skeleton.num_joints, 2) and len(made.report["parents"]) == walk.skeleton.num_joints
+    # Heights are true, the root stands in the middle, and legs swing to both sides of it
+    np.testing.assert_allclose(np.ptp(places[0, :, 1]), np.ptp(walk.joint_positions()[0, :, 1]))
+    np.testing.assert_allclose(places[:, 0, 0], 0.0, atol=1e-12)
+    assert places[..., 0].min() < -0.2 and places[..., 0].max() > 0.2 and places[..., 1].min() == 0.0
+    with pytest.raises(UnknownNameError):
+        run("thumbnail", clip="/etc/hosts")
+
+
+def test_a_sequence_plays_strips_where_they_lie_and_blends_where_they_overlap(context: Any, walk: Motion) -> None:
+    session, rate = context(), walk.rate_hz
+    one = {"take": "walk", "in_s": 0.0, "out_s": 59 / rate, "blend_s": 0.0, "loop": 1.0}
+    places = (0.5, 0.5 + 40 / rate, 2.5)  # held before the first, an overlap of 20 frames, a gap
+    made = play_strips(session, [one | {"start_s": start_s} for start_s in reversed(places)])
+    assert made.num_frames == round(places[2] * rate) + 60
+    np.testing.assert_allclose(
+        made.root_positions[: round(0.5 * rate)], walk.root_positions[:1].repeat(round(0.5 * rate), 0)
+    )
+    held = slice(round((places[1]) * rate) + 60, round(places[2] * rate))
+    assert np.ptp(made.joint_positions()[held], axis=0).max() == 0.0
+    # The root never jumps: it is as fast as the walk at most, also inside the cross-fade
+    speed = np.linalg.norm(np.diff(made.root_positions, axis=0), axis=1).max()
+    assert speed < 1.5 * np.linalg.norm(np.diff(walk.root_positions, axis=0), axis=1).max()
 
 
 def test_strips_loop_and_go_over_into_each_other_without_a_jump(run: Any, walk: Motion) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,9 @@ from oracles.stiff_walk import make_stiff_walk
 from marey import samples
 from marey.base import InputError, UnknownNameError
 from marey.dynamics import Body, check_validity
-from marey.motion import Motion, contact_positions, mean_speed
+from marey.graph import SearchSolution
+from marey.lie import SO3
+from marey.motion import Contacts, Motion, contact_positions, mean_speed
 from marey.skeleton import contact_points
 from marey.studio.tools import TOOLS
 from marey.studio.tools.physics import make_overlay
@@ -39,6 +43,27 @@ def test_forces_of_the_overlay_carry_the_weight_on_average(context: Any) -> None
     frames = slice(30, -30)
     upward = arrays["forces"][:, frames, 4].sum(axis=0).mean()
     assert upward == pytest.approx(Body.from_motion(motion).weight_n, rel=0.1)
+    assert arrays["ground_force"][frames, 1].mean() == pytest.approx(1.0, rel=0.1)
+
+
+def test_plots_obey_the_laws_of_a_flight() -> None:
+    """A body that is thrown: what is plotted is what closed forms say."""
+    body = samples.walk()[:61]
+    times = np.arange(61) / 60.0
+    roots = body.root_positions[0] + times[:, None] * [1, 4.905, 0.5] - 4.905 * times[:, None] ** 2 * [0, 1, 0]
+    still = np.repeat(body.rotations.wxyz[:1], 61, axis=0)
+    touching = np.zeros((61, 4), dtype=bool)
+    touching[[0, 60]] = True
+    names = ("left_heel", "left_toe", "right_heel", "right_toe")
+    thrown = replace(body, root_positions=roots, rotations=SO3(still), rate_hz=60.0, contacts=Contacts(names, touching))
+    arrays, inside = make_overlay(thrown), slice(15, -15)
+    mass = Body.from_motion(thrown).mass_kg
+    np.testing.assert_allclose(arrays["ground_force"][inside], 0.0, atol=0.02)
+    np.testing.assert_allclose(arrays["momentum"][inside, 0], mass, rtol=0.01)
+    assert np.ptp(arrays["energy"][inside, 2]) < 0.01 * arrays["energy"][30, 2]
+    np.testing.assert_allclose(arrays["energy"][:, :2].sum(axis=1), arrays["energy"][:, 2])
+    np.testing.assert_allclose(arrays["angular_momentum"][inside], 0.0, atol=0.2)
+    assert arrays["flights"].tolist() == [[0.0, 60.0]]
 
 
 def test_a_repair_changes_its_range_alone_and_is_accepted_in_part(run: Any, context: Any) -> None:
@@ -118,6 +143,44 @@ def test_a_search_shows_a_first_motion_before_the_best(run: Any, context: Any) -
     assert np.linalg.norm(hands - np.array(thing), axis=-1).min() < 0.01
 
 
+def test_ways_of_solutions_are_drawn_as_they_come_and_k_1_stands_beside_k_2(
+    run: Any, context: Any, walk: Motion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def search(sketch: Any, engine: str, *, k: int, on_solution: Any = None, **options: Any) -> Any:
+        asked.append(k)
+        for cost in (3.0, 2.0) if on_solution else ():
+            on_solution(SearchSolution(1.5, 1.5, cost, 10, 0.1, k, np.linspace([0.0, 0.0], [0.0, cost], 500)))
+        facts = dict.fromkeys(("validity", "search", "way_m", "advice"))
+        return SimpleNamespace(
+            motion=replace(walk, name=f"found {len(asked)}"),
+            sentence="",
+            status="",
+            engine=engine,
+            broken=(),
+            remarks=(),
+            **facts,
+        )
+
+    monkeypatch.setattr("marey.studio.tools.making.synthesize_sketch", search)
+    monkeypatch.setattr("marey.studio.tools.making._get_graph", lambda *_: None)
+    session = context()
+    made = run("path", session, shipped="pick", engine="graph", compare=True)
+    assert asked == [1, 1, 2]
+    assert [motion.name for motion in session.partials] == ["k = 1", "k = 1"]
+    assert made.motion.name == "found 3" and list(made.motions) == ["k = 1"]
+    # Each solution came with its way, thinned; all of them are kept
+    drawn = [facts["ways"] for facts in session.drawn if facts]
+    assert drawn[-1] == made.report["ways"] and [(way["k"], way["cost"]) for way in drawn[-1]] == [
+        (1, 3.0),
+        (1, 2.0),
+        (2, 3.0),
+        (2, 2.0),
+    ]
+    assert all(10 < len(way["places"]) <= 120 for way in drawn[-1]) and drawn[-1][1]["places"][0] == [0.0, 0.0]
+
+
 def test_a_driven_walker_obeys_and_runs_again_from_its_commands(context: Any) -> None:
     session = context(seed=3)
     live = begin("walk", session, speed=1.2)
@@ -164,18 +227,28 @@ def test_walkers_jump_change_style_and_come_in_numbers(context: Any, run: Any) -
     assert answer.facts["speed_mps"] == 0.0  # the new one is driven, and stands
 
 
-def test_a_script_is_played(run: Any) -> None:
+def test_a_script_is_played_also_ones_own(run: Any, context: Any, tmp_path: Path) -> None:
     made = run("script", script="walk")
     assert made.motion.duration_s == pytest.approx(4.0, abs=0.05)
+    own = samples.script_file("walk").read_text(encoding="utf-8").replace("seconds = 2.0", "seconds = 1.0")
+    (tmp_path / "own.toml").write_text(own)
+    made = run("script", context(files={"u": str(tmp_path / "own.toml")}), file="u")
+    assert made.motion.duration_s == pytest.approx(3.0, abs=0.05)
 
 
 def test_a_limp_figure_falls_and_runs_again_from_its_commands(context: Any, walk: Motion) -> None:
     session = context()
     live = begin("simulate", session, motion="walk", modes=8)
     acts = {5: {"push": {"force_n": 300.0, "heading_deg": 90.0}}, 10: {"throw": {"part": "head"}}}
+    told = []
     for n in range(45):
         answer = live.move(acts.get(n, {}))
+        told.append((answer.facts["ground_force"][1], answer.facts["momentum"][1]))
     assert answer.arrays["balls"].shape == (1, 3)
+    # The impulse of ground and weight is what the momentum has changed by; a ball may bring a little
+    force, momentum = np.array(told).T
+    weight = live.figure.simulator.body.weight_n
+    assert weight * (force[6:] - 1.0).sum() / 60.0 == pytest.approx(momentum[-1] - momentum[5], abs=0.03 * weight)
     assert answer.arrays["pose_root"][1] < walk.root_positions[0, 1] - 0.1
     ended = live.end({})
     settings = ended.report["recipe"]["settings"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+
 import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -9,7 +12,7 @@ from websockets.sync.client import connect
 
 from marey.base import InputError
 from marey.studio.web.app import serve_project
-from marey.studio.web.gate import Gate
+from marey.studio.web.gate import TOKEN_S, Gate, keep_token
 
 from ..frames import read_frame, write_frame
 
@@ -141,3 +144,23 @@ def test_another_machine_needs_to_be_allowed(tmp_path) -> None:
 def test_a_port_in_use_is_said(studio, tmp_path) -> None:
     with pytest.raises(InputError, match="cannot listen"):
         serve_project(tmp_path, port=studio.port)
+
+
+def test_a_project_keeps_its_token_for_a_week_where_nobody_else_can_read_it(tmp_path) -> None:
+    token = keep_token(tmp_path)
+    assert len(token) == 32 and keep_token(tmp_path) == token
+    assert Gate("127.0.0.1", 80, token).is_token(token) and not Gate("127.0.0.1", 80).is_token(token)
+    path = tmp_path / "token"
+    assert path.stat().st_mode & 0o777 == 0o600
+    spoil = (
+        lambda: path.chmod(0o644),
+        lambda: os.utime(path, (time.time() - TOKEN_S - 9,) * 2),
+        lambda: path.write_text("short"),
+        lambda: path.write_bytes(bytes(32)),
+        path.unlink,
+    )
+    for act in spoil:
+        act()
+        again = keep_token(tmp_path)
+        assert again != token and len(again) == 32 and path.stat().st_mode & 0o777 == 0o600
+        token = again

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from marey.studio.project.document import Project
+from marey.studio.web.gate import keep_token
 
 from .. import toys
 from ..page import Page, running
@@ -165,3 +166,5 @@ def test_a_server_that_is_killed_leaves_the_project_and_no_process(toy_tools, tm
         assert page.welcome["project"]["name"] == "n19" and page.welcome["jobs"] == []
         page.send("undo")
         assert page.hear("patch")["patches"] == [{"path": ["name"], "value": "n18"}]
+    # The token of the address that was printed first still opens the project
+    assert keep_token(folder) == token

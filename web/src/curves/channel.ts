@@ -115,6 +115,12 @@ export function evaluate(keys: CurveKeys, timeS: number): number {
   );
 }
 
+/** Value of a channel at a time: of its keys, else of the nearest sample. */
+export function valueAt({ keys, samples }: Channel, timeS: number): number {
+  if (keys !== null || samples === null) return keys === null ? 0 : evaluate(keys, timeS);
+  return samples.values[Math.min(Math.max(Math.round((timeS - samples.startS) * samples.rateHz), 0), samples.values.length - 1)] ?? 0;
+}
+
 /** Order of keys after some of them moved: `order[new] = old`. Stable, so that keys at one time keep their order. */
 export function sortOrder(times: Float64Array): Int32Array {
   return Int32Array.from(times.keys()).sort((a, b) => times[a] - times[b] || a - b);

@@ -4,7 +4,7 @@ import type { TimeAxis } from "../timeline/axis";
 import { keyList, type ValueAxis } from "../timeline/layout";
 import { type CurveRow, lowerBound, type Selection } from "../timeline/model";
 import type { Theme } from "../timeline/theme";
-import { type Channel, evaluate, type Pyramid } from "./channel";
+import { type Channel, evaluate, type Pyramid, valueAt } from "./channel";
 
 export function drawCurves(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, values: ValueAxis, theme: Theme, selection: Selection): void {
   drawGrid(c, row, axis, values, theme);
@@ -15,6 +15,26 @@ export function drawCurves(c: CanvasRenderingContext2D, row: CurveRow, axis: Tim
     if (channel.samples !== null) drawSamples(c, channel.samples, axis, values, theme[channel.colour], channel.keys === null);
     if (channel.keys !== null) drawKeys(c, channel, axis, values, theme, selection.keys.get(keyList(row, index)));
   });
+}
+
+/** Where the playhead crosses the curves: a dot on each, and its value behind its name. */
+export function drawReadout(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, values: ValueAxis, theme: Theme, timeS: number): void {
+  let x = axis.leftPx + 8;
+  const digits = values.high - values.low < 20 ? 2 : 0;
+  for (const channel of row.channels) {
+    const value = valueAt(channel, timeS);
+    c.fillStyle = theme[channel.colour];
+    c.beginPath();
+    c.arc(axis.toPixels(timeS), values.toPixels(value), 3, 0, 2 * Math.PI);
+    c.fill();
+    c.fillText(value.toFixed(digits), x, values.topPx + 22);
+    x += nameWidth(c, channel);
+  }
+}
+
+/** Room for a name, and for the value below it. */
+function nameWidth(c: CanvasRenderingContext2D, { name }: Channel): number {
+  return Math.max(46, c.measureText(name).width + 10);
 }
 
 function drawGrid(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, values: ValueAxis, theme: Theme): void {
@@ -37,7 +57,7 @@ function drawGrid(c: CanvasRenderingContext2D, row: CurveRow, axis: TimeAxis, va
   for (const channel of row.channels) {
     c.fillStyle = theme[channel.colour];
     c.fillText(channel.name, x, values.topPx + 9);
-    x += c.measureText(channel.name).width + 10;
+    x += nameWidth(c, channel);
   }
 }
 

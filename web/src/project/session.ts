@@ -1,6 +1,6 @@
 /** One session with the server: the mirror of the project, its clips, jobs, and what the user looks at. */
 
-import { batch, computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import type {
   AnswerMessage, ClientMessage, Commands, DraggedMessage, FrameMessage, JobMessage, ProjectDocument, ServerMessage, ToolDescription,
 } from "../protocol/messages.gen";
@@ -14,8 +14,17 @@ import { recall, remembered, store } from "./memory";
 
 const JUDGE_MS = 700; // after a motion has been chosen
 
+/** The way of one solution of a search, on the ground. */
+export interface Way {
+  k: number;
+  cost: number;
+  places: [x: number, z: number][];
+}
+
 export interface JobResult {
   partial?: string;
+  partials?: Record<string, string>; // by name
+  ways?: Way[];
   take?: string;
   takes?: string[];
   clips?: string[];
@@ -77,6 +86,11 @@ export class Session {
   readonly toasts = signal<Toast[]>([]);
   /** Hash of a motion that a running job shows, or of a result on trial, drawn as a ghost. */
   readonly preview = signal<string | null>(null);
+  /** Further motions beside the selected one, by name: hashes. */
+  readonly ghosts = signal<Record<string, string>>({});
+  /** Whether the strips of the timeline are played one after another, and the hash of what they make. */
+  readonly isSequence = signal(false);
+  readonly sequence = signal<string | null>(null);
   /** Coloured stretches of the last report on the shown motion, in place of those of its header. */
   readonly bands = signal<Band[] | null>(null);
   // Playback
@@ -92,17 +106,19 @@ export class Session {
   private readonly listeners = new Map<string, (frame: LiveFrame) => void>();
   private readonly clock = new Clock(0);
   private readonly verdicts = new Map<string, Band[]>();
+  private readonly dynamics = new Map<string, Promise<Answer["arrays"]>>();
   private judging: ReturnType<typeof setTimeout> | undefined;
   private count = 0;
 
   /** The hash that the main body shows. */
   readonly mainHash = computed(() => {
+    if (this.sequence.value !== null) return this.sequence.value;
     const [project, item] = [this.project.value, this.selected.value];
     return project === null || item === null ? null : shownHash(project, item);
   });
   readonly beforeHash = computed(() => {
     const [project, item] = [this.project.value, this.selected.value];
-    return project === null || item === null ? null : sourceHash(project, item);
+    return project === null || item === null || this.sequence.value !== null ? null : sourceHash(project, item);
   });
   readonly main = computed<StoredClip | null>(() => (this.mainHash.value === null ? null : this.clips.find(this.mainHash.value).value));
   readonly durationS = computed(() => this.main.value?.durationS ?? 0);
@@ -123,6 +139,24 @@ export class Session {
       onGap: () => this.clips.resume(),
     }, open);
     effect(() => this.judge(this.mainHash.value));
+    const strips = computed(() => this.project.value?.timeline.strips);
+    const results = computed(() => strips.value?.map(({ take }) => this.project.value?.takes[take]?.result).join());
+    effect(() => {
+      const isOn = this.isSequence.value && (strips.value?.length ?? 0) > 0;
+      void results.value;
+      untracked(() => this.askSequence(isOn));
+    });
+    // A tool works on the selected motion
+    effect(() => {
+      if (this.tool.value !== null) this.isSequence.value = false;
+    });
+  }
+
+  private askSequence(isOn: boolean): void {
+    if (!isOn) this.sequence.value = null;
+    else this.ask("sequence", {}).then(({ value }) => {
+      if (this.isSequence.peek()) this.sequence.value = (value as { hash: string }).hash;
+    }, (error) => this.report(error));
   }
 
   /** Ask in a quiet moment which stretches of the shown motion a body could have made. */
@@ -131,10 +165,9 @@ export class Session {
     this.bands.value = hash === null ? null : (this.verdicts.get(hash) ?? null);
     if (hash === null || this.bands.peek() !== null) return;
     this.judging = setTimeout(async () => {
-      const item = this.selected.peek();
-      if (item === null || this.link.peek() !== "open" || !this.tools.peek().some((tool) => tool.id === "physics")) return;
+      if (this.link.peek() !== "open" || !this.tools.peek().some((tool) => tool.id === "physics")) return;
       try {
-        const { value } = await this.ask("physics", { motion: item.id });
+        const { value } = await this.ask("physics", { motion: hash });
         this.takeVerdict(hash, (value as JobResult).report ?? {});
       } catch {
         // A motion that physics cannot judge has no band; the tool says why
@@ -159,6 +192,17 @@ export class Session {
 
   ask(what: string, args: Record<string, unknown>): Promise<Answer> {
     return this.question((id) => ({ t: "ask", id, what, args }));
+  }
+
+  /** Centre of mass, forces, energies and momenta of the shown motion; asked for once. */
+  askDynamics(): Promise<Answer["arrays"]> {
+    const hash = this.mainHash.peek() ?? "";
+    let found = this.dynamics.get(hash);
+    if (found === undefined) {
+      this.dynamics.set(hash, (found = this.ask("overlay", { motion: hash }).then(({ arrays }) => arrays)));
+      found.catch(() => this.dynamics.delete(hash));
+    }
+    return found;
   }
 
   /** Like `command`, but a refusal becomes a toast. Tells whether the change was made. */
@@ -273,8 +317,17 @@ export class Session {
     batch(() => {
       this.selected.value = item;
       this.preview.value = null;
+      this.ghosts.value = {};
+      this.isSequence.value = false;
       if (!same) this.rangeS.value = null;
     });
+  }
+
+  /** Select what was just made, where it is in the document. */
+  selectMade(take?: string, clip?: string): void {
+    const project = this.project.peek();
+    if (take !== undefined && project?.takes[take] !== undefined) this.select({ kind: "take", id: take });
+    else if (clip !== undefined && project?.clips[clip] !== undefined) this.select({ kind: "clip", id: clip });
   }
 
   toast(level: Toast["level"], sentence: string, fix = "", act?: Toast["act"]): void {
@@ -388,7 +441,10 @@ export class Session {
     this.settle(job.id, () => {});
     const known = this.jobs.peek().find((old) => old.id === job.id);
     this.jobs.value = known === undefined ? [...this.jobs.peek(), job] : this.jobs.peek().map((old) => (old.id === job.id ? job : old));
-    if (job.result.partial !== undefined && job.state === "running") this.preview.value = job.result.partial;
+    if (job.result.partial !== undefined && job.state === "running") {
+      this.preview.value = job.result.partial;
+      this.ghosts.value = Object.fromEntries(Object.entries(job.result.partials ?? {}).filter(([, hash]) => hash !== job.result.partial));
+    }
     if (known?.state === job.state) return;
     if (job.state === "failed") this.toast("error", job.sentence, job.fix);
     if (job.state === "done" || job.state === "failed" || job.state === "cancelled") this.preview.value = null;
@@ -402,8 +458,10 @@ export class Session {
         return;
       }
       const clip = job.result.clips?.[0];
-      if (take !== undefined && this.project.peek()?.takes[take] !== undefined) this.select({ kind: "take", id: take });
-      else if (clip !== undefined && this.project.peek()?.clips[clip] !== undefined) this.select({ kind: "clip", id: clip });
+      this.selectMade(take, clip);
+      // What a comparison made besides stands there as a ghost
+      const others = job.tool === "path" ? (job.result.takes ?? []).slice(1).map((id) => this.project.peek()?.takes[id]) : [];
+      this.ghosts.value = Object.fromEntries(others.flatMap((other) => (other?.base == null ? [] : [[other.name, other.base]])));
       // Whoever sent the file says it by its name
       if (job.result.text && job.tool !== "import") this.toast("good", job.result.text);
     }

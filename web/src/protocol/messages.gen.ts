@@ -5,436 +5,109 @@ export const VERSION = 1;
 export type NumberArray = Float32Array | Int32Array | Uint8Array;
 
 /** A skeleton that motions can be put on; `mesh` is the hash of its file where it has a skin. */
-export interface CharacterEntry {
-  name: string;
-  joints: string[];
-  parents: number[];
-  source: string;
-  mesh: string | null;
-}
-
+export interface CharacterEntry { name: string; joints: string[]; parents: number[]; source: string; mesh: string | null }
 /** An immutable motion: an import, or a capture. */
-export interface ClipEntry {
-  name: string;
-  hash: string;
-  source: string;
-  frames: number;
-  rate_hz: number;
-  character: string;
-  notes: string[];
-  contacts: string[];
-}
-
+export interface ClipEntry { name: string; hash: string; source: string; frames: number; rate_hz: number; character: string; notes: string[]; contacts: string[] }
 /** How a motion was made; as TOML it is what `marey run` executes. */
-export interface RecipeEntry {
-  tool: string;
-  inputs: Record<string, string>;
-  settings: Record<string, unknown>;
-  seed: number;
-  version: number;
-}
-
+export interface RecipeEntry { tool: string; inputs: Record<string, string>; settings: Record<string, unknown>; seed: number; version: number }
 /** A key of a layer: a rotation (wxyz) or an offset [m] of one joint, on top of what lies below. */
-export interface KeyEntry {
-  time_s: number;
-  joint: string;
-  rotation: [number, number, number, number] | null;
-  offset: [number, number, number] | null;
-}
-
+export interface KeyEntry { time_s: number; joint: string; rotation: [number, number, number, number] | null; offset: [number, number, number] | null }
 /** Keys on top of a take, with a weight and the joints they may move (all, where `mask` is empty). */
-export interface LayerEntry {
-  id: string;
-  name: string;
-  weight: number;
-  mask: string[];
-  keys: KeyEntry[];
-}
-
+export interface LayerEntry { id: string; name: string; weight: number; mask: string[]; keys: KeyEntry[] }
 /** A motion with its recipe, and the layers and edits on top. `base` is the hash of what the recipe or the clip gives, `result` with layers and edits, None until it is made. */
-export interface TakeEntry {
-  name: string;
-  character: string;
-  clip: string;
-  recipe: RecipeEntry | null;
-  layers: LayerEntry[];
-  edits: Record<string, unknown>[];
-  base: string | null;
-  result: string | null;
-  state: "fresh" | "stale" | "failed";
-  message: string;
-}
-
+export interface TakeEntry { name: string; character: string; clip: string; recipe: RecipeEntry | null; layers: LayerEntry[]; edits: Record<string, unknown>[]; base: string | null; result: string | null; state: "fresh" | "stale" | "failed"; message: string }
 /** A stretch of a take on the timeline. */
-export interface StripEntry {
-  id: string;
-  take: string;
-  start_s: number;
-  in_s: number;
-  out_s: number;
-  blend_s: number;
-  loop: number;
-}
-
+export interface StripEntry { id: string; take: string; start_s: number; in_s: number; out_s: number; blend_s: number; loop: number }
 /** A word on the ruler. */
-export interface MarkerEntry {
-  time_s: number;
-  text: string;
-}
-
+export interface MarkerEntry { time_s: number; text: string }
 /** Strips of takes, markers, the range that plays. */
-export interface TimelineEntry {
-  strips: StripEntry[];
-  markers: MarkerEntry[];
-  range_s: [number, number] | null;
-  rate_hz: number;
-}
-
+export interface TimelineEntry { strips: StripEntry[]; markers: MarkerEntry[]; range_s: [number, number] | null; rate_hz: number }
 /** Everything that undo covers and the journal keeps. */
-export interface ProjectDocument {
-  name: string;
-  version: number;
-  characters: Record<string, CharacterEntry>;
-  clips: Record<string, ClipEntry>;
-  takes: Record<string, TakeEntry>;
-  world: Record<string, unknown>;
-  sketch: Record<string, unknown>;
-  timeline: TimelineEntry;
-}
-
+export interface ProjectDocument { name: string; version: number; characters: Record<string, CharacterEntry>; clips: Record<string, ClipEntry>; takes: Record<string, TakeEntry>; world: Record<string, unknown>; sketch: Record<string, unknown>; timeline: TimelineEntry }
 /** One change: `value` is set, `insert` goes into a list before the index, `remove` takes away. */
-export interface DocumentPatch {
-  path: (string | number)[];
-  value?: unknown;
-  insert?: unknown;
-  remove?: boolean;
-}
-
+export interface DocumentPatch { path: (string | number)[]; value?: unknown; insert?: unknown; remove?: boolean }
 /** One setting of a tool; the client draws a control from it. Values: `float` and `int` numbers in `unit`; `range` two numbers; `points` numbers or rows of numbers; `clip` and `take` an id; `file` the id of an upload; `choice` one of `choices`; `text` and `joint` words; `table` plain data: a `tree` (maps and lists), `rows` (maps with `columns`; others too if the last column is called `*`), a `map` (of values like the one column) or `words`. `None` means not given. */
-export interface ParameterDescription {
-  name: string;
-  kind: "float" | "int" | "bool" | "choice" | "text" | "range" | "joint" | "clip" | "take" | "file" | "points" | "table";
-  default: unknown;
-  unit: string;
-  minimum: number | null;
-  maximum: number | null;
-  help: string;
-  shape: "tree" | "rows" | "map" | "words";
-  columns: ParameterDescription[];
-  required: boolean;
-  choices: string[];
-}
-
+export interface ParameterDescription { name: string; kind: "float" | "int" | "bool" | "choice" | "text" | "range" | "joint" | "clip" | "take" | "file" | "points" | "table"; default: unknown; unit: string; minimum: number | null; maximum: number | null; help: string; shape: "tree" | "rows" | "map" | "words"; columns: ParameterDescription[]; required: boolean; choices: string[] }
 /** One tool of the studio. `run` of a `job` or an `ask` returns a :class:`ToolResult`; of a `drag` or `live` tool a session that is asked again and again. */
-export interface ToolDescription {
-  id: string;
-  title: string;
-  group: string;
-  help: string;
-  kind: "job" | "drag" | "live" | "ask";
-  shortcut: string;
-  has_recipe: boolean;
-  parameters: ParameterDescription[];
-}
-
+export interface ToolDescription { id: string; title: string; group: string; help: string; kind: "job" | "drag" | "live" | "ask"; shortcut: string; has_recipe: boolean; parameters: ParameterDescription[] }
 /** First message of a page, and again where a number of the sequence is missing: asks for `welcome`. */
-export interface HelloMessage {
-  t: "hello";
-  version: number;
-  token?: string | null;
-}
-
+export interface HelloMessage { t: "hello"; version: number; token?: string | null }
 /** Change the document by one of the commands; the answer is a `patch` to all, or `refused`. */
-export interface CommandMessage {
-  t: "command";
-  id: string;
-  name: string;
-  args: Record<string, unknown>;
-}
-
+export interface CommandMessage { t: "command"; id: string; name: string; args: Record<string, unknown> }
 /** Take the last command back. */
-export interface UndoMessage {
-  t: "undo";
-}
-
+export interface UndoMessage { t: "undo" }
 /** Do again what was taken back last. */
-export interface RedoMessage {
-  t: "redo";
-}
-
+export interface RedoMessage { t: "redo" }
 /** Run a tool of kind `job` on a take; the result is a new take, or the new result of the take `into`. */
-export interface StartMessage {
-  t: "start";
-  id: string;
-  tool: string;
-  take: string;
-  settings: Record<string, unknown>;
-  into?: string;
-  seed?: number;
-}
-
+export interface StartMessage { t: "start"; id: string; tool: string; take: string; settings: Record<string, unknown>; into?: string; seed?: number }
 /** End a job. */
-export interface CancelMessage {
-  t: "cancel";
-  job: string;
-}
-
+export interface CancelMessage { t: "cancel"; job: string }
 /** One position of a pointer for a tool of kind `drag`; the newest one wins, `end` makes one command. */
-export interface DragMessage {
-  t: "drag";
-  channel: string;
-  n: number;
-  phase: "begin" | "move" | "end";
-  tool: string;
-  args: Record<string, unknown>;
-}
-
+export interface DragMessage { t: "drag"; channel: string; n: number; phase: "begin" | "move" | "end"; tool: string; args: Record<string, unknown> }
 /** Begin, steer or end a session of a tool of kind `live`; `frame` messages come meanwhile. */
-export interface LiveMessage {
-  t: "live";
-  channel: string;
-  phase: "begin" | "move" | "end";
-  tool: string;
-  args: Record<string, unknown>;
-}
-
+export interface LiveMessage { t: "live"; channel: string; phase: "begin" | "move" | "end"; tool: string; args: Record<string, unknown> }
 /** Ask for the header of a clip (`count` is 0), or for blocks that hold `count` frames from `first`. */
-export interface WantMessage {
-  t: "want";
-  hash: string;
-  first?: number;
-  count?: number;
-}
-
+export interface WantMessage { t: "want"; hash: string; first?: number; count?: number }
 /** Ask a tool of kind `ask`; comes back as `answer` or `refused` with the same id. */
-export interface AskMessage {
-  t: "ask";
-  id: string;
-  what: string;
-  args: Record<string, unknown>;
-}
-
+export interface AskMessage { t: "ask"; id: string; what: string; args: Record<string, unknown> }
 /** The whole document, and what runs; `undo` and `redo` name what the next step back and forth would do. */
-export interface WelcomeMessage {
-  t: "welcome";
-  version: number;
-  seq: number;
-  project: ProjectDocument;
-  tools: ToolDescription[];
-  jobs: JobMessage[];
-  undo: string | null;
-  redo: string | null;
-}
-
+export interface WelcomeMessage { t: "welcome"; version: number; seq: number; project: ProjectDocument; tools: ToolDescription[]; jobs: JobMessage[]; undo: string | null; redo: string | null }
 /** The document has changed; `seq` counts by one. `id` is that of the command, for the page that sent it. */
-export interface PatchMessage {
-  t: "patch";
-  seq: number;
-  label: string;
-  patches: DocumentPatch[];
-  undo: string | null;
-  redo: string | null;
-  id: string;
-}
-
+export interface PatchMessage { t: "patch"; seq: number; label: string; patches: DocumentPatch[]; undo: string | null; redo: string | null; id: string }
 /** A message of the page was not followed: why, and what would help. `id` is empty where it had none. */
-export interface RefusedMessage {
-  t: "refused";
-  id: string;
-  sentence: string;
-  fix: string;
-}
-
-/** State of a job, to every page of the project. `result` while it runs: `{partial: hash}`; at the end `{take, takes, clips, table, text, report, files: [{name, size, url}]}`, those that there are. */
-export interface JobMessage {
-  t: "job";
-  id: string;
-  tool: string;
-  take: string;
-  state: "waiting" | "running" | "done" | "failed" | "cancelled";
-  fraction: number;
-  left_s: number | null;
-  sentence: string;
-  result: Record<string, unknown>;
-  fix: string;
-}
-
+export interface RefusedMessage { t: "refused"; id: string; sentence: string; fix: string }
+/** State of a job, to every page of the project. `result` while it runs: `{partial: hash, partials: {name: hash}, ways}`; at the end `{take, takes, clips, table, text, report, files: [{name, size, url}]}`, those that there are. */
+export interface JobMessage { t: "job"; id: string; tool: string; take: string; state: "waiting" | "running" | "done" | "failed" | "cancelled"; fraction: number; left_s: number | null; sentence: string; result: Record<string, unknown>; fix: string }
 /** Header of a clip: joints, parents, sides, frames, rate_hz, capsules, contacts, bands, facts; no motion yet. */
-export interface ClipMessage {
-  t: "clip";
-  hash: string;
-  header: Record<string, unknown>;
-  arrays: Record<string, NumberArray>;
-}
-
+export interface ClipMessage { t: "clip"; hash: string; header: Record<string, unknown>; arrays: Record<string, NumberArray> }
 /** Frames of a clip from `first` on. */
-export interface BlockMessage {
-  t: "block";
-  hash: string;
-  first: number;
-  roots: Float32Array;
-  rotations: Float32Array;
-  translations: Float32Array | null;
-}
-
+export interface BlockMessage { t: "block"; hash: string; first: number; roots: Float32Array; rotations: Float32Array; translations: Float32Array | null }
 /** Answer to the newest `drag`; rotations are xyzw. */
-export interface DraggedMessage {
-  t: "dragged";
-  channel: string;
-  n: number;
-  arrays: Record<string, NumberArray>;
-  facts: Record<string, unknown>;
-}
-
+export interface DraggedMessage { t: "dragged"; channel: string; n: number; arrays: Record<string, NumberArray>; facts: Record<string, unknown> }
 /** One step of a live session; rotations are xyzw. */
-export interface FrameMessage {
-  t: "frame";
-  channel: string;
-  n: number;
-  arrays: Record<string, NumberArray>;
-  facts: Record<string, unknown>;
-}
-
+export interface FrameMessage { t: "frame"; channel: string; n: number; arrays: Record<string, NumberArray>; facts: Record<string, unknown> }
 /** Answer to `ask`. */
-export interface AnswerMessage {
-  t: "answer";
-  id: string;
-  value: unknown;
-  arrays: Record<string, NumberArray>;
-}
-
+export interface AnswerMessage { t: "answer"; id: string; value: unknown; arrays: Record<string, NumberArray> }
 /** A sentence for people. */
-export interface ToastMessage {
-  t: "toast";
-  level: "info" | "warning" | "error";
-  sentence: string;
-  fix: string;
-}
-
-export type ClientMessage =
-  | HelloMessage
-  | CommandMessage
-  | UndoMessage
-  | RedoMessage
-  | StartMessage
-  | CancelMessage
-  | DragMessage
-  | LiveMessage
-  | WantMessage
-  | AskMessage;
-
-export type ServerMessage =
-  | WelcomeMessage
-  | PatchMessage
-  | RefusedMessage
-  | JobMessage
-  | ClipMessage
-  | BlockMessage
-  | DraggedMessage
-  | FrameMessage
-  | AnswerMessage
-  | ToastMessage;
-
+export interface ToastMessage { t: "toast"; level: "info" | "warning" | "error"; sentence: string; fix: string }
+export type ClientMessage = HelloMessage | CommandMessage | UndoMessage | RedoMessage | StartMessage | CancelMessage | DragMessage | LiveMessage | WantMessage | AskMessage;
+export type ServerMessage = WelcomeMessage | PatchMessage | RefusedMessage | JobMessage | ClipMessage | BlockMessage | DraggedMessage | FrameMessage | AnswerMessage | ToastMessage;
 /** Arguments of every command by its name. */
 export interface Commands {
   /** Give the project another name. */
-  rename_project: {
-    name: string;
-  };
+  rename_project: { name: string };
   /** Give a character, clip or take another name. */
-  rename: {
-    kind: "characters" | "clips" | "takes";
-    id: string;
-    name: string;
-  };
+  rename: { kind: "characters" | "clips" | "takes"; id: string; name: string };
   /** Make a take of a clip, or a copy of another take. */
-  add_take: {
-    id: string;
-    name: string;
-    clip?: string;
-    copy?: string;
-  };
+  add_take: { id: string; name: string; clip?: string; copy?: string };
   /** Remove a character, clip or take that nothing needs. */
-  remove: {
-    kind: "characters" | "clips" | "takes";
-    id: string;
-  };
+  remove: { kind: "characters" | "clips" | "takes"; id: string };
   /** Change how a take is made; its result is stale until it is made anew. */
-  set_recipe: {
-    take: string;
-    recipe: RecipeEntry | null;
-  };
+  set_recipe: { take: string; recipe: RecipeEntry | null };
   /** Put a layer on top of a take. */
-  add_layer: {
-    take: string;
-    layer: LayerEntry;
-  };
+  add_layer: { take: string; layer: LayerEntry };
   /** Change name, weight or mask of a layer; what is None stays. */
-  set_layer: {
-    take: string;
-    layer: string;
-    name?: string | null;
-    weight?: number | null;
-    mask?: string[] | null;
-  };
+  set_layer: { take: string; layer: string; name?: string | null; weight?: number | null; mask?: string[] | null };
   /** Take a layer away. */
-  remove_layer: {
-    take: string;
-    layer: string;
-  };
+  remove_layer: { take: string; layer: string };
   /** Put keys into a layer; one of the same joint, kind and time (to a tenth of a millisecond) is replaced. */
-  set_keys: {
-    take: string;
-    layer: string;
-    keys: KeyEntry[];
-  };
+  set_keys: { take: string; layer: string; keys: KeyEntry[] };
   /** Shift keys in time. */
-  move_keys: {
-    take: string;
-    layer: string;
-    indices: number[];
-    shift_s: number;
-  };
+  move_keys: { take: string; layer: string; indices: number[]; shift_s: number };
   /** Take keys away. */
-  remove_keys: {
-    take: string;
-    layer: string;
-    indices: number[];
-  };
+  remove_keys: { take: string; layer: string; indices: number[] };
   /** Put an edit on top of a take (its `kind`: contact, pin, trim); change or remove the one of an index. */
-  add_edit: {
-    take: string;
-    edit: Record<string, unknown> | null;
-    index?: number | null;
-  };
+  add_edit: { take: string; edit: Record<string, unknown> | null; index?: number | null };
   /** Put an edit on top of a take (its `kind`: contact, pin, trim); change or remove the one of an index. */
-  set_edit: {
-    take: string;
-    edit: Record<string, unknown> | null;
-    index?: number | null;
-  };
+  set_edit: { take: string; edit: Record<string, unknown> | null; index?: number | null };
   /** Change the world or the sketch by patches below it; an empty path stands for all of it. */
-  edit_world: {
-    root: "world" | "sketch";
-    patches: DocumentPatch[];
-  };
+  edit_world: { root: "world" | "sketch"; patches: DocumentPatch[] };
   /** Put a stretch of a take onto the timeline; the one with the same id is replaced. */
-  add_strip: {
-    strip: StripEntry;
-  };
+  add_strip: { strip: StripEntry };
   /** Put a stretch of a take onto the timeline; the one with the same id is replaced. */
-  set_strip: {
-    strip: StripEntry;
-  };
+  set_strip: { strip: StripEntry };
   /** Take a strip off the timeline. */
-  remove_strip: {
-    id: string;
-  };
+  remove_strip: { id: string };
   /** Replace the markers, the range or the rate of the timeline; what is not given stays. */
-  set_timeline: {
-    markers?: MarkerEntry[] | null;
-    range_s?: [number, number] | null;
-    rate_hz?: number | null;
-    whole?: boolean;
-  };
+  set_timeline: { markers?: MarkerEntry[] | null; range_s?: [number, number] | null; rate_hz?: number | null; whole?: boolean };
 }

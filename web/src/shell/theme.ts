@@ -2,6 +2,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import { remembered } from "../project/memory";
+import { COLOURS, type Theme } from "../timeline/theme";
 
 export type ThemeChoice = "system" | "dark" | "light";
 
@@ -16,6 +17,15 @@ if (globalThis.document !== undefined) {
   effect(() => {
     document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
   });
+}
+
+let read: { dark: boolean; theme: Theme } | null = null;
+
+/** The colours of canvases, read once for each theme. */
+export function readTheme(): Theme {
+  const dark = document.documentElement.dataset.theme === "dark";
+  if (read?.dark !== dark) read = { dark, theme: Object.fromEntries(COLOURS.map((name) => [name, cssColour(name)])) as unknown as Theme };
+  return read.theme;
 }
 
 /** A colour of the style sheet, such as `cssColour("accent")`. */

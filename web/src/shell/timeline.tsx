@@ -33,6 +33,15 @@ function Transport() {
       {button("next", "One frame on (→)", () => session.step(1))}
       {button("end", "To the end (End)", () => session.seek(session.rangeS.peek()?.[1] ?? session.durationS.peek()))}
       <button type="button" class="quiet" aria-pressed={session.isLooping.value} title="Loop" aria-label="Loop" onClick={() => (session.isLooping.value = !session.isLooping.peek())}><Icon name="loop" /></button>
+      {(session.project.value?.timeline.strips.length ?? 0) > 0 && (
+        <button
+          type="button" class="quiet word" aria-pressed={session.isSequence.value} title="Play the strips of the timeline one after another"
+          onClick={() => {
+            session.tool.value = null;
+            session.isSequence.value = !session.isSequence.peek();
+          }}
+        >Sequence</button>
+      )}
       <span class="rule" />
       <TimeReadout />
       <select aria-label="Speed" title="Speed" value={String(session.speed.value)} onChange={(event) => (session.speed.value = Number(event.currentTarget.value))}>
@@ -46,7 +55,7 @@ function Transport() {
           <span class="num">{session.rangeS.value.map((end) => end.toFixed(2)).join(" – ")} s</span><Icon name="close" size={12} />
         </button>
       )}
-      <select aria-label="Curves" title="Curves below the rows" value={shownCurves.value} onChange={(event) => (shownCurves.value = event.currentTarget.value as (typeof CURVES)[number])}>
+      <select aria-label="Curves" title="Curves below the rows" value={shownCurves.value} onChange={(event) => (shownCurves.value = event.currentTarget.value)}>
         {CURVES.map((name) => <option key={name} value={name}>{name}</option>)}
       </select>
       <span class="grow" />

@@ -10,15 +10,15 @@ import {
 } from "../timeline";
 import { DragChannel } from "../tools/drag";
 import { asSketch } from "../tools/path/sketch";
+import { PLOTS } from "../tools/plot";
 import { PoseBuffer } from "../viewer/pose";
 import { newTake } from "./commands";
 import type { Studio } from "./context";
-import { cssColour, isDark } from "./theme";
+import { isDark, readTheme } from "./theme";
 
-const COLOURS = ["bg", "panel", "ink", "muted", "line", "accent", "good", "warn", "bad", "left", "right"] as const;
-export const CURVES = ["no curves", "root", "joint", "layers", "pose space"] as const;
+export const CURVES = ["no curves", "root", "joint", "layers", "pose space", ...Object.keys(PLOTS)];
 /** Which curves lie below the rows. */
-export const shownCurves = remembered<(typeof CURVES)[number]>("curves", "no curves");
+export const shownCurves = remembered("curves", "no curves");
 
 /** Keys of one joint in a layer, sorted by time, with their places in the layer's list. */
 interface KeyTrack {
@@ -156,7 +156,7 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
     },
   };
 
-  const timeline = new Timeline(host, events, () => Object.fromEntries(COLOURS.map((name) => [name, cssColour(name)])) as Record<(typeof COLOURS)[number], string>);
+  const timeline = new Timeline(host, events, readTheme);
   (globalThis as { mareyTimeline?: Timeline }).mareyTimeline = timeline;
   let shownId = "";
   const refresh = (): void => {
@@ -171,7 +171,9 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
       if (made?.recipe?.tool === "path" && session.clips.loaded(clip.hash) < 1) void session.clips.arrivals.value;
       const sketched = made === undefined ? [] : findEvents(clip, made);
       if (sketched.length > 0) rows.push(eventRow("sketch", "Sketch", sketched));
-      rows.push(...clipRows({ ...clip, bands: session.bands.value ?? clip.bands }, "", clip.hash));
+      // Contacts of a sequence belong to its takes, and are edited there
+      const contacts = session.sequence.value === null ? clip.contacts : [];
+      rows.push(...clipRows({ ...clip, contacts, bands: session.bands.value ?? clip.bands }, "", clip.hash));
     }
     for (const layer of made?.layers ?? []) rows.push(...layerRows(layer, tracks));
     if (sampled.value !== null) rows.push(sampled.value);
@@ -205,6 +207,9 @@ export function mountTimeline(studio: Studio, host: HTMLElement): () => void {
           const count = Math.round(data.length / clip.numFrames);
           show("pose space", "σ", Array.from({ length: count }, (_, k) => `${k + 1}`), data);
         }, (error) => session.report(error));
+      } else if (PLOTS[choice] !== undefined && clip !== null) {
+        const [array, unit, channels] = PLOTS[choice];
+        session.askDynamics().then((arrays) => show(choice, unit, channels, arrays[array] as Float32Array), (error) => session.report(error));
       }
     }),
     effect(() => timeline.set({ playheadS: session.playheadS.value, rangeS: session.rangeS.value })),

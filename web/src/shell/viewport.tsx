@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { itemName } from "../project/document";
 import { PALETTES } from "../viewer/body";
 import type { View } from "../viewer/stage";
-import { Viewport } from "../viewport/viewport";
+import { GHOST_TINT, Viewport } from "../viewport/viewport";
 import { OVERLAYS, toggleOverlay } from "./commands";
 import { useStudio } from "./context";
 import { readableKeys } from "./dialogs";
@@ -72,9 +72,10 @@ function Captions() {
   const isLoading = session.mainHash.value !== null && session.main.value === null;
   return (
     <div class="caption">
-      <span class="chip"><i class="dot" style={{ background: PALETTES[0].sides[1] }} />{isLoading ? "Loading…" : itemName(project, item)}</span>
+      <span class="chip"><i class="dot" style={{ background: PALETTES[0].sides[1] }} />{isLoading ? "Loading…" : session.sequence.value !== null ? "Sequence" : itemName(project, item)}</span>
       {session.beforeHash.value !== null && session.overlays.value.ghost && <span class="chip"><i class="dot" style={{ background: "#9aa4ae" }} />source</span>}
       {session.preview.value !== null && <span class="chip"><i class="dot" style={{ background: "#4cc38a" }} />preview</span>}
+      {Object.keys(session.ghosts.value).map((name) => <span class="chip" key={name}><i class="dot" style={{ background: GHOST_TINT }} />{name}</span>)}
       {others.map((other, index) => <span class="chip" key={other.id}><i class="dot" style={{ background: PALETTES[(index + 1) % PALETTES.length].sides[1] }} />{itemName(project, other)}</span>)}
       {session.joint.value !== null && <span class="chip"><Icon name="joints" size={13} />{session.joint.value}</span>}
     </div>

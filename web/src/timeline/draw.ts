@@ -1,6 +1,6 @@
 /** Draws the rows and the ruler on a canvas. Only what is visible is found and drawn; dense keys become bars. */
 
-import { drawCurves } from "../curves/draw";
+import { drawCurves, drawReadout } from "../curves/draw";
 import type { TimeAxis } from "./axis";
 import { BAR_PX, keyList, RULER_PX, rowHeight, type Scene } from "./layout";
 import {
@@ -137,6 +137,12 @@ export function drawOverlay(c: CanvasRenderingContext2D, picture: Picture, box: 
     c.strokeStyle = theme.accent;
     c.lineWidth = 1;
     c.strokeRect(x + 0.5, y + 0.5, w, h);
+  }
+  c.font = theme.font ?? "11px system-ui, sans-serif";
+  c.textBaseline = "middle";
+  for (const [index, row] of layout.rows.entries()) {
+    if (row.kind !== "curve" || layout.top(index) < RULER_PX || layout.top(index) > bottom) continue;
+    drawReadout(c, row, axis, picture.values(row).at(layout.top(index)), theme, model.playheadS);
   }
   const head = axis.toPixels(model.playheadS);
   c.fillStyle = theme.bad;

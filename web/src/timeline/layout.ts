@@ -72,10 +72,6 @@ export class ValueAxis {
     return this.topPx + ((this.high - value) / (this.high - this.low)) * this.heightPx;
   }
 
-  toValue(pixel: number): number {
-    return this.high - ((pixel - this.topPx) / this.heightPx) * (this.high - this.low);
-  }
-
   get pixelsPerUnit(): number {
     return this.heightPx / (this.high - this.low);
   }

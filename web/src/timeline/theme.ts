@@ -1,19 +1,7 @@
 /** Colours of the timeline: a page or the studio hands them in, so that both themes come from one place. */
 
-export interface Theme {
-  bg: string;
-  panel: string;
-  ink: string;
-  muted: string;
-  line: string;
-  accent: string;
-  good: string;
-  warn: string;
-  bad: string;
-  left: string;
-  right: string;
-  font?: string;
-}
+export const COLOURS = ["bg", "panel", "ink", "muted", "line", "accent", "good", "warn", "bad", "left", "right"] as const;
+export type Theme = Record<(typeof COLOURS)[number], string> & { font?: string };
 
 export const LIGHT: Theme = {
   bg: "#f4f5f6", panel: "#ffffff", ink: "#22262a", muted: "#5d656d", line: "#d3d8dc", accent: "#1f6fbf",

@@ -1,5 +1,6 @@
 /** The timeline on one canvas: pointer and keys become events, rows are shown as they are told. What has no event is read-only. */
 
+import { valueAt } from "../curves/channel";
 import { TimeAxis } from "./axis";
 import { type Drag, Drags, type DragView } from "./drags";
 import { drawOverlay, drawPicture, type Picture, TextCache } from "./draw";
@@ -464,6 +465,8 @@ function textAt(row: Row, timeS: number): string {
       const strip = row.strips.filter((each) => each.start_s <= timeS && timeS < stripStop(each)).at(-1);
       return strip === undefined ? "" : `${strip.name}: ${strip.in_s.toFixed(2)} to ${strip.out_s.toFixed(2)} s of the take, from ${strip.start_s.toFixed(2)} s on`;
     }
+    case "curve":
+      return `${row.channels.map((channel) => `${channel.name} ${valueAt(channel, timeS).toPrecision(3)}`).join(", ")} ${row.unit}`;
     default:
       return "";
   }

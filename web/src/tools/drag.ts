@@ -1,4 +1,4 @@
-/** A drag on its own channel: at most one question per animation frame, the newest wins, old answers are dropped. */
+/** A drag on its own channel: at most one question per animation frame, the first at once, the newest wins, old answers are dropped. */
 
 import type { LiveFrame, Session } from "../project/session";
 
@@ -10,18 +10,16 @@ export class DragChannel {
   private n = 0;
   private shown = 0;
   private waiting: Args | null = null;
-  private isAsked = false;
+  private isPaused = false; // until the next frame
   private isOver = false;
   private readonly sentMs = new Map<number, number>();
-  /** Milliseconds from a pointer's move to its answer, newest last. */
-  readonly lagsMs: number[] = [];
   private movedMs = 0;
 
   constructor(
     private readonly wire: Wire,
     private readonly tool: string,
     settings: Args,
-    private readonly onAnswer: (answer: LiveFrame) => void,
+    private readonly onAnswer: (answer: LiveFrame, movedMs: number) => void, // and when the pointer had moved there
     private readonly nextFrame: (act: () => void) => unknown = (act) => requestAnimationFrame(act),
   ) {
     this.channel = wire.openChannel((answer) => this.receive(answer));
@@ -32,9 +30,7 @@ export class DragChannel {
     if (this.isOver) return;
     if (this.waiting === null) this.movedMs = performance.now();
     this.waiting = args;
-    if (this.isAsked) return;
-    this.isAsked = true;
-    this.nextFrame(() => this.flush());
+    if (!this.isPaused) this.flush();
   }
 
   /** Finish; the server makes one command of it. */
@@ -52,11 +48,13 @@ export class DragChannel {
   }
 
   private flush(): void {
-    this.isAsked = false;
+    this.isPaused = false;
     if (this.waiting === null || this.isOver) return;
     this.sentMs.set(++this.n, this.movedMs);
     this.wire.sendDrag(this.channel, this.n, "move", this.tool, this.waiting);
     this.waiting = null;
+    this.isPaused = true;
+    this.nextFrame(() => this.flush());
   }
 
   private receive(answer: LiveFrame): void {
@@ -64,7 +62,6 @@ export class DragChannel {
     for (const n of [...this.sentMs.keys()]) if (n <= answer.n) this.sentMs.delete(n);
     if (answer.n < this.shown || this.isOver) return;
     this.shown = answer.n;
-    if (sent !== undefined) this.lagsMs.push(performance.now() - sent);
-    this.onAnswer(answer);
+    this.onAnswer(answer, sent ?? performance.now());
   }
 }

@@ -88,7 +88,7 @@ function NumberControl({ id, parameter, value, onChange }: ControlProps) {
   };
   const field = (
     <input
-      id={id} class="control num" type="text" inputMode="decimal" value={shown} placeholder={value === null ? "automatic" : ""} aria-invalid={draft.value !== null && draft.value.trim() !== "" && isWrong(parameter, Number(draft.value))}
+      id={id} class="control num" type="text" inputMode="decimal" value={shown} placeholder={value === null ? "auto" : ""} aria-invalid={draft.value !== null && draft.value.trim() !== "" && isWrong(parameter, Number(draft.value))}
       onInput={(event) => (draft.value = event.currentTarget.value)} onBlur={(event) => take(event.currentTarget.value)}
       onKeyDown={(event) => {
         if (event.key === "Enter") take(event.currentTarget.value);
@@ -246,13 +246,13 @@ function NumbersControl(props: ControlProps) {
 }
 
 /** Lists and tables as JSON; a tool with handles of its own edits them in the viewport instead. */
-function DataControl({ id, value, onChange }: ControlProps) {
+function DataControl({ id, parameter, value, onChange }: ControlProps) {
   const draft = useSignal<string | null>(null);
   const isBad = useSignal(false);
   const text = draft.value ?? (value === null || value === undefined ? "" : JSON.stringify(value, null, 1));
   return (
     <textarea
-      id={id} class="control" spellcheck={false} value={text} placeholder="[ ]" aria-invalid={isBad.value}
+      id={id} class="control" spellcheck={false} value={text} placeholder={parameter.shape === "tree" || parameter.shape === "map" ? "{ }" : "[ ]"} aria-invalid={isBad.value}
       onInput={(event) => (draft.value = event.currentTarget.value)}
       onBlur={() => {
         if (draft.value === null) return;

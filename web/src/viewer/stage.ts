@@ -25,7 +25,7 @@ export class Stage {
   private readonly floor: THREE.Mesh<THREE.PlaneGeometry, THREE.MeshStandardMaterial>;
   private readonly tones: [light: Tones, dark: Tones];
   private readonly grid = buildGrid();
-  private world: THREE.Object3D[] = [];
+  private world: THREE.Mesh[] = [];
   private readonly target = new THREE.Vector3();
   private readonly watch: ResizeObserver;
 
@@ -113,8 +113,9 @@ export class Stage {
     this.sun.position.set(at.x + 3, at.y + 7, at.z + 4);
   }
 
-  render(): void {
+  render(hasFreshShadow = true): void {
     this.controls.update();
+    this.renderer.shadowMap.autoUpdate = hasFreshShadow;
     this.renderer.render(this.scene, this.camera);
   }
 
@@ -122,10 +123,7 @@ export class Stage {
     this.watch.disconnect();
     this.controls.dispose();
     this.showWorld([]);
-    for (const thing of [this.grid, this.floor]) {
-      thing.geometry.dispose();
-      thing.material.dispose();
-    }
+    discard(this.grid, this.floor);
     this.sun.dispose();
     this.renderer.setAnimationLoop(null);
     this.renderer.dispose();
@@ -134,12 +132,7 @@ export class Stage {
 
   /** Replace the things that stand around the bodies. */
   showWorld(meshes: WorldMesh[]): void {
-    for (const thing of this.world) {
-      this.scene.remove(thing);
-      const { geometry, material } = thing as THREE.Mesh<THREE.BufferGeometry, THREE.Material>;
-      geometry.dispose();
-      material.dispose();
-    }
+    discard(...this.world);
     this.world = meshes.map(buildThing);
     if (this.world.length > 0) this.scene.add(...this.world);
   }
@@ -155,6 +148,16 @@ export class Stage {
     const { parallel } = this;
     [parallel.left, parallel.right, parallel.top, parallel.bottom] = [(-half * width) / height, (half * width) / height, half, -half];
     parallel.updateProjectionMatrix();
+  }
+}
+
+/** Take things out of their scene, and free what the graphics card holds of them. */
+export function discard(...things: (THREE.Mesh | THREE.Line)[]): void {
+  for (const thing of things) {
+    thing.removeFromParent();
+    thing.geometry.dispose();
+    for (const material of [thing.material].flat()) material.dispose();
+    if (thing instanceof THREE.InstancedMesh) thing.dispose();
   }
 }
 

@@ -4,7 +4,7 @@ import * as THREE from "three";
 import type { StoredClip } from "../project/clips";
 import { Body, type Look, PALETTES } from "../viewer/body";
 
-export type Role = "main" | "before" | "preview" | "pinned";
+export type Role = "main" | "before" | "preview" | "ghost" | "pinned";
 
 export interface ActorSpec {
   role: Role;
@@ -34,7 +34,7 @@ export class Cast {
     const old = new Map(this.actors.map((actor) => [actor.key, actor]));
     this.actors.length = 0;
     for (const [index, spec] of specs.entries()) {
-      const key = [spec.role, spec.role === "pinned" ? index : 0, spec.clip.hash, spec.palette, spec.look.tint ?? "", spec.look.skin ? "skin" : ""].join();
+      const key = [spec.role, spec.role === "pinned" || spec.role === "ghost" ? index : 0, spec.clip.hash, spec.palette, spec.look.tint ?? "", spec.look.skin ? "skin" : ""].join();
       const known = old.get(key);
       old.delete(key);
       const actor: Actor = known ?? {

@@ -5,12 +5,14 @@ import type { StoredClip } from "../project/clips";
 import type { Overlays } from "../project/session";
 import { Body, PALETTES } from "../viewer/body";
 import { PoseBuffer } from "../viewer/pose";
+import { discard } from "../viewer/stage";
 
 const TRAIL_S = 1.2; // to each side of the playhead
 const TRAIL_POINTS = 121;
 const ONION_STEP_S = 0.2;
 const ONION_SKINS = 3; // to each side
 const FORCE_M_PER_N = 1 / 900;
+const GRAVITY = 9.81;
 const PAST = new THREE.Color("#5aa9f0");
 const FUTURE = new THREE.Color("#e6a15c");
 
@@ -37,18 +39,17 @@ export class JointDots {
     this.mesh.instanceMatrix.needsUpdate = true;
     if (this.mesh.instanceColor !== null) this.mesh.instanceColor.needsUpdate = true;
   }
-
-  dispose(): void {
-    this.mesh.geometry.dispose();
-    (this.mesh.material as THREE.Material).dispose();
-    this.mesh.dispose();
-  }
 }
 
 const SELECTED = new THREE.Color("#ffb454");
 const HOVERED = new THREE.Color("#ffffff");
 const PINNED = new THREE.Color("#e5484d");
 const PLAIN = new THREE.Color("#5aa9f0");
+
+/** Time of a point of a trail, from the playhead [s]. */
+function trailShift(index: number): number {
+  return TRAIL_S * ((2 * index) / (TRAIL_POINTS - 1) - 1);
+}
 
 /** The way of one joint around the playhead: past and future in two colours. */
 class Trail {
@@ -79,15 +80,38 @@ class Trail {
   finish(): void {
     this.line.geometry.getAttribute("position").needsUpdate = true;
   }
-
-  dispose(): void {
-    this.line.geometry.dispose();
-    this.line.material.dispose();
-  }
 }
 
-/** Quantities over a whole motion: com (F, 3), forces (K, F, 6) as point and force [N], support (F, N, 2). */
-export type Dynamics = Partial<Record<"com" | "forces" | "support", Float32Array>>;
+/** Quantities over a whole motion: com (F, 3), forces (K, F, 6) as point and force [N], corners of soles (F, N, 2) and which touch (F, N), flights (K, 2) as frames. */
+export type Dynamics = Partial<Record<"com" | "forces" | "support" | "touching" | "flights", Float32Array>>;
+
+/** The parabola of a body that falls freely from one place to another in a time [s]: `count` points. */
+export function ballisticPath(from: THREE.Vector3, to: THREE.Vector3, durationS: number, count: number): THREE.Vector3[] {
+  return Array.from({ length: count }, (_, i) => {
+    const t = (durationS * i) / (count - 1);
+    const point = from.clone().lerp(to, i / (count - 1));
+    point.y += 0.5 * GRAVITY * t * (durationS - t);
+    return point;
+  });
+}
+
+/** Corners of the convex hull of points in the plane, in order round it (Andrew's chain). */
+export function hullOf(points: readonly [number, number][]): [number, number][] {
+  const sorted = [...points].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  const chain = (line: [number, number][]): [number, number][] => {
+    const kept: [number, number][] = [];
+    for (const c of line) {
+      while (kept.length > 1) {
+        const [a, b] = kept.slice(-2);
+        if ((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0) break;
+        kept.pop();
+      }
+      kept.push(c);
+    }
+    return kept.slice(0, -1);
+  };
+  return sorted.length < 3 ? sorted : [...chain(sorted), ...chain(sorted.reverse())];
+}
 
 /** All overlays of the main body. */
 export class OverlaySet {
@@ -108,7 +132,10 @@ export class OverlaySet {
     new THREE.BufferGeometry(),
     new THREE.LineBasicMaterial({ color: "#ffb454", depthTest: false, transparent: true }),
   );
+  private readonly massWay = new Trail();
+  private flights: { line: THREE.Line<THREE.BufferGeometry, THREE.LineDashedMaterial>; startS: number; stopS: number }[] = [];
   dynamics: Dynamics = {};
+  private drawn: Dynamics | null = null; // whose flights are drawn
 
   constructor(
     private readonly scene: THREE.Scene,
@@ -121,6 +148,7 @@ export class OverlaySet {
       thing.frustumCulled = false;
       this.group.add(thing);
     }
+    this.group.add(this.massWay.line);
     scene.add(this.group);
   }
 
@@ -134,11 +162,16 @@ export class OverlaySet {
     this.updateTrails(0, ORIGIN, []);
     this.updateOnion(0, ORIGIN, false);
     for (const arrow of this.arrows) arrow.dispose();
-    for (const thing of [this.mass, this.massShadow, this.polygon]) {
-      thing.geometry.dispose();
-      thing.material.dispose();
-    }
+    discard(this.massWay.line, ...this.flights.map(({ line }) => line), this.mass, this.massShadow, this.polygon);
     this.scene.remove(this.group);
+  }
+
+  /** Points of the trails that are drawn: which joint is where, and when. */
+  *trailPoints(timeS: number): Generator<{ joint: number; timeS: number; position: THREE.Vector3 }> {
+    for (const [joint, { line }] of this.trails) {
+      const { array } = line.geometry.getAttribute("position");
+      for (let i = 0; i < TRAIL_POINTS; i += 2) yield { joint, timeS: timeS + trailShift(i), position: new THREE.Vector3().fromArray(array, 3 * i) };
+    }
   }
 
   /** The selected joint, or the ends of the limbs and the root. */
@@ -153,8 +186,7 @@ export class OverlaySet {
   private updateTrails(timeS: number, offset: THREE.Vector3, joints: number[]): void {
     for (const [joint, trail] of this.trails) {
       if (joints.includes(joint)) continue;
-      this.group.remove(trail.line);
-      trail.dispose();
+      discard(trail.line);
       this.trails.delete(joint);
     }
     if (joints.length === 0) return;
@@ -165,7 +197,7 @@ export class OverlaySet {
       this.group.add(trail.line);
     }
     for (let i = 0; i < TRAIL_POINTS; i++) {
-      const at = timeS + TRAIL_S * ((2 * i) / (TRAIL_POINTS - 1) - 1);
+      const at = timeS + trailShift(i);
       this.sampler.sample(Math.min(Math.max(at, 0), this.clip.durationS));
       for (const joint of joints) this.trails.get(joint)!.set(i, this.sampler.positions, joint, offset);
     }
@@ -195,24 +227,48 @@ export class OverlaySet {
     }
   }
 
+  /** Dashed lines that a free fall would follow from the last contact to the next. */
+  private buildFlights(com: Float32Array, offset: THREE.Vector3): void {
+    discard(...this.flights.map(({ line }) => line));
+    this.flights = [];
+    this.drawn = this.dynamics;
+    const { flights = new Float32Array(0) } = this.dynamics;
+    for (let k = 0; k < flights.length; k += 2) {
+      const [from, to] = [flights[k], flights[k + 1]].map((frame) => new THREE.Vector3().fromArray(com, 3 * frame).add(offset));
+      const [startS, stopS] = [flights[k] / this.clip.rateHz, flights[k + 1] / this.clip.rateHz];
+      const geometry = new THREE.BufferGeometry().setFromPoints(ballisticPath(from, to, stopS - startS, 40));
+      const material = new THREE.LineDashedMaterial({ color: "#ffb454", dashSize: 0.03, gapSize: 0.025, depthTest: false, transparent: true });
+      const line = new THREE.Line(geometry, material).computeLineDistances();
+      line.renderOrder = 9;
+      line.frustumCulled = false;
+      this.group.add(line);
+      this.flights.push({ line, startS, stopS });
+    }
+  }
+
   private updateDynamics(timeS: number, offset: THREE.Vector3, shown: Overlays): void {
-    const { com, forces, support } = this.dynamics;
+    const { com, forces, support, touching } = this.dynamics;
     const frames = this.clip.numFrames;
     const f = Math.min(Math.max(0, Math.round(timeS * this.clip.rateHz)), frames - 1);
-    this.mass.visible = this.massShadow.visible = shown.com && com !== undefined;
+    this.mass.visible = this.massShadow.visible = this.massWay.line.visible = shown.com && com !== undefined;
     if (com !== undefined && this.mass.visible) {
       this.mass.position.fromArray(com, 3 * f).add(offset);
       this.massShadow.position.copy(this.mass.position).setY(this.clip.groundM + 0.004);
-    }
-    this.polygon.visible = shown.com && support !== undefined;
-    if (support !== undefined && this.polygon.visible) {
-      const corners = support.length / (2 * frames);
-      const points: THREE.Vector3[] = [];
-      for (let i = 0; i < corners; i++) {
-        const at = 2 * (f * corners + i);
-        if (Number.isFinite(support[at])) points.push(new THREE.Vector3(support[at] + offset.x, this.clip.groundM + 0.005, support[at + 1] + offset.z));
+      for (let i = 0; i < TRAIL_POINTS; i++) {
+        const at = Math.round((timeS + trailShift(i)) * this.clip.rateHz);
+        this.massWay.set(i, com, Math.min(Math.max(0, at), frames - 1), offset);
       }
-      this.polygon.geometry.setFromPoints(points);
+      this.massWay.finish();
+      if (this.drawn !== this.dynamics) this.buildFlights(com, offset);
+    }
+    // The parabola of a flight is seen a little before and after it
+    for (const { line, startS, stopS } of this.flights) line.visible = this.mass.visible && timeS > startS - 0.5 && timeS < stopS + 0.5;
+    this.polygon.visible = shown.com && support !== undefined && touching !== undefined;
+    if (support !== undefined && touching !== undefined && this.polygon.visible) {
+      const corners = touching.length / frames;
+      const down = Array.from({ length: corners }, (_, i) => f * corners + i).filter((at) => touching[at] > 0);
+      const hull = hullOf(down.map((at): [number, number] => [support[2 * at], support[2 * at + 1]]));
+      this.polygon.geometry.setFromPoints(hull.map(([x, z]) => new THREE.Vector3(x + offset.x, this.clip.groundM + 0.005, z + offset.z)));
     }
     const count = shown.forces && forces !== undefined ? forces.length / (6 * frames) : 0;
     while (this.arrows.length < count) {

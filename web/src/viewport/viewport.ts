@@ -9,15 +9,17 @@ import { isDark } from "../shell/theme";
 import { findHandles, type Handles, type PointerHit } from "../tools/handles";
 import type { Skin } from "../viewer/body";
 import type { WorldMesh } from "../viewer/clip";
-import { Stage, type View } from "../viewer/stage";
+import { discard, Stage, type View } from "../viewer/stage";
 import { type ActorSpec, Cast } from "./actors";
 import { JointDots, OverlaySet } from "./overlays";
 
 const LIGHT = { sky: "#e9ecef", ground: "#d5dae0", line: "#b4bcc5" };
 const DARK = { sky: "#1a1d21", ground: "#202428", line: "#4a525b" };
+export const GHOST_TINT = "#b08ef0";
 const PICKING = new Set(["pose", "edit", "simulate"]); // tools that take joints
 const REACH_PX = 16; // of the pointer around a joint
 const ASIDE_M = 1.5;
+const SHADOW_EVERY = 6; // pictures of a drag, whose shadow may lag
 const IDLE_MS = 120; // between questions for blocks that nobody waits for
 
 /** Frames that a drag shows instead of the clip's: roots (n, 3), local rotations (n, J, 4) xyzw. */
@@ -175,7 +177,7 @@ export class Viewport {
     for (const stop of this.stops) stop();
     this.handles?.dispose();
     this.overlays?.dispose();
-    this.dots?.dispose();
+    if (this.dots !== null) discard(this.dots.mesh);
     this.cast.dispose();
     this.stage.dispose();
   }
@@ -193,11 +195,15 @@ export class Viewport {
       this.idleMs = nowMs;
       session.clips.prefetch(hash, session.playheadS.peek());
     }
-    if (!this.isDirty) return;
+    if (this.isDirty) this.drawNow(started);
+  }
+
+  /** Draw without waiting for the next frame: an answer under the pointer is shown as it comes. */
+  drawNow(started = performance.now()): void {
     this.isDirty = false;
     this.pose();
     this.workMs[this.draws++ % this.workMs.length] = performance.now() - started;
-    this.stage.render();
+    this.stage.render(!this.isDragging || this.draws % SHADOW_EVERY === 0);
   }
 
   private pose(): void {
@@ -245,8 +251,7 @@ export class Viewport {
   private updateDots(areShown: boolean, selected: number): void {
     const main = this.cast.main!;
     if (this.dots === null || this.dots.mesh.count !== main.clip.joints.length) {
-      if (this.dots !== null) this.scene.remove(this.dots.mesh);
-      this.dots?.dispose();
+      if (this.dots !== null) discard(this.dots.mesh);
       this.dots = new JointDots(main.clip.joints.length);
       this.scene.add(this.dots.mesh);
     }
@@ -276,6 +281,7 @@ export class Viewport {
     }
     if (shown.ghost) add(session.beforeHash.value, { role: "before", palette: 0, look: { tint: "#9aa4ae", opacity: 0.28 }, offsetM: 0 });
     add(session.preview.value, { role: "preview", palette: 0, look: { tint: "#4cc38a", opacity: 0.45 }, offsetM: 0 });
+    for (const hash of Object.values(session.ghosts.value)) add(hash, { role: "ghost", palette: 0, look: { tint: GHOST_TINT, opacity: 0.4 }, offsetM: 0 });
     const others = session.pinned.value.filter((item) => item.id !== session.selected.value?.id);
     others.forEach((item, index) => {
       const hash = project === null ? null : shownHash(project, item);
@@ -324,11 +330,9 @@ export class Viewport {
 
   private askDynamics(): void {
     const set = this.overlays!;
-    const item = this.session.selected.peek();
-    if (item === null) return;
     set.dynamics = { com: undefined };
-    this.session.ask("overlay", { motion: item.id }).then(
-      ({ arrays }) => {
+    this.session.askDynamics().then(
+      (arrays) => {
         set.dynamics = arrays as OverlaySet["dynamics"];
         this.requestDraw();
       },
@@ -382,6 +386,18 @@ export class Viewport {
       const seen = this.toPixels(position);
       const distancePx = Math.hypot(seen.x - x, seen.y - y);
       if (seen.isAhead && distancePx < (best?.distancePx ?? REACH_PX)) best = { index: j, name: main.clip.joints[j], position, distancePx };
+    }
+    return best;
+  }
+
+  /** The point of a drawn trail under the pointer, and its moment; to be dragged there. */
+  trailAt({ x, y }: PointerHit): { name: string; timeS: number; position: THREE.Vector3 } | null {
+    const clip = this.cast.main?.clip;
+    let [best, least] = [null as ReturnType<Viewport["trailAt"]>, REACH_PX / 2];
+    for (const { joint, timeS, position } of this.overlays?.trailPoints(this.session.playheadS.peek()) ?? []) {
+      const seen = this.toPixels(position);
+      const away = Math.hypot(seen.x - x, seen.y - y);
+      if (clip !== undefined && seen.isAhead && away < least && timeS >= 0 && timeS <= clip.durationS) [best, least] = [{ name: clip.joints[joint], timeS, position }, away];
     }
     return best;
   }

@@ -1,12 +1,15 @@
 /** Figures that live: a body that obeys physics, pulled by the pointer, and soft bodies that muscles move. */
 
-import { signal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
 import { Icon } from "../../shell/icons";
+import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { type HandleFactory, registerHandles } from "../handles";
 import { registerPart, settingsToSend, type ToolPartProps } from "../panel";
+import { LivePlot, PLOTS, Trace } from "../plot";
 import { show as showValue } from "../results";
 
 type Args = Record<string, unknown>;
@@ -14,6 +17,11 @@ type Args = Record<string, unknown>;
 /** One live session at a time: its tool, and what its last frame told. */
 const running = signal<string | null>(null);
 const facts = signal<Record<string, unknown>>({});
+let trace = new Trace();
+/** Frames of the soft body as they came, and the one that is shown again after the end. */
+const film: LiveFrame[] = [];
+const FILM_FRAMES = 2400; // 40 s
+const replayAt = signal<number | null>(null);
 let channel: string | null = null;
 let draw: (frame: LiveFrame) => void = () => {};
 
@@ -21,7 +29,12 @@ function begin(session: Session, tool: string, settings: Args): void {
   if (channel !== null) return;
   session.pause();
   facts.value = {};
+  trace = new Trace();
+  film.length = 0;
+  replayAt.value = null;
   channel = session.openChannel((frame) => {
+    trace.note(frame.facts);
+    if (tool === "muscle" && film.length < FILM_FRAMES) film.push(frame);
     facts.value = frame.facts;
     draw(frame);
   });
@@ -39,6 +52,7 @@ function finish(session: Session, viewport: Viewport, isKept: boolean): void {
   session.closeChannel(channel);
   channel = null;
   running.value = null;
+  replayAt.value = film.length > 1 ? 0 : null;
   viewport.hold(null);
 }
 
@@ -93,12 +107,7 @@ const simulateHandles: HandleFactory = (viewport, session) => {
     cursor: (hit) => (running.peek() === "simulate" && hit.joint !== null ? "grab" : ""),
     dispose() {
       finish(session, viewport, true);
-      viewport.scene.remove(balls, rope);
-      for (const thing of [balls, rope]) {
-        thing.geometry.dispose();
-        (thing.material as THREE.Material).dispose();
-      }
-      balls.dispose();
+      discard(balls, rope);
     },
   };
 };
@@ -122,6 +131,7 @@ function SimulatePart({ studio, tool }: ToolPartProps) {
         <button type="button" onClick={() => steer(session, { throw: {} })}>Throw a ball</button>
         <button type="button" onClick={() => steer(session, { restart: true })}>Restart</button>
       </div>
+      <LivePlot trace={trace} quantities={PLOTS} ticks={() => facts.value} />
       <LiveFacts names={["time_s", "words", "margin_m", "step_ms"]} />
       <LiveEnd session={session} viewport={viewport} />
     </div>
@@ -170,21 +180,18 @@ const muscleHandles: HandleFactory = (viewport, session) => {
     viewport.requestDraw();
   };
   const clear = (): void => {
-    if (mesh === null) return;
-    viewport.scene.remove(mesh);
-    mesh.geometry.dispose();
-    mesh.material.dispose();
+    if (mesh !== null) discard(mesh);
     mesh = null;
   };
   return {
     dispose() {
       finish(session, viewport, false);
+      film.length = 0;
+      replayAt.value = null;
       clear();
       viewport.showCast(true);
       viewport.look("free");
-      viewport.scene.remove(bones);
-      bones.geometry.dispose();
-      bones.material.dispose();
+      discard(bones);
     },
   };
 };
@@ -198,6 +205,7 @@ function MusclePart({ studio, tool }: ToolPartProps) {
       <div class="fields">
         <p class="note plain">The scene runs by its own programme; a slider takes a muscle over by hand.</p>
         <button type="button" class="button main wide" onClick={() => begin(session, tool.id, settingsToSend(studio, tool))}><Icon name="play" size={15} /> Start the scene</button>
+        {replayAt.value !== null && <Replay />}
       </div>
     );
   }
@@ -220,12 +228,51 @@ function MusclePart({ studio, tool }: ToolPartProps) {
   );
 }
 
+/** The scene that was just played, from the frames that came: a slider, and playing at its own speed. */
+function Replay() {
+  const isPlaying = useSignal(true);
+  const timeOf = (at: number): number => Number(film[at]?.facts.time_s ?? 0);
+  const show = (at: number): void => {
+    replayAt.value = at;
+    draw(film[at]);
+  };
+  useEffect(() => {
+    let [request, last] = [0, performance.now()];
+    const step = (now: number): void => {
+      request = requestAnimationFrame(step);
+      const at = replayAt.peek() ?? 0;
+      if (!isPlaying.peek() || film.length < 2) last = now;
+      else if ((now - last) / 1000 >= timeOf((at + 1) % film.length) - timeOf(at)) {
+        last = now;
+        show((at + 1) % film.length);
+      }
+    };
+    request = requestAnimationFrame(step);
+    return () => cancelAnimationFrame(request);
+  }, []);
+  return (
+    <div class="field">
+      <label for="replay"><span>Replay</span><span class="num">{timeOf(replayAt.value ?? 0).toFixed(2)} s</span></label>
+      <div class="pair go">
+        <input
+          id="replay" type="range" min={0} max={film.length - 1} step={1} value={replayAt.value ?? 0}
+          onInput={(event) => {
+            isPlaying.value = false;
+            show(Number(event.currentTarget.value));
+          }}
+        />
+        <button type="button" class="quiet" aria-label={isPlaying.value ? "Pause the replay" : "Play the replay"} onClick={() => (isPlaying.value = !isPlaying.peek())}><Icon name={isPlaying.value ? "pause" : "play"} size={15} /></button>
+      </div>
+    </div>
+  );
+}
+
 function LiveFacts({ names }: { names: string[] }) {
   const units: Record<string, string> = { time_s: "s", margin_m: "m", step_ms: "ms a step" };
   return (
     <table class="facts">
       <tbody>
-        {names.filter((name) => facts.value[name] != null).map((name) => <tr key={name}><td>{name.replace(/_(s|m|ms)$/, "").replaceAll("_", " ")}</td><td class="n">{showValue(facts.value[name])} {units[name] ?? ""}</td></tr>)}
+        {names.filter((name) => facts.value[name] != null && facts.value[name] !== "").map((name) => <tr key={name}><td>{name.replace(/_(s|m|ms)$/, "").replaceAll("_", " ")}</td><td class="n">{showValue(facts.value[name])} {units[name] ?? ""}</td></tr>)}
       </tbody>
     </table>
   );

@@ -4,11 +4,13 @@ import { type Signal, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as THREE from "three";
 import { applyPatches } from "../../project/document";
-import type { Session } from "../../project/session";
+import type { Session, Way } from "../../project/session";
 import type { DocumentPatch } from "../../protocol/messages.gen";
+import { chooseFiles } from "../../shell/files";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
-import type { Viewport } from "../../viewport/viewport";
+import { discard } from "../../viewer/stage";
+import { GHOST_TINT, type Viewport } from "../../viewport/viewport";
 import { type HandleFactory, type PointerHit, registerHandles } from "../handles";
 import { changeSetting, registerPart, type ToolPartProps } from "../panel";
 import { type Add, ADDS, addThing, asSketch, type Handle, type Item, listFields, listHandles, moveHandle, newSketch, type Point2, removeThing, type SketchTree } from "./sketch";
@@ -37,17 +39,19 @@ class Drawing {
     viewport.scene.add(this.group);
   }
 
-  show(sketch: SketchTree | null, hovered: string | null): void {
+  show(sketch: SketchTree | null, hovered: string | null, ways: Way[]): void {
     this.clear();
     this.handles = listHandles(sketch);
-    if (sketch === null) return;
     const ground = this.viewport.groundM + LIFT_M;
     const colour = (name: Parameters<typeof cssColour>[0]): THREE.Color => new THREE.Color(cssColour(name));
-    const line = (points: Point2[], paint: THREE.Color, isClosed = false): void => {
+    const line = (points: readonly Point2[], paint: THREE.Color, isClosed = false, opacity = 1): void => {
       const geometry = new THREE.BufferGeometry().setFromPoints(points.map(([x, z]) => new THREE.Vector3(x, ground, z)));
-      const material = new THREE.LineBasicMaterial({ color: paint, depthTest: false, transparent: true });
+      const material = new THREE.LineBasicMaterial({ color: paint, depthTest: false, transparent: true, opacity });
       this.group.add(isClosed ? new THREE.LineLoop(geometry, material) : new THREE.Line(geometry, material));
     };
+    // The newest solution of the search is the strongest; those with blending have another colour
+    ways.forEach(({ k, places }, i) => line(places, new THREE.Color(k === 1 ? "#4cc38a" : GHOST_TINT), false, Math.max(0.15, 1 - 0.25 * (ways.length - 1 - i))));
+    if (sketch === null) return;
     const corners = sketch.path?.points ?? [sketch.start.position, sketch.goal.position];
     const points = sketch.path?.kind === "spline" ? splineOf(corners) : corners;
     line(points, colour(sketch.path?.points === undefined ? "muted" : "accent"));
@@ -86,11 +90,7 @@ class Drawing {
   }
 
   clear(): void {
-    for (const child of this.group.children as (THREE.Line | THREE.Mesh)[]) {
-      if (child instanceof THREE.Line) child.geometry.dispose();
-      (child.material as THREE.Material).dispose();
-    }
-    this.group.clear();
+    discard(...(this.group.children as (THREE.Line | THREE.Mesh)[]));
   }
 
   dispose(): void {
@@ -143,11 +143,13 @@ const makeHandles: HandleFactory = (viewport, session) => {
   let hovered: string | null = null;
   const draw = (): void => {
     const sketch = sketchOf(session);
+    const job = session.jobs.peek().filter(({ tool }) => tool === "path").at(-1);
+    const ways = job?.result.ways ?? (job?.result.report?.ways as Way[] | undefined) ?? [];
     const shown = drag === null || sketch === null ? sketch : applyPatches(sketch, drag.patches);
-    drawing.show(stroke === null || shown === null ? shown : applyPatches(shown, addThing(shown, stroke.what, stroke.from, stroke.to)), hovered);
+    drawing.show(stroke === null || shown === null ? shown : applyPatches(shown, addThing(shown, stroke.what, stroke.from, stroke.to)), hovered, ways);
     viewport.requestDraw();
   };
-  const stops = [session.project.subscribe(draw), picked.subscribe(draw)];
+  const stops = [session.project.subscribe(draw), session.jobs.subscribe(draw), picked.subscribe(draw)];
   const remove = (): void => {
     const [sketch, handle] = [sketchOf(session), drawing.handles.find(({ id }) => id === picked.peek())];
     if (sketch === null || handle === undefined) return;
@@ -251,6 +253,7 @@ function PathPart({ studio, tool }: ToolPartProps) {
         <option value="">Load a sketch that ships…</option>
         {shipped.filter((name) => name !== "").map((name) => <option key={name} value={name}>{name}</option>)}
       </select>
+      <button type="button" class="button" onClick={() => chooseFiles(session, ".toml")}><Icon name="import" size={15} /> Your own sketch file…</button>
       {sketch === null ? (
         <button type="button" class="button" onClick={() => edit(session, [{ path: [], value: newSketch() }])}>New sketch</button>
       ) : (

@@ -2,6 +2,8 @@
 
 import { changeSetting, registerPart, type ToolPartProps } from "../panel";
 import { openTool } from "../../shell/context";
+import { shownCurves } from "../../shell/tracks";
+import { PLOTS } from "../plot";
 
 const LEVELS = { green: "possible", amber: "doubtful", red: "not possible" } as const;
 
@@ -29,6 +31,12 @@ function PhysicsPart({ studio }: ToolPartProps) {
           <button type="button" class="button slim" onClick={() => repair(span.start_s, span.stop_s)}>Repair</button>
         </div>
       ))}
+      <span class="label">Plot on the timeline</span>
+      <div class="segments" role="radiogroup" aria-label="Plot on the timeline">
+        {Object.keys(PLOTS).map((name) => (
+          <button type="button" key={name} role="radio" aria-checked={shownCurves.value === name} onClick={() => (shownCurves.value = shownCurves.peek() === name ? "no curves" : name)}>{name}</button>
+        ))}
+      </div>
     </div>
   );
 }

@@ -5,6 +5,7 @@ import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
 import { newTake } from "../../shell/commands";
 import { Icon } from "../../shell/icons";
+import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { DragChannel } from "../drag";
 import { type HandleFactory, registerHandles } from "../handles";
@@ -12,7 +13,7 @@ import { registerPart, settingsToSend, type ToolPartProps } from "../panel";
 
 const PATIENCE_MS = 4000; // for the result of a command after the release
 
-/** What the last drag told: a sentence, and the lag of each answer [ms]. */
+/** What the last drag told: a sentence, and the time from each move of the pointer to its drawn pose [ms]. */
 export const dragReport = { sentence: signal(""), lagsMs: [] as number[] };
 (globalThis as { mareyDrag?: typeof dragReport }).mareyDrag = dragReport;
 
@@ -29,17 +30,22 @@ function effectorHandles(toolId: string, place: (joint: string, viewport: Viewpo
     marker.visible = false;
     viewport.scene.add(marker);
     const studio = window.mareyStudio!;
-    const show = ({ arrays, facts }: LiveFrame): void => {
-      dragReport.lagsMs.push(drag?.lagsMs.at(-1) ?? 0);
+    const show = ({ arrays, facts }: LiveFrame, movedMs: number): void => {
       dragReport.sentence.value = String(facts.advice || facts.words || facts.status || "");
       if (arrays.pose_rotations !== undefined) viewport.hold({ roots: arrays.pose_root as Float32Array, rotations: arrays.pose_rotations as Float32Array });
       else if (arrays.rotations !== undefined) viewport.hold({ first: Number(facts.first ?? 0), roots: arrays.roots as Float32Array, rotations: arrays.rotations as Float32Array });
+      viewport.drawNow();
+      dragReport.lagsMs.push(performance.now() - movedMs);
     };
     return {
       pointerDown(hit) {
-        if (hit.joint === null) return false;
-        session.joint.value = hit.joint.name;
+        // A point of a trail is the joint at another time: the playhead goes there
+        const trail = hit.joint === null ? viewport.trailAt(hit) : null;
+        const held = hit.joint ?? trail;
+        if (held === null) return false;
+        session.joint.value = held.name;
         session.pause();
+        if (trail !== null) session.seek(Math.round(trail.timeS * session.rateHz.peek()) / session.rateHz.peek());
         const item = session.selected.peek();
         const tool = session.tools.peek().find((each) => each.id === toolId);
         if (item === null || tool === undefined) return false;
@@ -47,9 +53,9 @@ function effectorHandles(toolId: string, place: (joint: string, viewport: Viewpo
           session.toast("info", "A clip stays as it was captured", "Change a take of it", { label: "New take", run: () => void newTake(studio) });
           return true;
         }
-        start.copy(hit.joint.position);
+        start.copy(held.position);
         target.copy(start);
-        const settings = { ...settingsToSend(studio, tool), motion: item.id, time_s: session.playheadS.peek(), ...place(hit.joint.name, viewport) };
+        const settings = { ...settingsToSend(studio, tool), motion: item.id, time_s: session.playheadS.peek(), ...place(held.name, viewport) };
         drag = new DragChannel(session, toolId, settings, show);
         marker.visible = true;
         return true;
@@ -57,8 +63,8 @@ function effectorHandles(toolId: string, place: (joint: string, viewport: Viewpo
       pointerMove(hit) {
         if (drag === null) return;
         target.copy(viewport.facingHit(hit, start));
+        // Drawn with the answer: a picture of its own for the marker would keep the answer waiting
         drag.move({ joint: session.joint.peek(), target: target.toArray() });
-        viewport.requestDraw();
       },
       pointerUp() {
         marker.visible = false;
@@ -84,12 +90,10 @@ function effectorHandles(toolId: string, place: (joint: string, viewport: Viewpo
         marker.position.copy(target);
         marker.quaternion.copy(viewport.camera.quaternion);
       },
-      cursor: (hit) => (hit.joint === null ? "" : "grab"),
+      cursor: (hit) => (hit.joint === null && viewport.trailAt(hit) === null ? "" : "grab"),
       dispose() {
         this.cancel?.();
-        viewport.scene.remove(marker);
-        marker.geometry.dispose();
-        marker.material.dispose();
+        discard(marker);
       },
     };
   };
@@ -125,7 +129,7 @@ function PosePart({ studio }: ToolPartProps) {
   const joint = studio.session.joint.value;
   return (
     <div class="fields">
-      <p class="note plain">Drag a joint in the viewport. The release sets keys at the playhead, in a layer of the take.</p>
+      <p class="note plain">Drag a joint in the viewport, or a point of its trail (Shift T) at another time. The release sets keys at the playhead, in a layer of the take.</p>
       <div class="pair go">
         <span class="with-icon"><Icon name="joints" size={15} /><span class="cut">{joint ?? "no joint is picked"}</span></span>
         <button type="button" class="button" disabled={joint === null} onClick={() => joint !== null && togglePin(viewport, joint)}>{joint !== null && pins.includes(joint) ? "Unpin" : "Pin"} <kbd>P</kbd></button>

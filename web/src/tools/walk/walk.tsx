@@ -4,8 +4,10 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import * as THREE from "three";
 import type { LiveFrame, Session } from "../../project/session";
+import { chooseFiles } from "../../shell/files";
 import { Icon } from "../../shell/icons";
 import { cssColour } from "../../shell/theme";
+import { discard } from "../../viewer/stage";
 import type { Viewport } from "../../viewport/viewport";
 import { type HandleFactory, registerHandles } from "../handles";
 import { registerPart, settingsOf, settingsToSend, type ToolPartProps } from "../panel";
@@ -17,7 +19,6 @@ interface WalkFacts {
   time_s: number;
   state: string;
   speed_mps: number;
-  heading_rad: number;
   styles: Record<string, number>;
   footprints: [side: string, x: number, y: number, z: number, heading: number][];
   obstacles: { label: string }[];
@@ -138,10 +139,7 @@ const makeHandles: HandleFactory = (viewport, session) => {
       window.removeEventListener("keyup", lift);
       window.removeEventListener("blur", blur);
       stop();
-      viewport.scene.remove(prints);
-      geometry.dispose();
-      (prints.material as THREE.Material).dispose();
-      prints.dispose();
+      discard(prints);
     },
   };
 };
@@ -168,6 +166,7 @@ function WalkPart({ studio, tool }: ToolPartProps) {
       <div class="fields">
         <p class="note" style={{ margin: 0 }}>Drive with W A S D or the arrows, Shift runs, Space jumps; or with a gamepad: left stick, A jumps, right trigger runs.</p>
         <button type="button" class="button main wide" onClick={() => begin(session, viewport, settingsToSend(studio, tool))}><Icon name="walk" size={15} /> Walk</button>
+        <button type="button" class="button" title="Actions, transitions and jumps as a text file; it can be dropped too" onClick={() => chooseFiles(session, ".toml,.xml")}><Icon name="import" size={15} /> Play a script file…</button>
       </div>
     );
   }
