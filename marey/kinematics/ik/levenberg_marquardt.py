@@ -24,8 +24,10 @@ from marey.base import FloatArray, inline_kernel, kernel
 from marey.kinematics.ik.active_set import (
     ActiveLimits,
     apply_box_step,
+    copy_intervals,
     largest_free_gradient,
     largest_pose_change,
+    narrow_to_regions,
     new_active_limits,
     project_to_box,
     release_coordinates,
@@ -68,15 +70,14 @@ from marey.kinematics.ik.state import (
     PosePrior,
     TaskBlocks,
     copy_state,
-    evaluate_goals,
     evaluate_parts,
     evaluate_pose,
+    has_springs,
     is_all_reached,
     linearise,
     new_rows,
     new_state,
 )
-from marey.kinematics.limits.anatomy.check import AnatomicalTables, narrow_intervals
 from marey.kinematics.limits.tables import Bounds, project_to_bounds
 
 MIN_DECREASE = 1e-10  # [-] relative decrease of the objective below which nothing more is won
@@ -108,6 +109,7 @@ class DualStep(NamedTuple):
     """Steps of the full space by one small system for all joints."""
 
     start_damping: float  # first damping, as a part of the objective
+    keeps_regions: bool  # coordinates stay in the regions of the box, too
 
 
 class DenseStep(NamedTuple):
@@ -149,6 +151,7 @@ def solve_damped(
     face, at = new_active_limits(layout, limited), new_dense_model(0, 0)
     cost = bent = new_cost = new_bent = gradient = violation = change = decrease = quality = second = third = 0.0
     damping, radius, most_damping, is_worse, is_guarded, is_still = 0.0, 1.0, MAX_DAMPING, False, True, False
+    whole = layout.box
     flat, stalled = (GRADIENT_TOL, STALL_DECREASE_OPTIMUM) if seek_optimum else (LOOSE_GRADIENT_TOL, STALL_DECREASE)
 
     # The start: inside the limits, its objective, the first damping
@@ -157,6 +160,9 @@ def solve_damped(
             project_to_bounds(bounds, state.wxyz)
         else:
             project_to_box(layout.box, state.wxyz, state.vectors)
+            if dual.keeps_regions:
+                layout = copy_intervals(layout)
+                narrow_to_regions(whole, layout.box, face.is_narrow, state)
         cost, bent = evaluate_parts(layout, goals, state)
         damping = dual.start_damping * cost
     elif dense is not None:
@@ -181,7 +187,7 @@ def solve_damped(
         copy_state(state, best)
         damping = 1e-3 if dense.option > 0.0 and dense.method == MARQUARDT else 1e-2 * max(cost, 1e-6)
         most_damping = MAX_DENSE_DAMPING * max(1.0, dense.penalty)
-    lowest, before, has_springs = cost, cost, bool(layout.springs.stiffness.any())
+    lowest, before, is_drawn = cost, cost, has_springs(layout.springs)
     status, iteration, evaluations, accepted, rejected, is_new = OUT_OF_ITERATIONS, 0, 1, 0, 0, True
 
     while True:
@@ -213,7 +219,7 @@ def solve_damped(
         if dual is not None:
             damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
             expected = solve_active_set_step(layout, bounds, damping, state, rows, face, step, trial)
-            if has_springs:
+            if is_drawn:
                 change = predict_prior_change(layout.springs, face.is_bound, face.held, rows.frames, state.pulls, step)
                 expected += bent + change
             decrease = cost - expected
@@ -262,6 +268,10 @@ def solve_damped(
         damping *= max(0.1, 1.0 - (2.0 * quality - 1.0) ** 3)
         state, trial = trial, state
         cost, bent, rejected, is_new = new_cost, new_bent, 0, True
+        if dual is not None and bounds is None and dual.keeps_regions:
+            # The border of a region moves with the other coordinates
+            if narrow_to_regions(whole, layout.box, face.is_narrow, state):
+                cost, bent = evaluate_parts(layout, goals, state)
         is_still = is_guarded and won < MIN_DECREASE * cost and change < MIN_STEP
         second, third = gradient, damping
         if dense is not None:
@@ -330,21 +340,15 @@ def solve_pose(
     goals: tuple[Any, ...],
     pose: tuple[Any, ...],
     stop: tuple[Any, ...],
-    start_damping: float,
+    dual: tuple[float, bool],
     history: FloatArray,
 ) -> Outcome:
     """Dual steps of :func:`solve_damped` for calls from Python: plain tuples of the same fields cost it 10 µs less.
 
     ``fields`` holds a tuple for each part of the layout.
     """
-    layout, dual = _read_layout(fields), DualStep(start_damping)
-    return solve_damped(layout, bounds, dual, None, Goals(*goals), PoseArrays(*pose), StopRule(*stop), history)
-
-
-@inline_kernel
-def _read_layout(fields: tuple[Any, ...]) -> IKLayout:
     tree, blocks, lists, mass, springs, box = fields
-    return IKLayout(
+    layout = IKLayout(
         JointArrays(*tree),
         TaskBlocks(*blocks),
         KinematicChains(*lists),
@@ -352,43 +356,6 @@ def _read_layout(fields: tuple[Any, ...]) -> IKLayout:
         PosePrior(*springs),
         CoordinateBox(*box),
     )
-
-
-@kernel
-def solve_in_regions(
-    fields: tuple[Any, ...],
-    tables: AnatomicalTables,
-    goals: tuple[Any, ...],
-    pose: tuple[Any, ...],
-    stop: tuple[Any, ...],
-    start_damping: float,
-    rounds: int,
-) -> tuple[bool, int, float]:
-    """Solve a pose that keeps the intervals of its coordinates under the regions that couple them, too.
-
-    A region bounds one coordinate given others. Each round projects the pose, narrows the intervals of coordinates that
-    left a region to what it leaves there, and solves again. Returns whether all goals are reached, iterations,
-    and the objective; the pose is inside its regions as far as one projection can tell.
-    """
-    layout, dual, history = _read_layout(fields), DualStep(start_damping), np.zeros((0, 4))
-    box, arrays = layout.box, PoseArrays(*pose)
-    low, high, is_narrow = box.low.copy(), box.high.copy(), np.zeros(box.low.shape, dtype=np.bool_)
-    narrow = IKLayout(
-        layout.tree,
-        layout.blocks,
-        layout.lists,
-        layout.mass,
-        layout.springs,
-        CoordinateBox(box.boxed, low, high, box.is_swing, box.before, box.after),
+    return solve_damped(
+        layout, bounds, DualStep(*dual), None, Goals(*goals), PoseArrays(*pose), StopRule(*stop), history
     )
-    spent, away = 0, narrow_intervals(arrays.wxyz, tables, low, high, is_narrow)
-    for _ in range(rounds):
-        status, count, _, _, _, _ = solve_damped(
-            narrow, None, dual, None, Goals(*goals), arrays, StopRule(*stop), history
-        )
-        spent += count
-        away = narrow_intervals(arrays.wxyz, tables, low, high, is_narrow)
-        if away <= REGION_TOL_RAD and status != OUT_OF_ITERATIONS:
-            break
-    cost, is_reached = evaluate_goals(layout, Goals(*goals), arrays)
-    return is_reached, spent, cost

@@ -24,6 +24,7 @@ from marey.kinematics.ik.posing.attempts import (
     measure_violation,
     read_status,
     require_int,
+    solve_inside_regions,
     solve_nearest_posture,
     solve_with_restarts,
 )
@@ -237,7 +238,9 @@ def solve_ik(
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
     moved, violation = 0.0, None
     is_advice = isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None
-    if is_advice:
+    if is_advice and start is None:
+        guess.wxyz[:], moved = problem.rest
+    elif is_advice:
         moved = project_to_box(problem.layout.box, guess.wxyz, np.zeros((len(guess.wxyz), 3)))
     elif limits is not None:
         moved = float(measure_violation(limits, guess.wxyz).max())
@@ -256,6 +259,8 @@ def solve_ik(
         first = guess.copy() if is_plain and follow and start is not None and problem.spring_weight == 0.0 else None
         is_person = is_advice and first is not None and method == "projected-lm" and not record
         outcome = solve_nearest_posture(run, guess) if is_person else None
+        if start is None and is_plain and method == "projected-lm" and not (pins or record) and is_advice:
+            outcome, violation = solve_inside_regions(run, guess, limits)
         if joints is not None:
             run, body, outcome = _solve_joint_types(run, guess, joints, body, limits)
         elif is_clamped:
@@ -264,7 +269,7 @@ def solve_ik(
             outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
         if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
             outcome = accept_nearest(run, guess, outcome)
-        if is_plain and method == "projected-lm" and isinstance(limits, AnatomicalLimits) and is_advice:
+        if violation is None and is_plain and method == "projected-lm" and is_advice:
             outcome, violation = keep_regions(run, guess, outcome, limits)
         if first is not None and method == "projected-lm":
             followed = follow_branch(run, first, guess, body, last_targets)

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, REGION_TOL_RAD, solve_in_regions
-from marey.kinematics.ik.methods import START_DAMPING, find_method, solve_projected_lm
+from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, REGION_TOL_RAD
+from marey.kinematics.ik.methods import find_method, solve_dual_pose, solve_projected_lm
 from marey.kinematics.ik.posing.defaults import STUB_MOBILITY, anatomical_mobility
 from marey.kinematics.ik.posing.recheck import measure_blocks
 from marey.kinematics.ik.problem import Guess, IKProblem, Root, SolverInputs, SolverOutcome, compile_problem
@@ -31,8 +31,6 @@ SOFT_ITERATIONS: Final = 60  # of each of them
 # [1/rad²] of a limb, stage by stage: 1 rad from the start costs as much as a goal missed by 10, 3 and 1 cm
 POSTURE_STIFFNESS: Final = (1e-2, 1e-3, 1e-4)
 POSTURE_ITERATIONS: Final = 60  # of each stage
-REGION_ROUNDS: Final = 8  # times that intervals are narrowed
-REGION_ITERATIONS: Final = 5  # of each of them
 REGION_COST: Final = 1.02  # [-] of the objective: goals out of reach may be a hundredth farther away inside a region
 NEAR_M: Final = 0.05  # [m] goals nearer than this are dragged, and the feet need not give way first
 
@@ -215,11 +213,24 @@ def measure_violation(limits: JointLimits, wxyz: FloatArray) -> FloatArray:
     if not isinstance(limits, AnatomicalLimits):
         return limits.violations(SO3(wxyz[None]))[0]
     # The default limits, without the checks of a batch of rotations, which take as long as the solve
-    return measure_anatomical_violation(wxyz, limits.tables())
+    return measure_anatomical_violation(wxyz, tuple(limits.tables()))
+
+
+def solve_inside_regions(
+    run: SolverInputs, guess: Guess, limits: JointLimits
+) -> tuple[SolverOutcome, FloatArray] | tuple[None, None]:
+    """Solve without leaving regions; the guess is as it was, and nothing returned, where goals are not met so."""
+    root, wxyz = guess.root.copy(), guess.wxyz.copy()
+    found = solve_dual_pose(run, guess, None, True)
+    violation = measure_violation(limits, guess.wxyz)
+    if found.stop == REACHED and violation.max() <= REGION_TOL_RAD:
+        return found, violation
+    guess.root[:], guess.wxyz[:] = root, wxyz
+    return None, None
 
 
 def keep_regions(
-    run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: AnatomicalLimits
+    run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: JointLimits
 ) -> tuple[SolverOutcome, FloatArray]:
     """Move a pose that keeps the intervals of its coordinates into the regions that couple them, and measure it.
 
@@ -230,21 +241,15 @@ def keep_regions(
     if float(violation.max()) <= REGION_TOL_RAD:
         return outcome, violation
     posed, errors = guess.copy(), run.errors.copy()
-    is_reached, spent, cost = solve_in_regions(
-        run.problem.fields,
-        limits.tables(),
-        (run.targets, run.active),
-        (posed.root, posed.wxyz, posed.x, errors),
-        (min(run.max_iterations, REGION_ITERATIONS), run.problem.seek_optimum),
-        START_DAMPING,
-        REGION_ROUNDS,
+    found = solve_dual_pose(replace(run, errors=errors), posed, None, True)
+    outcome = outcome._replace(
+        iterations=outcome.iterations + found.iterations, evaluations=outcome.evaluations + found.evaluations
     )
-    outcome = outcome._replace(iterations=outcome.iterations + spent, evaluations=outcome.evaluations + spent)
-    if not is_reached and (outcome.stop == REACHED or cost > REGION_COST * outcome.objective):
+    if found.stop != REACHED and (outcome.stop == REACHED or found.objective > REGION_COST * outcome.objective):
         return outcome, violation
     guess.assign(posed)
     run.errors[:] = errors
-    outcome = outcome._replace(stop=REACHED if is_reached else outcome.stop, objective=cost)
+    outcome = outcome._replace(stop=min(found.stop, outcome.stop), objective=found.objective)
     return outcome, measure_violation(limits, guess.wxyz)
 
 
