@@ -18,8 +18,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from marey.base import FloatArray, inline_kernel, kernel
 from marey.kinematics.ik.active_set import (
     ActiveLimits,
@@ -268,10 +266,10 @@ def solve_damped(
         damping *= max(0.1, 1.0 - (2.0 * quality - 1.0) ** 3)
         state, trial = trial, state
         cost, bent, rejected, is_new = new_cost, new_bent, 0, True
-        if dual is not None and bounds is None and dual.keeps_regions:
-            # The border of a region moves with the other coordinates
-            if narrow_to_regions(whole, layout.box, face.is_narrow, state):
-                cost, bent = evaluate_parts(layout, goals, state)
+        is_kept = dual is not None and bounds is None and dual.keeps_regions
+        # Borders of regions move with the other coordinates
+        if is_kept and narrow_to_regions(whole, layout.box, face.is_narrow, state):
+            cost, bent = evaluate_parts(layout, goals, state)
         is_still = is_guarded and won < MIN_DECREASE * cost and change < MIN_STEP
         second, third = gradient, damping
         if dense is not None:

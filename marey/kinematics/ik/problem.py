@@ -136,6 +136,7 @@ class SolverOutcome(NamedTuple):
     objective: float
     gradient: float
     is_left: bool = False  # the pose is not one of the model: the model and the limits disagree
+    is_nearest: bool = False  # descents from other starts end no nearer to the goals
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ from marey.kinematics.ik.posing.attempts import (
     accept_nearest,
     build_solver_inputs,
     compile_tasks,
+    is_nearest,
     keep_regions,
     measure_violation,
     read_status,
@@ -41,7 +42,7 @@ from marey.kinematics.ik.problem import (
     joint_index,
 )
 from marey.kinematics.ik.starts import MAX_SIGMA, PosedBody, align_root, guess_from_pose, match_body
-from marey.kinematics.ik.state import OUT_OF_ITERATIONS, REACHED
+from marey.kinematics.ik.state import OUT_OF_ITERATIONS, REACHED, STATIONARY
 from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, PointTask, PoseTask, Task
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.contract import JointLimits
@@ -275,6 +276,10 @@ def solve_ik(
             followed = follow_branch(run, first, guess, body, last_targets)
             if followed is not None:
                 (outcome, end), violation = followed, None
+        is_stalled = outcome.stop == STATIONARY and end is None and not tries
+        if is_stalled and is_plain and method == "projected-lm" and body.model is None:
+            has_sides = limits is not None and not is_advice and problem.bounds is not None
+            outcome = outcome._replace(is_nearest=has_sides and is_nearest(run, outcome, body, limits))
     else:
         # No goals: the nearest pose that keeps all limits, regions too
         outcome = SolverOutcome(REACHED, 0, 0, 0.0, 0.0)
@@ -356,6 +361,8 @@ def _build_result(
         if size > tolerance and not isinstance(pin, LookAtTask):
             missed.append(f"the planted {_name_task(pin, body.skeleton)}")
     status = read_status(not missed, outcome.stop, outcome.objective, outcome.gradient)
+    if status is SolveStatus.STALLED and outcome.is_nearest:
+        status = SolveStatus.INFEASIBLE
     if missed and status is not SolveStatus.INFEASIBLE and end is None:
         # A goal that no bones can reach is out of reach, however the solver ended
         anchors = [(joint_index(body.skeleton, pin.joint), pin.goal) for pin in pins if isinstance(pin, PointTask)]

@@ -285,10 +285,10 @@ def evaluate_residuals(layout: IKLayout, goals: Goals, state: IKState) -> float:
 @inline_kernel
 def has_springs(prior: PosePrior) -> bool:
     """Tell if any joint is drawn to the reference; ``any`` of numba takes as long as the forward kinematics."""
+    is_any = False
     for j in range(prior.stiffness.shape[0]):
-        if prior.stiffness[j] != 0.0:
-            return True
-    return False
+        is_any |= prior.stiffness[j] != 0.0
+    return is_any
 
 
 @kernel

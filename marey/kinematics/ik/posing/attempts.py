@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import sqrt
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,8 @@ SOFT_ITERATIONS: Final = 60  # of each of them
 POSTURE_STIFFNESS: Final = (1e-2, 1e-3, 1e-4)
 POSTURE_ITERATIONS: Final = 60  # of each stage
 REGION_COST: Final = 1.02  # [-] of the objective: goals out of reach may be a hundredth farther away inside a region
+NEAREST_STARTS: Final = 3  # from which no better pose is found where goals are said to be out of reach
+NEARER_M, NEARER_PART = 0.01, 0.05  # [m], [-] of the distance: poses that are nearer by less are as good
 NEAR_M: Final = 0.05  # [m] goals nearer than this are dragged, and the feet need not give way first
 
 
@@ -189,6 +192,21 @@ def solve_nearest_posture(run: SolverInputs, guess: Guess) -> SolverOutcome | No
         return None
     guess.assign(posed)
     return found._replace(iterations=spent + found.iterations, evaluations=tries + found.evaluations)
+
+
+def is_nearest(run: SolverInputs, outcome: SolverOutcome, body: PosedBody, limits: JointLimits) -> bool:
+    """Tell whether descents from other starts end no nearer to the goals than the pose of an outcome.
+
+    On curved sides of cones and fields steps get short long before the gradient is small, which therefore does not tell
+    a goal that is out of reach. Nearer is by a centimetre, and by a twentieth of the distance.
+    """
+    missing = sqrt(outcome.objective)
+    for other in generate_restarts(run, body, limits, NEAREST_STARTS):
+        trial = replace(run, errors=run.errors.copy(), history=NO_HISTORY)
+        found = sqrt(_solve_with_pins(trial, other, "projected-lm", limits).objective)
+        if missing - found > max(NEARER_M, NEARER_PART * missing):
+            return False
+    return True
 
 
 def accept_nearest(run: SolverInputs, guess: Guess, outcome: SolverOutcome) -> SolverOutcome:
