@@ -225,7 +225,7 @@ def solve_svd_clamp(run: SolverInputs, guess: Guess, method: str) -> SolverOutco
     _refuse_springs(run, method)
     p, box = run.problem, run.problem.layout.box
     loose = replace(run, problem=p.with_box(build_box(p.skeleton, None)))
-    stop, count, tries, cost, gradient, _ = _solve_dense(loose, guess, SVD_CLAMP)[0]
+    stop, count, tries, cost, gradient = _solve_dense(loose, guess, SVD_CLAMP)[0][:5]
     if box.boxed.any():
         project_to_box(box, guess.wxyz, np.zeros((p.skeleton.num_joints, 3)))
         cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))
