@@ -238,10 +238,10 @@ def solve_ik(
     if body.model is not None and start is None:
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
     moved, violation = 0.0, None
-    is_advice = isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None
-    if is_advice and start is None:
+    advice = limits if isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None else None
+    if advice is not None and start is None:
         guess.wxyz[:], moved = problem.rest
-    elif is_advice:
+    elif advice is not None:
         moved = project_to_box(problem.layout.box, guess.wxyz, np.zeros((len(guess.wxyz), 3)))
     elif limits is not None:
         moved = float(measure_violation(limits, guess.wxyz).max())
@@ -258,10 +258,11 @@ def solve_ik(
         is_clamped = rate_clamp_rad is not None or goal_clamp_m is not None
         is_plain = joints is None and not is_clamped
         first = guess.copy() if is_plain and follow and start is not None and problem.spring_weight == 0.0 else None
-        is_person = is_advice and first is not None and method == "projected-lm" and not record
+        is_person = advice is not None and first is not None and method == "projected-lm" and not record
         outcome = solve_nearest_posture(run, guess) if is_person else None
-        if start is None and is_plain and method == "projected-lm" and not (pins or record) and is_advice:
-            outcome, violation = solve_inside_regions(run, guess, limits)
+        coupled = advice if is_plain and method == "projected-lm" else None
+        if coupled is not None and start is None and not (pins or record):
+            outcome, violation = solve_inside_regions(run, guess, coupled)
         if joints is not None:
             run, body, outcome = _solve_joint_types(run, guess, joints, body, limits)
         elif is_clamped:
@@ -270,16 +271,19 @@ def solve_ik(
             outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
         if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
             outcome = accept_nearest(run, guess, outcome)
-        if violation is None and is_plain and method == "projected-lm" and is_advice:
-            outcome, violation = keep_regions(run, guess, outcome, limits)
+        if violation is None and coupled is not None:
+            outcome, violation = keep_regions(run, guess, outcome, coupled)
         if first is not None and method == "projected-lm":
             followed = follow_branch(run, first, guess, body, last_targets)
             if followed is not None:
                 (outcome, end), violation = followed, None
-        is_stalled = outcome.stop == STATIONARY and end is None and not tries
-        if is_stalled and is_plain and method == "projected-lm" and body.model is None:
-            has_sides = limits is not None and not is_advice and problem.bounds is not None
-            outcome = outcome._replace(is_nearest=has_sides and is_nearest(run, outcome, body, limits))
+        # Whether a stalled descent is out of reach is asked of other starts; not in a drag, which must be quick
+        is_stalled = outcome.stop == STATIONARY and end is None and before is None and not tries
+        curved = limits if advice is None and body.model is None and problem.bounds is not None else None
+        if curved is not None and is_plain and is_stalled and method == "projected-lm":
+            status = read_status(False, outcome.stop, outcome.objective, outcome.gradient)
+            is_found = status is SolveStatus.STALLED and is_nearest(run, outcome, body, curved)
+            outcome = outcome._replace(is_nearest=is_found)
     else:
         # No goals: the nearest pose that keeps all limits, regions too
         outcome = SolverOutcome(REACHED, 0, 0, 0.0, 0.0)
