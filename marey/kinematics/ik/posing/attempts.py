@@ -12,12 +12,12 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, InputError
 from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, REGION_TOL_RAD
 from marey.kinematics.ik.methods import find_method, solve_dual_pose, solve_projected_lm
-from marey.kinematics.ik.posing.defaults import STUB_MOBILITY, anatomical_mobility
+from marey.kinematics.ik.posing.defaults import STUB_MOBILITY, anatomical_mobility, animal_mobility
 from marey.kinematics.ik.posing.recheck import measure_blocks
 from marey.kinematics.ik.problem import Guess, IKProblem, Root, SolverInputs, SolverOutcome, compile_problem
 from marey.kinematics.ik.starts import PosedBody, build_metric, build_space, generate_restarts
 from marey.kinematics.ik.state import POINT, REACHED, PosePrior
-from marey.kinematics.ik.tasks import Task
+from marey.kinematics.ik.tasks import PointTask, Task
 from marey.kinematics.limits.anatomy.check import measure_violation as measure_anatomical_violation
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.contract import JointLimits
@@ -56,6 +56,9 @@ def compile_tasks(
     is_reduced = body.model is not None
     # Anatomical limits bring an anatomical metric
     ease = anatomical_mobility(body.skeleton) if isinstance(limits, AnatomicalLimits) and not is_reduced else None
+    if ease is None and pins and not is_reduced and all(isinstance(pin, PointTask) for pin in pins):
+        # Feet of people are pinned with their orientation, those of animals by their places alone
+        ease = animal_mobility(body.skeleton)
     return compile_problem(body.skeleton, tasks, limits, is_reduced, root, frozen_joints, tolerances, pins, ease)
 
 
