@@ -133,7 +133,9 @@ def test_an_animal_is_dragged_by_its_own_joints_and_key_framed(creature: str) ->
 
 
 @pytest.mark.parametrize(("creature", "foot", "others"), [("dog", "LeftWrist", 3), ("spider", "Leg2L_4", 4)])
-def test_an_animal_keeps_the_feet_that_it_stands_on_and_no_limits_of_people(creature: str, foot: str, others: int) -> None:
+def test_an_animal_keeps_the_feet_that_it_stands_on_and_no_limits_of_people(
+    creature: str, foot: str, others: int
+) -> None:
     start = make_walk(CREATURES[creature])[0]
     before, j = start.joint_positions(), start.skeleton.index(foot)
     result = solve_ik(start.skeleton, [PointTask(foot, before[j] + np.array([0.0, 0.03, 0.02]))], start=start)

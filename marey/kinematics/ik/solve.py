@@ -170,6 +170,9 @@ def solve_ik(
     each centimetre that a goal is away. Where that branch ends short of the goals, the pose at its end is returned and
     ``advice`` names the joint and its turn.
 
+    Without a ``start`` the default limits are kept with all couplings on the way, where goals can be met so. A goal that
+    is missed under cones or fields is INFEASIBLE if descents from three other starts come no nearer, else STALLED.
+
     A pose is CONVERGED only after goals, planted feet and limits have been measured anew on it, by the skeleton's own
     forward kinematics and by the limits themselves.
 
@@ -200,7 +203,8 @@ def solve_ik(
         root: ``"auto"`` goes as far as planted feet allow, ``"free"`` anywhere (feet are planted only if ``feet``
             says so), ``"turn"`` (its place is fixed), ``"fixed"``.
         feet: ``"auto"`` keeps position and orientation of feet that stand on the floor in the start pose and that no
-            goal names, ``"planted"`` of all feet that no goal names, ``"free"`` of none.
+            goal names, ``"planted"`` of all feet that no goal names, ``"free"`` of none. An animal that stands on four
+            or more limbs keeps the places of their ends.
         frozen_joints: joints that keep their rotation.
         restarts: other starts to try when goals are missed; 6 without a ``start``, none with one.
         follow: stay on the branch of the start.
