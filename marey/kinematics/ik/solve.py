@@ -170,8 +170,8 @@ def solve_ik(
     each centimetre that a goal is away. Where that branch ends short of the goals, the pose at its end is returned and
     ``advice`` names the joint and its turn.
 
-    Without a ``start`` the default limits are kept with all couplings on the way, where goals can be met so. A goal that
-    is missed under cones or fields is INFEASIBLE if descents from three other starts come no nearer, else STALLED.
+    Without a ``start`` the default limits are kept with all couplings on the way, where goals can be met so. A goal
+    missed under cones or fields is INFEASIBLE if descents from three other starts come no nearer, else STALLED.
 
     A pose is CONVERGED only after goals, planted feet and limits have been measured anew on it, by the skeleton's own
     forward kinematics and by the limits themselves.
