@@ -263,7 +263,8 @@ def _measure_violations(
     rows, v = tables.rows, tables.distances
     # The way to the interval and to all regions is at least that to the farthest of them: a region, or the interval
     away, over, farthest = np.zeros(x.shape[0]), np.zeros(x.shape[0]), np.full(x.shape[0], -1)
-    for i in outside:
+    for n in range(outside.shape[0]):
+        i = int(outside[n])
         over[i] = x[i] - min(max(x[i], tables.low[i]), tables.high[i])
         worst = abs(over[i])
         for m in range(tables.starts[i], tables.starts[i + 1]):
