@@ -41,7 +41,8 @@ def frozen(values: ArrayLike, *shape: int | None, name: str) -> FloatArray:
     """
     array = _freeze(values, np.float64, shape, name)
     flat = array.reshape(-1)
-    if not all(np.isfinite(flat[part]).all() for part in split_blocks(len(flat), BLOCK_VALUES)):
+    parts = split_blocks(len(flat), BLOCK_VALUES) if len(flat) > BLOCK_VALUES else (slice(None),)
+    if not all(np.isfinite(flat[part]).all() for part in parts):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(f"{name} holds {array[where]} at index {where}", "Fill or cut the gap first")
     return array

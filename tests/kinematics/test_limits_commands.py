@@ -78,8 +78,9 @@ def test_a_shoulder_and_a_knee_are_sculpted_saved_read_and_used(folder: Path) ->
     goal = "left_wrist=0.6,1.5,0.3"
     words = ("ik", "clip.bvh", "--frame", "0", "--task", goal, "--limits", "both.safetensors", "-o", "pose.bvh")
     paths = [str(folder / word) if word.endswith((".bvh", ".safetensors")) else word for word in words]
-    # The goal may be out of reach of what was drawn: the nearest pose inside is written all the same
-    assert CliRunner().invoke(app, paths).exit_code in (0, 1)
+    # The goal is out of reach of what was drawn: it is said, and the nearest pose inside is written all the same
+    said = CliRunner().invoke(app, paths)
+    assert said.exit_code in (0, 1) and "STALLED" not in said.output
     pose = load(folder / "pose.bvh").rotations
     assert both.violations(pose)[:, [knee, shoulder]].max() < 1e-4
 

@@ -8,7 +8,7 @@ from oracles.creatures import CREATURES, make_walk
 
 from marey import samples
 from marey.base import InputError
-from marey.kinematics import BoxLimits, ConeLimits
+from marey.kinematics import BoxLimits, ConeLimits, PointTask, solve_ik
 from marey.kinematics.posing import METHODS, PoseEditor
 from marey.models import PGA
 from marey.skeleton import Pose, Skeleton
@@ -130,6 +130,19 @@ def test_an_animal_is_dragged_by_its_own_joints_and_key_framed(creature: str) ->
     desk.set_key(1.0)
     between = desk.state.keys.pose_at(0.5).joint_positions()[desk.joints[foot]]
     assert before[foot][1] < between[1] < goal[1] + 0.01
+
+
+@pytest.mark.parametrize(("creature", "foot", "others"), [("dog", "LeftWrist", 3), ("spider", "Leg2L_4", 4)])
+def test_an_animal_keeps_the_feet_that_it_stands_on_and_no_limits_of_people(
+    creature: str, foot: str, others: int
+) -> None:
+    start = make_walk(CREATURES[creature])[0]
+    before, j = start.joint_positions(), start.skeleton.index(foot)
+    result = solve_ik(start.skeleton, [PointTask(foot, before[j] + np.array([0.0, 0.03, 0.02]))], start=start)
+    after = result.pose.joint_positions()
+    held = [start.skeleton.index(name) for name in result.planted]
+    assert len(held) == others and np.abs(after[held] - before[held]).max() < 1e-3
+    assert "people" not in result.advice and result.limit_violation_rad == 0.0
 
 
 def test_a_rod_has_handles_at_its_ends() -> None:

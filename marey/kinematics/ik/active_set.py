@@ -26,8 +26,8 @@ from marey.kinematics.ik.dual_step import (
     solve_dual,
     subtract_fixed_shift,
 )
-from marey.kinematics.ik.state import CoordinateBox, IKLayout, IKState, LinearRows
-from marey.kinematics.limits.anatomy.check import swing_and_twist
+from marey.kinematics.ik.state import CoordinateBox, IKLayout, IKState, LinearRows, has_springs
+from marey.kinematics.limits.anatomy.check import TIE_RAD, bound_coordinate, largest_distance, swing_and_twist
 from marey.kinematics.limits.tables import Bounds, check_bounds
 from marey.lie.kernels import (
     Quaternion,
@@ -50,6 +50,7 @@ from marey.lie.kernels import (
 MAX_ANGLE_RAD = 2.0 * np.pi - 1e-3  # [rad] rotation vectors stay inside: exp loses rank at a whole turn
 MAX_SWING_RAD = np.pi - 1e-3  # [rad] swings stay inside: beyond half a turn they are read as swings the other way
 MAX_BINDINGS = 4  # times that a step is solved anew with the coordinates held that it would carry over a bound
+NEAR_RAD = 0.1  # [rad] a coordinate deeper in a region is as free as its interval
 BLOCKED_RAD = 1e-9  # [rad] less than this taken from a step is rounding
 
 
@@ -68,6 +69,7 @@ class ActiveLimits(NamedTuple):
     free: BoolArray  # (L, 3) boxes: coordinates whose objective falls inside the limits, at the start of a step
     is_open: BoolArray  # (L, 3) boxes: of these, the coordinates that have not met a bound in this step
     travel: FloatArray  # (L, 3) [rad] boxes: step of the coordinates
+    is_narrow: BoolArray  # (L, 3) boxes: coordinates that follow the border of a region
 
 
 @inline_kernel
@@ -82,6 +84,7 @@ def new_active_limits(layout: IKLayout, limited: int) -> ActiveLimits:
         np.ones((limited, 3), dtype=np.bool_),
         np.ones((limited, 3), dtype=np.bool_),
         np.zeros((limited, 3)),
+        np.zeros((limited, 3), dtype=np.bool_),
     )
 
 
@@ -154,7 +157,7 @@ def pose_joint(box: CoordinateBox, j: int, v: Vector) -> Quaternion:
 def project_to_box(box: CoordinateBox, wxyz: FloatArray, vectors: FloatArray) -> float:
     """Write the coordinates of limited joints, brought into their boxes; return how far the furthest was [rad]."""
     furthest = 0.0
-    boxed, low, high, is_swing, before, after = box
+    boxed, low, high, is_swing, before, after = box[:6]
     for j in range(boxed.shape[0]):
         if not boxed[j]:
             continue
@@ -179,6 +182,45 @@ def project_to_box(box: CoordinateBox, wxyz: FloatArray, vectors: FloatArray) ->
         vectors[j, 0], vectors[j, 1], vectors[j, 2] = x, y, z
         furthest = max(furthest, away)
     return furthest
+
+
+@inline_kernel
+def copy_intervals(layout: IKLayout) -> IKLayout:
+    """The same layout with intervals of its own, which regions may narrow."""
+    box = layout.box
+    own = CoordinateBox(box.boxed, box.low.copy(), box.high.copy(), *box[3:])
+    return IKLayout(layout.tree, layout.blocks, layout.lists, layout.mass, layout.springs, own)
+
+
+@kernel
+def narrow_to_regions(whole: CoordinateBox, box: CoordinateBox, is_narrow: BoolArray, state: IKState) -> bool:
+    """Bring a pose into its regions, and narrow the intervals of ``box`` to what they leave; tell if it was outside.
+
+    A coordinate that left a region follows its border while it is near. ``whole`` holds the intervals without regions.
+    """
+    x, order, starts, rows, v = state.vectors.reshape(-1), box.order, box.starts, box.regions, box.distances
+    least, most, low, high, wxyz, vectors = whole.low, whole.high, box.low, box.high, state.wxyz, state.vectors
+    before, after, is_any = box.before, box.after, False
+    for k in range(order.shape[0]):
+        j, is_moved = order[k], False
+        for c in range(3):
+            span = starts[3 * k + c], starts[3 * k + c + 1]
+            if span[0] == span[1]:
+                continue
+            if largest_distance(span, rows, v, x) <= (-NEAR_RAD if is_narrow[j, c] else TIE_RAD):
+                # No border is near
+                is_narrow[j, c], low[j, c], high[j, c] = False, least[j, c], most[j, c]
+                continue
+            is_narrow[j, c] = True
+            a, b, _ = bound_coordinate((least[j, c], most[j, c]), span, rows, v, x, NEAR_RAD)
+            at = min(max(vectors[j, c], a), b)
+            is_moved |= at != vectors[j, c]
+            low[j, c], high[j, c], vectors[j, c] = a, b, at
+        if is_moved:
+            q = pose_swing(quaternion_at(before, j), quaternion_at(after, j), row3(vectors, j))
+            wxyz[j, 0], wxyz[j, 1], wxyz[j, 2], wxyz[j, 3] = q
+            is_any = True
+    return is_any
 
 
 @kernel
@@ -254,7 +296,7 @@ def release_coordinates(layout: IKLayout, state: IKState, slopes: FloatArray, fa
 
     A coordinate at a bound whose objective falls only beyond it is held. The gradient is that of the whole objective.
     """
-    boxed, low, high, is_swing, before, after = layout.box
+    boxed, low, high, is_swing, before, after = layout.box[:6]
     mobility, vectors, world, wxyz = layout.springs.mobility, state.vectors, state.world, state.wxyz
     rates, free, largest, J = face.rates, face.free, 0.0, np.empty((3, 3))
     for j in range(slopes.shape[0]):
@@ -365,7 +407,7 @@ def bind_coordinates(
 def apply_box_step(box: CoordinateBox, face: ActiveLimits, step: StepBuffers, state: IKState, trial: IKState) -> float:
     """Write the pose after a step; limited joints stay in their boxes. Return the largest change [rad] or [m]."""
     joints, largest, is_limited = state.wxyz.shape[0], 0.0, step.G.shape[0] > 0
-    boxed, low, high, is_swing, before, after = box
+    boxed, low, high, is_swing, before, after = box[:6]
     travel, ease, torques = face.travel, step.ease, step.torques
     wxyz, world, vectors, out, new = state.wxyz, state.world, state.vectors, trial.wxyz, trial.vectors
     for c in range(3):
@@ -524,7 +566,7 @@ def solve_active_set_step(
     Without ``bounds`` the limits are the boxes of the layout, if it has any.
     """
     blocks, expected = state.errors.shape[0], 0.0
-    is_limited, has_springs = step.G.shape[0] > 0, bool(layout.springs.stiffness.any())
+    is_limited, is_drawn = step.G.shape[0] > 0, has_springs(layout.springs)
     if bounds is None:
         face.is_open[:], face.travel[:] = face.free, 0.0
     else:
@@ -539,7 +581,7 @@ def solve_active_set_step(
         for b in range(blocks):
             for c in range(3):
                 step.y[3 * b + c] = state.errors[b, c]
-        if has_springs:
+        if is_drawn:
             add_prior_shift(layout.lists, damping, rows, state.pulls, step)
         if is_limited:
             subtract_fixed_shift(layout.lists, face.is_bound, face.held, rows, step.y)

@@ -55,18 +55,36 @@ def new_step_buffers(layout: IKLayout, limited: int) -> StepBuffers:
 
 @kernel
 def factor_cholesky(S: FloatArray) -> None:
-    """Replace the upper triangle of a positive definite matrix by its Cholesky factor U, S = U^T U."""
-    n = S.shape[0]
-    for k in range(n):
-        pivot = sqrt(max(S[k, k], 1e-300))
-        S[k, k] = pivot
-        inverse = 1.0 / pivot
-        for j in range(k + 1, n):
-            S[k, j] *= inverse
-        for i in range(k + 1, n):
-            f = S[k, i]
+    """Replace the upper triangle of a positive definite matrix by its Cholesky factor U, S = U^T U.
+
+    Three rows at a time: systems of blocks are small, and short inner loops cost more to enter than to run.
+    """
+    n, k = S.shape[0], 0
+    while k + 3 <= n:
+        # The block on the diagonal, the three rows beside it, what they take from the rest
+        a = sqrt(max(S[k, k], 1e-300))
+        b, c = S[k, k + 1] / a, S[k, k + 2] / a
+        d = sqrt(max(S[k + 1, k + 1] - b * b, 1e-300))
+        e = (S[k + 1, k + 2] - b * c) / d
+        f = sqrt(max(S[k + 2, k + 2] - c * c - e * e, 1e-300))
+        S[k, k], S[k, k + 1], S[k, k + 2], S[k + 1, k + 1], S[k + 1, k + 2], S[k + 2, k + 2] = a, b, c, d, e, f
+        p, q, r = 1.0 / a, 1.0 / d, 1.0 / f
+        for j in range(k + 3, n):
+            x = p * S[k, j]
+            y = q * (S[k + 1, j] - b * x)
+            S[k, j], S[k + 1, j], S[k + 2, j] = x, y, r * (S[k + 2, j] - c * x - e * y)
+        for i in range(k + 3, n):
+            u, v, w = S[k, i], S[k + 1, i], S[k + 2, i]
             for j in range(i, n):
-                S[i, j] -= f * S[k, j]
+                S[i, j] -= u * S[k, j] + v * S[k + 1, j] + w * S[k + 2, j]
+        k += 3
+    for k in range(n - n % 3, n):
+        pivot = sqrt(max(S[k, k], 1e-300))
+        for j in range(k, n):
+            S[k, j] /= pivot
+        for i in range(k + 1, n):
+            for j in range(i, n):
+                S[i, j] -= S[k, i] * S[k, j]
 
 
 @kernel

@@ -1,15 +1,13 @@
-"""The compiled Levenberg-Marquardt loop of inverse kinematics, with a choice of steps.
+"""The compiled Levenberg-Marquardt loops of inverse kinematics: linearise, step, judge, change the damping.
 
-One loop linearises, takes a step, judges it and changes the damping. Which step it takes depends on its arguments:
-
-========  ==========  ===================================================================================
-step      ``bounds``
-========  ==========  ===================================================================================
-``dual``  none        full space, one small system for all joints; boxes of the layout by an active set
-``dual``  given       the same under limits of any kind, the active set found from their projections
-dense     none        full space or that of a model: Marquardt, dogleg, DLS, truncated inverse
-dense     given       Marquardt in the space of a model; violations of the limits are rows with a weight
-========  ==========  ===================================================================================
+======================  ==========  ================================================================================
+loop                    ``bounds``
+======================  ==========  ================================================================================
+``solve_dual_steps``    none        full space, a small system for all joints; boxes, regions by an active set
+``solve_dual_steps``    given       the same under limits of any kind, an active set found from projections
+``solve_dense_steps``   none        full space or that of a model: Marquardt, dogleg, DLS, truncated inverse
+``solve_dense_steps``   given       Marquardt in the space of a model; violated limits are rows with a weight
+======================  ==========  ================================================================================
 
 The compiler drops the branches of arguments that are ``None``, so each combination is a kernel of its own size.
 """
@@ -18,14 +16,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from marey.base import FloatArray, inline_kernel, kernel
 from marey.kinematics.ik.active_set import (
     ActiveLimits,
     apply_box_step,
+    copy_intervals,
     largest_free_gradient,
     largest_pose_change,
+    narrow_to_regions,
     new_active_limits,
     project_to_box,
     release_coordinates,
@@ -68,15 +66,14 @@ from marey.kinematics.ik.state import (
     PosePrior,
     TaskBlocks,
     copy_state,
-    evaluate_goals,
     evaluate_parts,
     evaluate_pose,
+    has_springs,
     is_all_reached,
     linearise,
     new_rows,
     new_state,
 )
-from marey.kinematics.limits.anatomy.check import AnatomicalTables, narrow_intervals
 from marey.kinematics.limits.tables import Bounds, project_to_bounds
 
 MIN_DECREASE = 1e-10  # [-] relative decrease of the objective below which nothing more is won
@@ -108,6 +105,7 @@ class DualStep(NamedTuple):
     """Steps of the full space by one small system for all joints."""
 
     start_damping: float  # first damping, as a part of the objective
+    keeps_regions: bool  # coordinates stay in the regions of the box, too
 
 
 class DenseStep(NamedTuple):
@@ -121,88 +119,56 @@ class DenseStep(NamedTuple):
 
 
 @kernel
-def solve_damped(
+def solve_dual_steps(
     layout: IKLayout,
     bounds: Bounds | None,
-    dual: DualStep | None,
-    dense: DenseStep | None,
+    dual: DualStep,
     goals: Goals,
     pose: PoseArrays,
     stop: StopRule,
     history: FloatArray,
 ) -> Outcome:
-    """Iterate from a pose, which is overwritten by the answer; dual steps stay inside limits, dense ones press on them.
+    """Iterate from a pose, which is overwritten by the answer, by steps that stay inside the limits.
 
-    Rows of ``history`` ``(H, 4)``, one for each accepted step: objective, projected gradient, damping, largest change;
-    of dense steps: objective, damping or radius, decrease expected, largest change.
-
-    SVD-clamp must be given a layout without boxes; it is clamped afterwards. On the curved sides of cones and fields
-    steps get short long before the gradient is small: when the objective has hardly fallen in ``STALL_WINDOW``
-    iterations, the pose counts as stationary.
+    Rows of ``history`` ``(H, 4)``, one for each accepted step: objective, projected gradient, damping, largest change.
+    On the curved sides of cones and fields steps get short long before the gradient is small: when the objective has
+    hardly fallen in ``STALL_WINDOW`` iterations, the pose counts as stationary.
     """
     joints, tolerances, seek_optimum = pose.wxyz.shape[0], layout.blocks.tolerances, stop.seek_optimum
     state = new_state(layout, pose.root, pose.wxyz, pose.x)
     trial = new_state(layout, pose.root, pose.wxyz, pose.x)
-    best, wall, met = state, new_limit_violation(0), new_limit_violation(0)
-    limited = joints if bounds is not None or dense is not None or layout.box.boxed.any() else 0
-    rows, step = new_rows(layout, limited, pose.x.shape[0]), new_step_buffers(layout, limited)
-    face, at = new_active_limits(layout, limited), new_dense_model(0, 0)
-    cost = bent = new_cost = new_bent = gradient = violation = change = decrease = quality = second = third = 0.0
-    damping, radius, most_damping, is_worse, is_guarded, is_still = 0.0, 1.0, MAX_DAMPING, False, True, False
+    limited = joints if bounds is not None or layout.box.boxed.any() else 0
+    rows, step, face = (
+        new_rows(layout, limited, 0),
+        new_step_buffers(layout, limited),
+        new_active_limits(layout, limited),
+    )
     flat, stalled = (GRADIENT_TOL, STALL_DECREASE_OPTIMUM) if seek_optimum else (LOOSE_GRADIENT_TOL, STALL_DECREASE)
 
     # The start: inside the limits, its objective, the first damping
-    if dual is not None:
-        if bounds is not None:
-            project_to_bounds(bounds, state.wxyz)
-        else:
-            project_to_box(layout.box, state.wxyz, state.vectors)
-        cost, bent = evaluate_parts(layout, goals, state)
-        damping = dual.start_damping * cost
-    elif dense is not None:
-        best, is_guarded = new_state(layout, pose.root, pose.wxyz, pose.x), dense.method in (MARQUARDT, DOGLEG)
-        size, goal_rows = num_coordinates(layout, dense.space), 3 * len(tolerances)
-        if dense.space.is_reduced:
-            # One row more, for the ellipsoid of the coordinates
-            project_coordinates(dense.space, state.x)
-            goal_rows += 1
-        if bounds is not None:
-            at, wall, met = (
-                new_dense_model(goal_rows + joints, size),
-                new_limit_violation(joints),
-                new_limit_violation(joints),
-            )
-            cost = evaluate_state(layout, dense.space, goals, state)
-            cost += evaluate_violations(bounds, dense.penalty, state, wall)
-            violation = wall.over.max()
-        else:
-            at = new_dense_model(goal_rows, size)
-            cost = project_and_evaluate(layout, dense.space, goals, state)
-        copy_state(state, best)
-        damping = 1e-3 if dense.option > 0.0 and dense.method == MARQUARDT else 1e-2 * max(cost, 1e-6)
-        most_damping = MAX_DENSE_DAMPING * max(1.0, dense.penalty)
-    lowest, before, has_springs = cost, cost, bool(layout.springs.stiffness.any())
+    whole = layout.box
+    if bounds is not None:
+        project_to_bounds(bounds, state.wxyz)
+    else:
+        project_to_box(layout.box, state.wxyz, state.vectors)
+        if dual.keeps_regions:
+            layout = copy_intervals(layout)
+            narrow_to_regions(whole, layout.box, face.is_narrow, state)
+    cost, bent = evaluate_parts(layout, goals, state)
+    damping, gradient, before, is_drawn = dual.start_damping * cost, 0.0, cost, has_springs(layout.springs)
     status, iteration, evaluations, accepted, rejected, is_new = OUT_OF_ITERATIONS, 0, 1, 0, 0, True
 
     while True:
         # A new pose: is it good enough, how do the blocks move, does any step lead down?
         if is_new:
-            if not seek_optimum and violation <= ALLOWED_RAD and is_all_reached(tolerances, goals.active, state.errors):
+            if not seek_optimum and is_all_reached(tolerances, goals.active, state.errors):
                 break
-            if dual is not None:
-                linearise(layout, goals, state, rows)
-                if bounds is not None:
-                    compute_descent(layout, state, rows, step.slopes)
-                elif limited > 0 or seek_optimum or iteration >= MAX_REJECTED_STEPS:
-                    gradient = compute_box_gradient(layout, state, rows, face, step.slopes)
-                    if gradient < flat * (1.0 + cost):
-                        status = STATIONARY
-                        break
-            elif dense is not None:
-                gradient = linearise_objective(layout, dense.space, goals, state, rows, at)
-                if bounds is not None:
-                    gradient = write_violation_rows(dense.penalty, wall, rows, at)
-                if gradient < DENSE_GRADIENT_TOL * (1.0 + cost):
+            linearise(layout, goals, state, rows)
+            if bounds is not None:
+                compute_descent(layout, state, rows, step.slopes)
+            elif limited > 0 or seek_optimum or iteration >= MAX_REJECTED_STEPS:
+                gradient = compute_box_gradient(layout, state, rows, face, step.slopes)
+                if gradient < flat * (1.0 + cost):
                     status = STATIONARY
                     break
         if iteration >= stop.max_iterations:
@@ -210,93 +176,169 @@ def solve_damped(
         iteration += 1
 
         # The step, the decrease that its linear model expects, the pose after it and its objective
-        if dual is not None:
-            damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
-            expected = solve_active_set_step(layout, bounds, damping, state, rows, face, step, trial)
-            if has_springs:
-                change = predict_prior_change(layout.springs, face.is_bound, face.held, rows.frames, state.pulls, step)
-                expected += bent + change
-            decrease = cost - expected
-            if bounds is not None:
-                # Only now is it known which limits are active, and so what the projected gradient is
-                gradient = largest_free_gradient(layout, face, step, rows.frames)
-                is_window = iteration % STALL_WINDOW == 0
-                if gradient < flat * (1.0 + cost) or (is_window and cost > (1.0 - stalled) * before):
-                    status = STATIONARY
-                    break
-                before = cost if is_window else before
-                for c in range(3):
-                    trial.root[c] = state.root[c] + step.ease[joints] * step.torques[joints, c]
-                change = largest_pose_change(state, trial)
-            else:
-                change = apply_box_step(layout.box, face, step, state, trial)
-            new_cost, new_bent = evaluate_parts(layout, goals, trial)
-        elif dense is not None:
-            compute_step(dense.method, dense.option, damping, radius, at, dense.metric)
-            change = retract(layout, dense.space, state, at.step, trial, at.taken)
-            decrease = predict_decrease(at)
-            new_cost = evaluate_state(layout, dense.space, goals, trial)
-            if bounds is not None:
-                new_cost += evaluate_violations(bounds, dense.penalty, trial, met)
-            elif not new_cost < DIVERGED:
-                evaluations += 1
+        damping = min(max(damping, MIN_DAMPING), MAX_DAMPING)
+        expected = solve_active_set_step(layout, bounds, damping, state, rows, face, step, trial)
+        if is_drawn:
+            springs, pulls = layout.springs, state.pulls
+            expected += bent + predict_prior_change(springs, face.is_bound, face.held, rows.frames, pulls, step)
+        if bounds is not None:
+            # Only now is it known which limits are active, and so what the projected gradient is
+            gradient = largest_free_gradient(layout, face, step, rows.frames)
+            is_window = iteration % STALL_WINDOW == 0
+            if gradient < flat * (1.0 + cost) or (is_window and cost > (1.0 - stalled) * before):
+                status = STATIONARY
                 break
+            before = cost if is_window else before
+            for c in range(3):
+                trial.root[c] = state.root[c] + step.ease[joints] * step.torques[joints, c]
+            change = largest_pose_change(state, trial)
+        else:
+            change = apply_box_step(layout.box, face, step, state, trial)
+        new_cost, new_bent = evaluate_parts(layout, goals, trial)
         evaluations += 1
 
-        # The judgement: a step that wins nothing is tried again with more damping
+        # A step that wins nothing is tried again with more damping; Nielsen's rule: the better the model, the less
+        won, decrease = cost - new_cost, cost - expected
+        if not new_cost < cost:
+            is_new, rejected = False, rejected + 1
+            damping *= 8.0 if rejected < 2 else 64.0
+            if change < 1e-12 or damping > MAX_DAMPING:
+                status = STATIONARY
+                break
+            continue
+        damping *= max(0.1, 1.0 - (2.0 * won / max(decrease, 1e-300) - 1.0) ** 3)
+        state, trial = trial, state
+        cost, bent, rejected, is_new = new_cost, new_bent, 0, True
+        # Borders of regions move with the other coordinates
+        if dual.keeps_regions and narrow_to_regions(whole, layout.box, face.is_narrow, state):
+            cost, bent = evaluate_parts(layout, goals, state)
+        accepted = write_history(history, accepted, (cost, gradient, damping, change))
+        if won < MIN_DECREASE * cost and change < MIN_STEP:
+            status = STATIONARY
+            break
+
+    # The answer, and whether it is what was asked for
+    if bounds is not None and project_to_bounds(bounds, state.wxyz) > 0.0:
+        # Where cells of a field meet, one projection may leave a little over
+        cost = evaluate_pose(layout, goals, state)
+    if is_all_reached(tolerances, goals.active, state.errors) and (status == STATIONARY or not seek_optimum):
+        status = REACHED
+    if bounds is None and status != REACHED:
+        linearise(layout, goals, state, rows)
+        gradient = compute_box_gradient(layout, state, rows, face, step.slopes)
+    pose.root[:], pose.wxyz[:], pose.x[:], pose.errors[:] = state.root, state.wxyz, state.x, state.errors
+    return status, iteration, evaluations, cost, gradient, 0.0
+
+
+@kernel
+def solve_dense_steps(
+    layout: IKLayout,
+    bounds: Bounds | None,
+    dense: DenseStep,
+    goals: Goals,
+    pose: PoseArrays,
+    stop: StopRule,
+    history: FloatArray,
+) -> Outcome:
+    """Iterate from a pose, which is overwritten by the best one, by steps that press on limits.
+
+    Rows of ``history`` ``(H, 4)``, one for each accepted step: objective, damping or radius, decrease expected, largest
+    change. SVD-clamp must be given a layout without boxes; it is clamped afterwards.
+    """
+    joints, tolerances, seek_optimum = pose.wxyz.shape[0], layout.blocks.tolerances, stop.seek_optimum
+    state = new_state(layout, pose.root, pose.wxyz, pose.x)
+    trial = new_state(layout, pose.root, pose.wxyz, pose.x)
+    best, rows = new_state(layout, pose.root, pose.wxyz, pose.x), new_rows(layout, joints, pose.x.shape[0])
+    is_guarded, size, goal_rows = (
+        dense.method in (MARQUARDT, DOGLEG),
+        num_coordinates(layout, dense.space),
+        3 * len(tolerances),
+    )
+
+    # The start: its objective, with the violations of limits, and the first damping
+    if dense.space.is_reduced:
+        # One row more, for the ellipsoid of the coordinates
+        project_coordinates(dense.space, state.x)
+        goal_rows += 1
+    walls = joints if bounds is not None else 0
+    at, wall, met = new_dense_model(goal_rows + walls, size), new_limit_violation(walls), new_limit_violation(walls)
+    violation = 0.0
+    if bounds is not None:
+        cost = evaluate_state(layout, dense.space, goals, state)
+        cost += evaluate_violations(bounds, dense.penalty, state, wall)
+        violation = wall.over.max()
+    else:
+        cost = project_and_evaluate(layout, dense.space, goals, state)
+    copy_state(state, best)
+    damping = 1e-3 if dense.option > 0.0 and dense.method == MARQUARDT else 1e-2 * max(cost, 1e-6)
+    most_damping, radius, gradient, lowest = MAX_DENSE_DAMPING * max(1.0, dense.penalty), 1.0, 0.0, cost
+    status, iteration, evaluations, accepted, is_new = OUT_OF_ITERATIONS, 0, 1, 0, True
+
+    while True:
+        # A new pose: is it good enough, how do the blocks move, does any step lead down?
+        if is_new:
+            if not seek_optimum and violation <= ALLOWED_RAD and is_all_reached(tolerances, goals.active, state.errors):
+                break
+            gradient = linearise_objective(layout, dense.space, goals, state, rows, at)
+            if bounds is not None:
+                gradient = write_violation_rows(dense.penalty, wall, rows, at)
+            if gradient < DENSE_GRADIENT_TOL * (1.0 + cost):
+                status = STATIONARY
+                break
+        if iteration >= stop.max_iterations:
+            break
+        iteration, evaluations = iteration + 1, evaluations + 1
+
+        # The step, the decrease that its linear model expects, the pose after it and its objective
+        compute_step(dense.method, dense.option, damping, radius, at, dense.metric)
+        change = retract(layout, dense.space, state, at.step, trial, at.taken)
+        decrease = predict_decrease(at)
+        new_cost = evaluate_state(layout, dense.space, goals, trial)
+        if bounds is not None:
+            new_cost += evaluate_violations(bounds, dense.penalty, trial, met)
+        elif not new_cost < DIVERGED:
+            break
+
+        # A step that wins nothing is tried again with more damping; Nielsen's rule: the better the model, the less
         won = cost - new_cost
-        if dual is not None:
-            quality, is_worse = won / max(decrease, 1e-300), not new_cost < cost
-        elif dense is not None:
-            quality = won / decrease if decrease > 0.0 else -1.0
-            is_worse = is_guarded and (not won > 0.0 or (dense.method == DOGLEG and quality < 1e-4))
-        if is_worse:
-            is_new, rejected, radius = False, rejected + 1, 0.25 * radius
-            damping *= 4.0 if dual is None else 8.0 if rejected < 2 else 64.0
+        quality = won / decrease if decrease > 0.0 else -1.0
+        if is_guarded and (not won > 0.0 or (dense.method == DOGLEG and quality < 1e-4)):
+            is_new, radius, damping = False, 0.25 * radius, 4.0 * damping
             if change < 1e-12 or damping > most_damping:
                 status = STATIONARY
                 break
             continue
-
-        # Nielsen's rule: the better the linear model, the less damping
-        damping *= max(0.1, 1.0 - (2.0 * quality - 1.0) ** 3)
+        damping = max(damping * max(0.1, 1.0 - (2.0 * quality - 1.0) ** 3), MIN_DENSE_DAMPING)
+        radius *= 0.5 if quality < 0.25 else 2.0 if quality > 0.75 else 1.0
         state, trial = trial, state
-        cost, bent, rejected, is_new = new_cost, new_bent, 0, True
-        is_still = is_guarded and won < MIN_DECREASE * cost and change < MIN_STEP
-        second, third = gradient, damping
-        if dense is not None:
-            damping = max(damping, MIN_DENSE_DAMPING)
-            radius *= 0.5 if quality < 0.25 else 2.0 if quality > 0.75 else 1.0
-            second, third = radius if dense.method == DOGLEG else damping, decrease
-            is_still = is_still or change < 1e-10
-            if bounds is not None:
-                wall.over[:], wall.push[:] = met.over, met.push
-                violation = wall.over.max()
-            if cost < lowest:
-                lowest = cost
-                copy_state(state, best)
-        if accepted < history.shape[0]:
-            history[accepted, 0], history[accepted, 1] = cost, second
-            history[accepted, 2], history[accepted, 3] = third, change
-        accepted += 1
-        if is_still:
+        cost, is_new = new_cost, True
+        if bounds is not None:
+            wall.over[:], wall.push[:] = met.over, met.push
+            violation = wall.over.max()
+        if cost < lowest:
+            lowest = cost
+            copy_state(state, best)
+        size_of_step = radius if dense.method == DOGLEG else damping
+        accepted = write_history(history, accepted, (cost, size_of_step, decrease, change))
+        if change < 1e-10 or (is_guarded and won < MIN_DECREASE * cost and change < MIN_STEP):
             status = STATIONARY
             break
 
     # The answer: the best pose, and whether it is one that was asked for
-    if dense is not None:
-        state, cost = best, lowest
-    elif bounds is not None and project_to_bounds(bounds, state.wxyz) > 0.0:
-        # Where cells of a field meet, one projection may leave a little over
-        cost = evaluate_pose(layout, goals, state)
-    is_met = violation <= ALLOWED_RAD and is_all_reached(tolerances, goals.active, state.errors)
+    is_met = violation <= ALLOWED_RAD and is_all_reached(tolerances, goals.active, best.errors)
     if is_met and (status == STATIONARY or not seek_optimum):
         status = REACHED
-    if dual is not None and bounds is None and status != REACHED:
-        linearise(layout, goals, state, rows)
-        gradient = compute_box_gradient(layout, state, rows, face, step.slopes)
-    pose.root[:], pose.wxyz[:], pose.x[:], pose.errors[:] = state.root, state.wxyz, state.x, state.errors
-    return status, iteration, evaluations, cost, gradient, violation
+    pose.root[:], pose.wxyz[:], pose.x[:], pose.errors[:] = best.root, best.wxyz, best.x, best.errors
+    return status, iteration, evaluations, lowest, gradient, violation
+
+
+@inline_kernel
+def write_history(history: FloatArray, row: int, values: tuple[float, float, float, float]) -> int:
+    """Write a row, if there is room; return the next."""
+    if row < history.shape[0]:
+        for c in range(4):
+            history[row, c] = values[c]
+    return row + 1
 
 
 @inline_kernel
@@ -330,21 +372,15 @@ def solve_pose(
     goals: tuple[Any, ...],
     pose: tuple[Any, ...],
     stop: tuple[Any, ...],
-    start_damping: float,
+    dual: tuple[float, bool],
     history: FloatArray,
 ) -> Outcome:
-    """Dual steps of :func:`solve_damped` for calls from Python: plain tuples of the same fields cost it 10 µs less.
+    """:func:`solve_dual_steps` for calls from Python: plain tuples of the same fields cost it 10 µs less.
 
     ``fields`` holds a tuple for each part of the layout.
     """
-    layout, dual = _read_layout(fields), DualStep(start_damping)
-    return solve_damped(layout, bounds, dual, None, Goals(*goals), PoseArrays(*pose), StopRule(*stop), history)
-
-
-@inline_kernel
-def _read_layout(fields: tuple[Any, ...]) -> IKLayout:
     tree, blocks, lists, mass, springs, box = fields
-    return IKLayout(
+    layout = IKLayout(
         JointArrays(*tree),
         TaskBlocks(*blocks),
         KinematicChains(*lists),
@@ -352,43 +388,4 @@ def _read_layout(fields: tuple[Any, ...]) -> IKLayout:
         PosePrior(*springs),
         CoordinateBox(*box),
     )
-
-
-@kernel
-def solve_in_regions(
-    fields: tuple[Any, ...],
-    tables: AnatomicalTables,
-    goals: tuple[Any, ...],
-    pose: tuple[Any, ...],
-    stop: tuple[Any, ...],
-    start_damping: float,
-    rounds: int,
-) -> tuple[bool, int, float]:
-    """Solve a pose that keeps the intervals of its coordinates under the regions that couple them, too.
-
-    A region bounds one coordinate given others. Each round projects the pose, narrows the intervals of coordinates that
-    left a region to what it leaves there, and solves again. Returns whether all goals are reached, iterations,
-    and the objective; the pose is inside its regions as far as one projection can tell.
-    """
-    layout, dual, history = _read_layout(fields), DualStep(start_damping), np.zeros((0, 4))
-    box, arrays = layout.box, PoseArrays(*pose)
-    low, high, is_narrow = box.low.copy(), box.high.copy(), np.zeros(box.low.shape, dtype=np.bool_)
-    narrow = IKLayout(
-        layout.tree,
-        layout.blocks,
-        layout.lists,
-        layout.mass,
-        layout.springs,
-        CoordinateBox(box.boxed, low, high, box.is_swing, box.before, box.after),
-    )
-    spent, away = 0, narrow_intervals(arrays.wxyz, tables, low, high, is_narrow)
-    for _ in range(rounds):
-        status, count, _, _, _, _ = solve_damped(
-            narrow, None, dual, None, Goals(*goals), arrays, StopRule(*stop), history
-        )
-        spent += count
-        away = narrow_intervals(arrays.wxyz, tables, low, high, is_narrow)
-        if away <= REGION_TOL_RAD and status != OUT_OF_ITERATIONS:
-            break
-    cost, is_reached = evaluate_goals(layout, Goals(*goals), arrays)
-    return is_reached, spent, cost
+    return solve_dual_steps(layout, bounds, DualStep(*dual), Goals(*goals), PoseArrays(*pose), StopRule(*stop), history)

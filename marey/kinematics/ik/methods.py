@@ -55,6 +55,7 @@ GRADIENT_STEPS: Final = {
     "jacobian-transpose": {"fixed": TRANSPOSE_FIXED, "buss": TRANSPOSE_BUSS, "meredith-maddock": MEREDITH_MADDOCK},
 }
 START_DAMPING: Final = 2e-2  # [-] of the objective; fewest iterations cold, 0.2 to 0.9 rad a joint away, and warm
+REGION_ITERATIONS: Final = 40  # inside regions, whose borders move with the pose: it may step about for ever
 FIXED_STEP: Final = 0.005  # [-] of the Jacobian transpose, in mean bones
 MEREDITH_MADDOCK_M: Final = 1e-3  # [m] tolerance of its shortened steps
 DLS_DAMPING: Final = 0.3  # [-] in mean bones
@@ -77,10 +78,14 @@ def select_bounds(problem: IKProblem) -> Bounds | None:
     return None if is_held else bounds
 
 
-def solve_dual_pose(run: SolverInputs, guess: Guess, bounds: Bounds | None) -> SolverOutcome:
-    """Solve one pose in the full space, under the boxes of the problem or under other limits."""
-    pose, stop = (guess.root, guess.wxyz, guess.x, run.errors), (run.max_iterations, run.problem.seek_optimum)
-    ended = solve_pose(run.problem.fields, bounds, (run.targets, run.active), pose, stop, START_DAMPING, run.history)
+def solve_dual_pose(
+    run: SolverInputs, guess: Guess, bounds: Bounds | None, keeps_regions: bool = False
+) -> SolverOutcome:
+    """Solve one pose in the full space, under the boxes of the problem, and their regions, or under other limits."""
+    count = min(run.max_iterations, REGION_ITERATIONS) if keeps_regions else run.max_iterations
+    pose, stop = (guess.root, guess.wxyz, guess.x, run.errors), (count, run.problem.seek_optimum)
+    goals, dual = (run.targets, run.active), (START_DAMPING, keeps_regions)
+    ended = solve_pose(run.problem.fields, bounds, goals, pose, stop, dual, run.history)
     return SolverOutcome(*ended[:5])
 
 
@@ -220,7 +225,7 @@ def solve_svd_clamp(run: SolverInputs, guess: Guess, method: str) -> SolverOutco
     _refuse_springs(run, method)
     p, box = run.problem, run.problem.layout.box
     loose = replace(run, problem=p.with_box(build_box(p.skeleton, None)))
-    stop, count, tries, cost, gradient, _ = _solve_dense(loose, guess, SVD_CLAMP)[0]
+    stop, count, tries, cost, gradient = _solve_dense(loose, guess, SVD_CLAMP)[0][:5]
     if box.boxed.any():
         project_to_box(box, guess.wxyz, np.zeros((p.skeleton.num_joints, 3)))
         cost, is_reached = evaluate_goals(p.layout, run.goals, run.pose_arrays(guess))

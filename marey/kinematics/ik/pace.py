@@ -10,7 +10,14 @@ import numpy as np
 from marey.base import BoolArray, FloatArray, IntArray, kernel
 from marey.kinematics.ik.active_set import project_to_box
 from marey.kinematics.ik.coordinates import ModelSpace, evaluate_state, update_metric
-from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, DenseStep, DualStep, StopRule, solve_damped
+from marey.kinematics.ik.levenberg_marquardt import (
+    ALLOWED_RAD,
+    DenseStep,
+    DualStep,
+    StopRule,
+    solve_dense_steps,
+    solve_dual_steps,
+)
 from marey.kinematics.ik.state import (
     ORIENTATION,
     REACHED,
@@ -142,7 +149,7 @@ def solve_full_clip(
     for f in range(goals.targets.shape[0]):
         last.root[:], last.wxyz[:] = pose.root, pose.wxyz
         frame = Goals(goals.targets[f], goals.active[f])
-        status, spent, _, cost, gradient, _ = solve_damped(layout, bounds, dual, None, frame, pose, stop, history)
+        status, spent, _, cost, gradient, _ = solve_dual_steps(layout, bounds, dual, frame, pose, stop, history)
 
         # Another branch of answers is taken if it reaches all goals, or has less than half of the objective
         if status != REACHED and pace.middle.shape[0] > 0:
@@ -154,7 +161,7 @@ def solve_full_clip(
                     for j in range(1, joints):
                         if layout.springs.mobility[j] > 0.0:
                             interpolate_rotation(last.wxyz, pace.middle, j, part, other.wxyz)
-                    found = solve_damped(layout, bounds, dual, None, frame, other, stop, history)
+                    found = solve_dual_steps(layout, bounds, dual, frame, other, stop, history)
                     spent += found[1]
                     if found[0] == REACHED or found[3] < MIN_IMPROVEMENT * cost:
                         status, cost, gradient = found[0], found[3], found[4]
@@ -180,7 +187,7 @@ def solve_full_clip(
             clamp_joint_steps(last, pose, most, pace.limb_m)
             for _ in range(MAX_REPAIRS):
                 repair = StopRule(REPAIR_ITERATIONS, stop.seek_optimum)
-                solve_damped(layout, bounds, dual, None, frame, pose, repair, history)
+                solve_dual_steps(layout, bounds, dual, frame, pose, repair, history)
                 clamp_joint_steps(last, pose, most, pace.limb_m)
             # The nearer of the two, inside the limits
             if bounds is not None:
@@ -226,8 +233,8 @@ def solve_dense_clip(
         # Ever stiffer penalties, until the pose is inside the limits
         for factor in PENALTY_FACTORS:
             way = DenseStep(dense.space, dense.method, dense.option, factor * dense.penalty, dense.metric)
-            status, count, evaluations, cost, gradient, violation = solve_damped(
-                layout, bounds, None, way, frame, pose, stop, clip.history[spent:]
+            status, count, evaluations, cost, gradient, violation = solve_dense_steps(
+                layout, bounds, way, frame, pose, stop, clip.history[spent:]
             )
             spent, tries = spent + count, tries + evaluations
             if violation <= ALLOWED_RAD:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray, InputError, IntArray
+from marey.kinematics.ik.active_set import project_to_box
 from marey.kinematics.ik.coordinates import ModelSpace
 from marey.kinematics.ik.state import (
     COM,
@@ -78,6 +80,7 @@ class IKProblem:
     spring_pose: Pose | None
     unit_m: float  # [m] mean bone
     bounds: Bounds | None  # the limits, boxes too; None for a kind that only Python knows
+    rest: tuple[FloatArray, float]  # (J, 4) no rotations, brought into the box, and how far that is [rad]
     kept: tuple[object, ...]  # objects whose identity is part of the cache's key
 
     def with_pin_weight(self, factor: float) -> IKProblem:
@@ -133,6 +136,7 @@ class SolverOutcome(NamedTuple):
     objective: float
     gradient: float
     is_left: bool = False  # the pose is not one of the model: the model and the limits disagree
+    is_nearest: bool = False  # descents from other starts end no nearer to the goals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,6 +230,7 @@ def compile_problem(
         pose,
         mean_bone_length(skeleton),
         compile_bounds(limits),
+        _project_rest(layout.box),
         (skeleton, limits, *tasks, *pins),
     )
     if len(_CACHE) > CACHE_SIZE:
@@ -383,14 +388,26 @@ def build_box(skeleton: Skeleton, limits: JointLimits | None) -> CoordinateBox:
     high, is_swing = np.full((count, 3), np.inf), np.zeros(count, dtype=np.bool_)
     low, before = -high, np.tile((1.0, 0.0, 0.0, 0.0), (count, 1))
     after = before.copy()
+    order, starts, regions = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros((0, 17))
+    distances: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
     if isinstance(limits, BoxLimits):
         low, high = np.array(limits.low, dtype=np.float64), np.array(limits.high, dtype=np.float64)
     elif isinstance(limits, AnatomicalLimits) and limits.is_advice:
         tables = limits.tables()
         low[tables.joints], high[tables.joints] = tables.low.reshape(-1, 3), tables.high.reshape(-1, 3)
         before[tables.joints], after[tables.joints], is_swing[tables.joints] = tables.before, tables.after, True
+        order, starts, regions = tables.joints.copy(), tables.starts.copy(), tables.rows.copy()
+        # Coordinate c of joint j, the k-th with limits, has number 3 k + c there, and 3 j + c here
+        regions[:, 10:13] = 3 * order[tables.axes // 3] + tables.axes % 3
+        distances = tables.distances.copy()
     boxed = np.asarray((np.isfinite(low) | np.isfinite(high)).any(axis=-1), dtype=np.bool_)
-    return CoordinateBox(boxed, low, high, is_swing, before, after)
+    return CoordinateBox(boxed, low, high, is_swing, before, after, order, starts, regions, distances)
+
+
+def _project_rest(box: CoordinateBox) -> tuple[FloatArray, float]:
+    """Rotations ``(J, 4)`` of the rest pose brought into a box, and how far the furthest was outside [rad]."""
+    wxyz = np.tile((1.0, 0.0, 0.0, 0.0), (len(box.boxed), 1))
+    return wxyz, project_to_box(box, wxyz, np.zeros((len(wxyz), 3))) if box.boxed.any() else 0.0
 
 
 def _check_movable(

@@ -20,10 +20,12 @@ from marey.kinematics.ik.posing.attempts import (
     accept_nearest,
     build_solver_inputs,
     compile_tasks,
+    is_nearest,
     keep_regions,
     measure_violation,
     read_status,
     require_int,
+    solve_inside_regions,
     solve_nearest_posture,
     solve_with_restarts,
 )
@@ -40,7 +42,7 @@ from marey.kinematics.ik.problem import (
     joint_index,
 )
 from marey.kinematics.ik.starts import MAX_SIGMA, PosedBody, align_root, guess_from_pose, match_body
-from marey.kinematics.ik.state import OUT_OF_ITERATIONS, REACHED
+from marey.kinematics.ik.state import OUT_OF_ITERATIONS, REACHED, STATIONARY
 from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, PointTask, PoseTask, Task
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.contract import JointLimits
@@ -168,6 +170,9 @@ def solve_ik(
     each centimetre that a goal is away. Where that branch ends short of the goals, the pose at its end is returned and
     ``advice`` names the joint and its turn.
 
+    Without a ``start`` the default limits are kept with all couplings on the way, where goals can be met so. A goal
+    missed under cones or fields is INFEASIBLE if descents from three other starts come no nearer, else STALLED.
+
     A pose is CONVERGED only after goals, planted feet and limits have been measured anew on it, by the skeleton's own
     forward kinematics and by the limits themselves.
 
@@ -198,7 +203,8 @@ def solve_ik(
         root: ``"auto"`` goes as far as planted feet allow, ``"free"`` anywhere (feet are planted only if ``feet``
             says so), ``"turn"`` (its place is fixed), ``"fixed"``.
         feet: ``"auto"`` keeps position and orientation of feet that stand on the floor in the start pose and that no
-            goal names, ``"planted"`` of all feet that no goal names, ``"free"`` of none.
+            goal names, ``"planted"`` of all feet that no goal names, ``"free"`` of none. An animal that stands on four
+            or more limbs keeps the places of their ends.
         frozen_joints: joints that keep their rotation.
         restarts: other starts to try when goals are missed; 6 without a ``start``, none with one.
         follow: stay on the branch of the start.
@@ -236,8 +242,10 @@ def solve_ik(
     if body.model is not None and start is None:
         align_root(run, guess)  # a model knows the pose, not where it stands or faces
     moved, violation = 0.0, None
-    is_advice = isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None
-    if is_advice:
+    advice = limits if isinstance(limits, AnatomicalLimits) and limits.is_advice and body.model is None else None
+    if advice is not None and start is None:
+        guess.wxyz[:], moved = problem.rest
+    elif advice is not None:
         moved = project_to_box(problem.layout.box, guess.wxyz, np.zeros((len(guess.wxyz), 3)))
     elif limits is not None:
         moved = float(measure_violation(limits, guess.wxyz).max())
@@ -254,8 +262,11 @@ def solve_ik(
         is_clamped = rate_clamp_rad is not None or goal_clamp_m is not None
         is_plain = joints is None and not is_clamped
         first = guess.copy() if is_plain and follow and start is not None and problem.spring_weight == 0.0 else None
-        is_person = is_advice and first is not None and method == "projected-lm" and not record
+        is_person = advice is not None and first is not None and method == "projected-lm" and not record
         outcome = solve_nearest_posture(run, guess) if is_person else None
+        coupled = advice if is_plain and method == "projected-lm" else None
+        if coupled is not None and start is None and not (pins or record):
+            outcome, violation = solve_inside_regions(run, guess, coupled)
         if joints is not None:
             run, body, outcome = _solve_joint_types(run, guess, joints, body, limits)
         elif is_clamped:
@@ -264,12 +275,19 @@ def solve_ik(
             outcome = solve_with_restarts(run, guess, method, body, limits, restarts=tries)
         if outcome.stop == OUT_OF_ITERATIONS and method in METHODS_WITHOUT_STOP and max_iterations is None:
             outcome = accept_nearest(run, guess, outcome)
-        if is_plain and method == "projected-lm" and isinstance(limits, AnatomicalLimits) and is_advice:
-            outcome, violation = keep_regions(run, guess, outcome, limits)
+        if violation is None and coupled is not None:
+            outcome, violation = keep_regions(run, guess, outcome, coupled)
         if first is not None and method == "projected-lm":
             followed = follow_branch(run, first, guess, body, last_targets)
             if followed is not None:
                 (outcome, end), violation = followed, None
+        # Whether a stalled descent is out of reach is asked of other starts; not in a drag, which must be quick
+        is_stalled = outcome.stop == STATIONARY and end is None and before is None and not tries
+        curved = limits if advice is None and body.model is None and problem.bounds is not None else None
+        if curved is not None and is_plain and is_stalled and method == "projected-lm":
+            status = read_status(False, outcome.stop, outcome.objective, outcome.gradient)
+            is_found = status is SolveStatus.STALLED and is_nearest(run, outcome, body, curved)
+            outcome = outcome._replace(is_nearest=is_found)
     else:
         # No goals: the nearest pose that keeps all limits, regions too
         outcome = SolverOutcome(REACHED, 0, 0, 0.0, 0.0)
@@ -351,6 +369,8 @@ def _build_result(
         if size > tolerance and not isinstance(pin, LookAtTask):
             missed.append(f"the planted {_name_task(pin, body.skeleton)}")
     status = read_status(not missed, outcome.stop, outcome.objective, outcome.gradient)
+    if status is SolveStatus.STALLED and outcome.is_nearest:
+        status = SolveStatus.INFEASIBLE
     if missed and status is not SolveStatus.INFEASIBLE and end is None:
         # A goal that no bones can reach is out of reach, however the solver ended
         anchors = [(joint_index(body.skeleton, pin.joint), pin.goal) for pin in pins if isinstance(pin, PointTask)]

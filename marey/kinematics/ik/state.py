@@ -13,6 +13,7 @@ from math import atan2, sqrt
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marey.base import BoolArray, FloatArray, IntArray, inline_kernel, kernel
 from marey.lie.kernels import (
@@ -84,7 +85,10 @@ class PosePrior(NamedTuple):
 
 
 class CoordinateBox(NamedTuple):
-    """Intervals of the coordinates of joints: rotation vectors, or two swings and the twist of ``before R after``."""
+    """Intervals of the coordinates of joints: rotation vectors, or two swings and the twist of ``before R after``.
+
+    M regions couple coordinates, ``3 j + c`` of joint j; each bounds the last of its own given the others.
+    """
 
     boxed: BoolArray  # (J,) joints that have them
     low: FloatArray  # (J, 3) [rad]
@@ -92,6 +96,10 @@ class CoordinateBox(NamedTuple):
     is_swing: BoolArray  # (J,) coordinates are swings and twist
     before: FloatArray  # (J, 4) of joints with swings
     after: FloatArray  # (J, 4)
+    order: IntArray  # (K,) joints whose coordinates regions couple, in the order in which these are bounded
+    starts: IntArray  # (3 K + 1,) first region that bounds each coordinate of them
+    regions: FloatArray  # (M, 17) see :func:`gather_regions`
+    distances: NDArray[np.float32]  # (V,) [rad] signed distances of all regions
 
 
 class IKLayout(NamedTuple):
@@ -247,30 +255,40 @@ def look_at_residual(aim: Vector, away: Vector) -> Vector:
 def evaluate_residuals(layout: IKLayout, goals: Goals, state: IKState) -> float:
     """Write what is missing and where the points are, both ``(B, 3)``; return the objective, the sum of e^T W e."""
     kinds, joints, points, W = layout.blocks.kinds, layout.blocks.joints, layout.blocks.points, layout.blocks.weights
-    positions, world, targets = state.positions, state.world, goals.targets
-    total, axes = 0.0, layout.blocks.axes
+    positions, world, targets, active = state.positions, state.world, goals.targets, goals.active
+    total, axes, places, errors = 0.0, layout.blocks.axes, state.places, state.errors
     for b in range(kinds.shape[0]):
         j, kind = joints[b], kinds[b]
-        # Where the block's point is: carried by a joint, or the centre of mass
-        x, y, z = rotate(quaternion_at(world, j), row3(points, b))
+        # Where the block's point is: carried by a joint, or the centre of mass. Arrays are read here, not in a call
+        q = (world[j, 0], world[j, 1], world[j, 2], world[j, 3])
+        x, y, z = rotate(q, (points[b, 0], points[b, 1], points[b, 2]))
         x, y, z = positions[j, 0] + x, positions[j, 1] + y, positions[j, 2] + z
         if kind == COM:
             x, y, z = compute_mass_centre(layout.mass, positions, world)
-        state.places[b, 0], state.places[b, 1], state.places[b, 2] = x, y, z
+        places[b, 0], places[b, 1], places[b, 2] = x, y, z
         # What is missing: a way [m], or a rotation vector [rad] in world axes
         x, y, z = targets[b, 0] - x, targets[b, 1] - y, targets[b, 2] - z
-        if not goals.active[b]:
+        if not active[b]:
             x, y, z = 0.0, 0.0, 0.0
         elif kind == ORIENTATION:
-            x, y, z = log(multiply(quaternion_at(targets, b), conjugate(quaternion_at(world, j))))
+            x, y, z = log(multiply(quaternion_at(targets, b), conjugate(q)))
         elif kind == LOOK_AT:
-            x, y, z = look_at_residual(rotate(quaternion_at(world, j), row3(layout.blocks.aims, b)), (x, y, z))
+            x, y, z = look_at_residual(rotate(q, row3(layout.blocks.aims, b)), (x, y, z))
         x, y, z = axes[b, 0] * x, axes[b, 1] * y, axes[b, 2] * z
-        state.errors[b, 0], state.errors[b, 1], state.errors[b, 2] = x, y, z
+        errors[b, 0], errors[b, 1], errors[b, 2] = x, y, z
         # e^T W e of a symmetric W
         total += W[b, 0, 0] * x * x + W[b, 1, 1] * y * y + W[b, 2, 2] * z * z
         total += 2.0 * (W[b, 0, 1] * x * y + W[b, 0, 2] * x * z + W[b, 1, 2] * y * z)
     return total
+
+
+@inline_kernel
+def has_springs(prior: PosePrior) -> bool:
+    """Tell if any joint is drawn to the reference; ``any`` of numba takes as long as the forward kinematics."""
+    is_any = False
+    for j in range(prior.stiffness.shape[0]):
+        is_any |= prior.stiffness[j] != 0.0
+    return is_any
 
 
 @kernel
@@ -365,7 +383,7 @@ def linearise(layout: IKLayout, goals: Goals, state: IKState, rows: LinearRows) 
             write_block_rows(layout, goals, b, state, rows)
 
 
-@kernel
+@inline_kernel
 def write_lever_rows(turns: FloatArray, i: int, lever: Vector) -> None:
     r"""Write :math:`-[l]_\times`."""
     u, v, w = lever
@@ -398,7 +416,7 @@ def evaluate_parts(layout: IKLayout, goals: Goals, state: IKState) -> tuple[floa
     """Work out everything from root and rotations; return the objective, and the part of it that is the pose prior."""
     forward_kinematics(layout.tree, state.root, state.wxyz, state.positions, state.world)
     cost, bent = evaluate_residuals(layout, goals, state), 0.0
-    if layout.springs.stiffness.any():
+    if has_springs(layout.springs):
         bent = evaluate_prior(layout.springs, state)
     return cost + bent, bent
 

@@ -59,7 +59,7 @@ NO_BOUNDS: Final = Bounds(
     _empty_tables("f2 f2 f2"),
     _empty_tables("f2 f2 i1 f1 f1"),
     FieldTables(*_empty_tables("i1 f2 f2 f2 i1 i1 i2 f2 f2 b2 f3 f1")),
-    AnatomicalTables(*_empty_tables("i1 f2 f2 f1 f1 i1 i2 f2 i1 i1 i1 i2 f2 f2 s1 i1 i2 f3 f3 f1 s2")),
+    AnatomicalTables(*_empty_tables("i1 f2 f2 f1 f1 i1 i2 f2 i1 i1 i1 i2 f2 f2 s1 i1 i2 f3 f3 f1 s2 f2")),
 )
 
 _KINDS: Final[dict[type[JointLimits], int]] = {

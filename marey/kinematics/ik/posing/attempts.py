@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import sqrt
 from typing import Final
 
 import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError
-from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, REGION_TOL_RAD, solve_in_regions
-from marey.kinematics.ik.methods import START_DAMPING, find_method, solve_projected_lm
-from marey.kinematics.ik.posing.defaults import STUB_MOBILITY, anatomical_mobility
+from marey.kinematics.ik.levenberg_marquardt import ALLOWED_RAD, REGION_TOL_RAD
+from marey.kinematics.ik.methods import find_method, solve_dual_pose, solve_projected_lm
+from marey.kinematics.ik.posing.defaults import STUB_MOBILITY, anatomical_mobility, animal_mobility
 from marey.kinematics.ik.posing.recheck import measure_blocks
 from marey.kinematics.ik.problem import Guess, IKProblem, Root, SolverInputs, SolverOutcome, compile_problem
 from marey.kinematics.ik.starts import PosedBody, build_metric, build_space, generate_restarts
 from marey.kinematics.ik.state import POINT, REACHED, PosePrior
-from marey.kinematics.ik.tasks import Task
+from marey.kinematics.ik.tasks import PointTask, Task
 from marey.kinematics.limits.anatomy.check import measure_violation as measure_anatomical_violation
 from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.contract import JointLimits
@@ -31,9 +32,9 @@ SOFT_ITERATIONS: Final = 60  # of each of them
 # [1/rad²] of a limb, stage by stage: 1 rad from the start costs as much as a goal missed by 10, 3 and 1 cm
 POSTURE_STIFFNESS: Final = (1e-2, 1e-3, 1e-4)
 POSTURE_ITERATIONS: Final = 60  # of each stage
-REGION_ROUNDS: Final = 8  # times that intervals are narrowed
-REGION_ITERATIONS: Final = 5  # of each of them
 REGION_COST: Final = 1.02  # [-] of the objective: goals out of reach may be a hundredth farther away inside a region
+NEAREST_STARTS: Final = 3  # from which no better pose is found where goals are said to be out of reach
+NEARER_M, NEARER_PART = 0.01, 0.05  # [m], [-] of the distance: poses that are nearer by less are as good
 NEAR_M: Final = 0.05  # [m] goals nearer than this are dragged, and the feet need not give way first
 
 
@@ -55,6 +56,9 @@ def compile_tasks(
     is_reduced = body.model is not None
     # Anatomical limits bring an anatomical metric
     ease = anatomical_mobility(body.skeleton) if isinstance(limits, AnatomicalLimits) and not is_reduced else None
+    if ease is None and pins and not is_reduced and all(isinstance(pin, PointTask) for pin in pins):
+        # Feet of people are pinned with their orientation, those of animals by their places alone
+        ease = animal_mobility(body.skeleton)
     return compile_problem(body.skeleton, tasks, limits, is_reduced, root, frozen_joints, tolerances, pins, ease)
 
 
@@ -193,6 +197,21 @@ def solve_nearest_posture(run: SolverInputs, guess: Guess) -> SolverOutcome | No
     return found._replace(iterations=spent + found.iterations, evaluations=tries + found.evaluations)
 
 
+def is_nearest(run: SolverInputs, outcome: SolverOutcome, body: PosedBody, limits: JointLimits) -> bool:
+    """Tell whether descents from other starts end no nearer to the goals than the pose of an outcome.
+
+    On curved sides of cones and fields steps get short long before the gradient is small, which therefore does not tell
+    a goal that is out of reach. Nearer is by a centimetre, and by a twentieth of the distance.
+    """
+    missing = sqrt(outcome.objective)
+    for other in generate_restarts(run, body, limits, NEAREST_STARTS):
+        trial = replace(run, errors=run.errors.copy(), history=NO_HISTORY)
+        found = sqrt(_solve_with_pins(trial, other, "projected-lm", limits).objective)
+        if missing - found > max(NEARER_M, NEARER_PART * missing):
+            return False
+    return True
+
+
 def accept_nearest(run: SolverInputs, guess: Guess, outcome: SolverOutcome) -> SolverOutcome:
     """Distinguish unreachable goals from those that the method missed: only then return the nearest pose.
 
@@ -215,11 +234,24 @@ def measure_violation(limits: JointLimits, wxyz: FloatArray) -> FloatArray:
     if not isinstance(limits, AnatomicalLimits):
         return limits.violations(SO3(wxyz[None]))[0]
     # The default limits, without the checks of a batch of rotations, which take as long as the solve
-    return measure_anatomical_violation(wxyz, limits.tables())
+    return measure_anatomical_violation(wxyz, tuple(limits.tables()))
+
+
+def solve_inside_regions(
+    run: SolverInputs, guess: Guess, limits: JointLimits
+) -> tuple[SolverOutcome, FloatArray] | tuple[None, None]:
+    """Solve without leaving regions; the guess is as it was, and nothing returned, where goals are not met so."""
+    root, wxyz = guess.root.copy(), guess.wxyz.copy()
+    found = solve_dual_pose(run, guess, None, True)
+    violation = measure_violation(limits, guess.wxyz)
+    if found.stop == REACHED and violation.max() <= REGION_TOL_RAD:
+        return found, violation
+    guess.root[:], guess.wxyz[:] = root, wxyz
+    return None, None
 
 
 def keep_regions(
-    run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: AnatomicalLimits
+    run: SolverInputs, guess: Guess, outcome: SolverOutcome, limits: JointLimits
 ) -> tuple[SolverOutcome, FloatArray]:
     """Move a pose that keeps the intervals of its coordinates into the regions that couple them, and measure it.
 
@@ -230,21 +262,15 @@ def keep_regions(
     if float(violation.max()) <= REGION_TOL_RAD:
         return outcome, violation
     posed, errors = guess.copy(), run.errors.copy()
-    is_reached, spent, cost = solve_in_regions(
-        run.problem.fields,
-        limits.tables(),
-        (run.targets, run.active),
-        (posed.root, posed.wxyz, posed.x, errors),
-        (min(run.max_iterations, REGION_ITERATIONS), run.problem.seek_optimum),
-        START_DAMPING,
-        REGION_ROUNDS,
+    found = solve_dual_pose(replace(run, errors=errors), posed, None, True)
+    outcome = outcome._replace(
+        iterations=outcome.iterations + found.iterations, evaluations=outcome.evaluations + found.evaluations
     )
-    outcome = outcome._replace(iterations=outcome.iterations + spent, evaluations=outcome.evaluations + spent)
-    if not is_reached and (outcome.stop == REACHED or cost > REGION_COST * outcome.objective):
+    if found.stop != REACHED and (outcome.stop == REACHED or found.objective > REGION_COST * outcome.objective):
         return outcome, violation
     guess.assign(posed)
     run.errors[:] = errors
-    outcome = outcome._replace(stop=REACHED if is_reached else outcome.stop, objective=cost)
+    outcome = outcome._replace(stop=min(found.stop, outcome.stop), objective=found.objective)
     return outcome, measure_violation(limits, guess.wxyz)
 
 

@@ -93,7 +93,7 @@ def solve_frames(
     if method == "projected-lm" and p.bounds is not None and run.space is None:
         # One compiled loop in the full space
         bounds, pose = select_bounds(p), run.pose_arrays(guess)
-        stop, dual = StopRule(run.max_iterations, p.seek_optimum), DualStep(START_DAMPING)
+        stop, dual = StopRule(run.max_iterations, p.seek_optimum), DualStep(START_DAMPING, False)
         solve_full_clip(p.layout, bounds, dual, run.pace, goals, pose, stop, clip)
         return clip, is_left
     if method == "projected-lm" and p.bounds is not None:

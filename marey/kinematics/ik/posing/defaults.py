@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 import numpy as np
 
@@ -15,17 +15,20 @@ from marey.kinematics.ik.tasks import ComTask, GoalTask, LookAtTask, Orientation
 from marey.kinematics.limits.anatomy.model import posing_limits
 from marey.kinematics.limits.contract import JointLimits
 from marey.lie import SO3
-from marey.skeleton import Pose, Skeleton, foot_points, joint_frames, role_map, t_pose
+from marey.skeleton import Pose, Skeleton, foot_points, joint_frames, list_handles, role_map, t_pose
+from marey.skeleton.body import is_drawn_as_person
 
 Feet = Literal["auto", "free", "planted"]
 FEET: Final = ("auto", "free", "planted")
 SIDES: Final = ("left", "right")
 PART_MOBILITY: Final = {"spine1": 0.3, "spine2": 0.3, "spine3": 0.3, "neck": 0.5, "collar": 0.03}  # [-] of a limb's
+ANIMAL_TRUNK_MOBILITY: Final = 0.05  # [-] a paw that is lifted by 10 cm moves the trunk by a few degrees
 STUB_MOBILITY: Final = 0.01  # [-] of joints without a role above one that has it: hip stubs, twist bones
 TRUNK: Final = ("spine1", "spine2", "spine3", "left_collar", "right_collar")
 TRUNK_WEIGHT: Final = 2e-5  # [1/rad²] of springs along a clip; more lets planted soles move by a millimetre
 STANDING_M: Final = 0.08  # [m] captured floors lie up to 6 cm off the world's; a sole above this is in the air
 LEVEL_M: Final = 0.03  # [m] a sole this much above the lowest one is in the air, too
+STANDING_PART, FEWEST_LEGS = 0.25, 4  # [-], of animals: see find_standing_ends
 LOW_PERCENT: Final = 5.0  # [%] of the heights of an ankle lie below that of its stance
 ZENITH_M: Final = 1000.0  # [m] a point this far above a sole is straight above it
 ORIENTATION_WEIGHT: Final = 0.04  # [m²/rad²] a foot that turns by 0.1 rad counts like one that moves by 2 cm
@@ -47,9 +50,12 @@ def default_limits(limits: JointLimits | Literal["auto"] | None, body: PosedBody
 
 @lru_cache(maxsize=64)
 def _find_anatomy(skeleton: Skeleton) -> JointLimits | None:
-    """Anatomical limits, the same object at each call; none of a body whose limbs are not known."""
+    """Anatomical limits, the same object at each call; none of a body whose limbs are not known, or not a person's."""
+    roles = role_map(skeleton)
     try:
-        return posing_limits(skeleton)
+        # Names that were guessed fit animals too
+        is_person = roles.profile != "guessed" or is_drawn_as_person(skeleton, roles)
+        return posing_limits(skeleton) if is_person else None
     except InputError:
         return None
 
@@ -82,6 +88,18 @@ def keep_trunk(start: Pose, tasks: Sequence[Task]) -> list[PoseTask]:
     return [PoseTask(start, joints=joints, weight=TRUNK_WEIGHT)]
 
 
+@lru_cache(maxsize=64)
+def animal_mobility(skeleton: Skeleton) -> FloatArray:
+    """How readily the joints of an animal move ``(J,)``: those that carry several limbs, its trunk, after the limbs."""
+    carried = np.zeros(skeleton.num_joints, dtype=np.int64)
+    for handle in list_handles(skeleton):
+        if handle.kind in ("end", "head"):
+            carried[list_ancestors(skeleton, handle.joint)] += 1
+    mobility = np.where(carried > 1, ANIMAL_TRUNK_MOBILITY, 1.0)
+    mobility.setflags(write=False)
+    return mobility
+
+
 def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root: Root, feet: Feet) -> list[GoalTask]:
     """Pins of the feet that stand in the start pose: position and orientation of their ankles.
 
@@ -100,17 +118,20 @@ def plant_feet(body: PosedBody, tasks: Sequence[Task], start: Pose | None, root:
     skeleton = body.skeleton
     roles = role_map(skeleton)
     ankles = {side: roles.joints[f"{side}_ankle"] for side in SIDES if f"{side}_ankle" in roles}
-    if feet == "planted" and not ankles:
-        raise InputError(f"{skeleton!r} has no feet that can be planted", "Give PointTask and OrientationTask")
     goals = [task for task in tasks if not isinstance(task, PoseTask)]
-    if not goals or not ankles:
-        return []
     pose = start if start is not None else body.model.mean if body.model is not None else Pose.rest(skeleton)
     positions, frames = joint_frames(skeleton, pose.root_position[None], pose.rotations.wxyz[None])
+    paws = [] if ankles else find_standing_ends(skeleton, positions[0])
+    if feet == "planted" and not ankles and not paws:
+        raise InputError(f"{skeleton!r} has no feet that can be planted", "Give PointTask and OrientationTask")
+    if not goals or not (ankles or paws):
+        return []
     standing = set(SIDES) if feet == "planted" else find_standing_feet(skeleton, positions[0], frames[0].wxyz)
     named = {joint_index(skeleton, task.joint) for task in goals if not isinstance(task, ComTask)}
     moved = {joint for task in goals for joint in moving_chain(skeleton, task)}
-    pins, levels = list[GoalTask](), list[GoalTask]()
+    above = {joint for name in named for joint in list_ancestors(skeleton, name)}
+    paws = [paw for paw in paws if paw not in above and moved.intersection(list_ancestors(skeleton, paw)[:-1])]
+    pins, levels = [cast(GoalTask, PointTask(paw, positions[0, paw])) for paw in paws], list[GoalTask]()
     for side, ankle in ankles.items():
         leg = list_ancestors(skeleton, ankle)
         is_moved = root not in ("turn", "fixed") or any(joint in moved for joint in leg[1:])
@@ -146,6 +167,18 @@ def find_standing_feet(skeleton: Skeleton, positions: FloatArray, wxyz: FloatArr
     }
     floor = min(lowest.values(), default=0.0)
     return {side for side, height in lowest.items() if floor < STANDING_M and height - floor < LEVEL_M}
+
+
+def find_standing_ends(skeleton: Skeleton, positions: FloatArray) -> list[int]:
+    """Ends of the limbs of an animal that stands on four or more of them; none of any other body.
+
+    An end stands that is lower than a quarter of the way from the lowest joint up to the root.
+    """
+    lowest = float(positions[:, 1].min())
+    low = lowest + STANDING_PART * (float(positions[0, 1]) - lowest)
+    ends = [handle.joint for handle in list_handles(skeleton) if handle.kind == "end"]
+    standing = [joint for joint in ends if positions[joint, 1] < low]
+    return standing if len(standing) >= FEWEST_LEGS and abs(lowest) < STANDING_M else []
 
 
 def shorten_far_goals(skeleton: Skeleton, root: FloatArray, targets: FloatArray, is_place: BoolArray) -> FloatArray:

@@ -8,12 +8,12 @@ over them gives a pose inside. All of a synergy, both legs say, lie in balls aro
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marey.base import BoolArray, FloatArray, IntArray, inline_kernel, kernel
+from marey.base import FloatArray, IntArray, inline_kernel, kernel
 from marey.kinematics.limits.contract import CheckArrays
 from marey.lie.kernels import (
     Quaternion,
@@ -64,6 +64,9 @@ class AnatomicalTables(NamedTuple):
     inverses: FloatArray  # (S, 9, 9) of A, zero beyond the members
     reaches: FloatArray  # (S,) [rad] radius of the balls around exemplars
     exemplars: NDArray[np.float32]  # (E, 9) [rad] A e
+    # (M, 17) place, nodes, origins, inverse spacings, coordinates, signs of the axes, axis bounded of each region: a
+    # look-up hands over few arrays, since each costs as much as the arithmetic
+    rows: FloatArray = np.zeros((0, 17))
 
 
 @inline_kernel
@@ -109,52 +112,26 @@ def _coordinate_gradient(swing_y: float, swing_z: float, twist: float, g: Vector
     return unrotate((np.cos(0.5 * twist), np.sin(0.5 * twist), 0.0, 0.0), body)
 
 
-class RegionRows(NamedTuple):
-    """Regions as rows of numbers, so that a look-up hands over few arrays: each costs as much as the arithmetic."""
-
-    rows: (
-        FloatArray  # (M, 17) place, nodes, origins, spacings, coordinates, signs of the axes; the axis that is bounded
-    )
-    distances: NDArray[np.float32]  # (V,)
-
-
 @inline_kernel
-def _gather_regions(tables: AnatomicalTables) -> FloatArray:
-    rows = np.empty((tables.pages.shape[0], 17))
-    for m in range(rows.shape[0]):
-        page = tables.pages[m]
-        rows[m, 0], rows[m, 16] = tables.grids[page, 0], tables.bounded[m]
-        for axis in range(3):
-            rows[m, 1 + axis] = tables.grids[page, 1 + axis]
-            rows[m, 4 + axis] = tables.origins[page, axis]
-            rows[m, 7 + axis] = tables.spacings[page, axis]
-            rows[m, 10 + axis] = tables.axes[m, axis]
-            rows[m, 13 + axis] = tables.signs[m, axis]
-    return rows
-
-
-@inline_kernel
-def _locate(row: FloatArray, axis: int, x: FloatArray) -> tuple[int, float, float]:
+def _locate(nodes: float, at: float, origin: float, density: float) -> tuple[int, float, float]:
     """Cell of a region along one axis, place in it, and the derivative of that place; the border goes on beyond it."""
-    last = int(row[1 + axis]) - 1
-    if last == 0:
-        return 0, 0.0, 0.0
-    sign, step = row[13 + axis], row[7 + axis]
-    u = (sign * x[int(row[10 + axis])] - row[4 + axis]) / step
+    u, last = (at - origin) * density, nodes - 1.0
     if u <= 0.0:
         return 0, 0.0, 0.0
     if u >= last:
-        return last - 1, 1.0, 0.0
+        return int(last) - (1 if last > 0.0 else 0), (1.0 if last > 0.0 else 0.0), 0.0
     i = int(u)
-    return i, u - i, sign / step
+    return i, u - i, density
 
 
 @inline_kernel
-def _read_distance(row: FloatArray, v: NDArray[np.float32], x: FloatArray) -> tuple[float, Vector]:
+def read_distance(row: FloatArray, v: NDArray[np.float32], x: FloatArray) -> tuple[float, Vector]:
     """Signed distance of a region, trilinear, and its derivatives along the coordinates of its axes."""
-    i, r, dr = _locate(row, 0, x)
-    j, s, ds = _locate(row, 1, x)
-    k, t, dt = _locate(row, 2, x)
+    # Numbers are read here, not in a call: handing arrays over takes longer than the arithmetic
+    i, r, dr = _locate(row[1], row[13] * x[int(row[10])], row[4], row[7])
+    j, s, ds = _locate(row[2], row[14] * x[int(row[11])], row[5], row[8])
+    k, t, dt = _locate(row[3], row[15] * x[int(row[12])], row[6], row[9])
+    dr, ds, dt = row[13] * dr, row[14] * ds, row[15] * dt
     n, o = int(row[2]), int(row[3])
     at = int(row[0]) + (i * n + j) * o + k
     # An axis of one node has no next one
@@ -171,6 +148,15 @@ def _read_distance(row: FloatArray, v: NDArray[np.float32], x: FloatArray) -> tu
     return low + r * (high - low), (dr * (high - low), ds * across, dt * along)
 
 
+@inline_kernel
+def largest_distance(span: tuple[int, int], rows: FloatArray, v: NDArray[np.float32], x: FloatArray) -> float:
+    """Signed distance to the region of a span that is violated most."""
+    worst = -np.inf
+    for m in range(span[0], span[1]):
+        worst = max(worst, read_distance(rows[m], v, x)[0])
+    return worst
+
+
 @kernel
 def _find_interval(row: FloatArray, v: NDArray[np.float32], given: FloatArray) -> tuple[float, float, bool]:
     """Interval of the bounded coordinate in which a region's distance is not positive, given the others.
@@ -178,13 +164,13 @@ def _find_interval(row: FloatArray, v: NDArray[np.float32], given: FloatArray) -
     Of several intervals, that with the deepest node; False if there is none.
     """
     axis = int(row[16])
-    first, step, sign = row[4 + axis], row[7 + axis], row[13 + axis]
+    first, step, sign = row[4 + axis], 1.0 / row[7 + axis], row[13 + axis]
     nodes, best, least = int(row[1 + axis]), 0, np.inf
     # Values at the nodes of a line: between four lines of the table, whose weights are the same all along
     b, c = (1, 2) if axis == 0 else (0, 2) if axis == 1 else (0, 1)
     strides = (int(row[2]) * int(row[3]), int(row[3]), 1)
-    j, s, _ = _locate(row, b, given)
-    k, t, _ = _locate(row, c, given)
+    j, s, _ = _locate(row[1 + b], row[13 + b] * given[int(row[10 + b])], row[4 + b], row[7 + b])
+    k, t, _ = _locate(row[1 + c], row[13 + c] * given[int(row[10 + c])], row[4 + c], row[7 + c])
     at, along = int(row[0]) + j * strides[b] + k * strides[c], strides[axis]
     side, on = (strides[b] if row[1 + b] > 1.0 else 0), (strides[c] if row[1 + c] > 1.0 else 0)
     line = np.empty(nodes)
@@ -211,44 +197,49 @@ def _find_interval(row: FloatArray, v: NDArray[np.float32], given: FloatArray) -
 
 
 @kernel
-def _bound_coordinate(
-    tables: AnatomicalTables, regions: RegionRows, i: int, given: FloatArray
+def bound_coordinate(
+    whole: tuple[float, float],
+    span: tuple[int, int],
+    rows: FloatArray,
+    v: NDArray[np.float32],
+    given: FloatArray,
+    near: float,
 ) -> tuple[float, float, bool]:
-    """Interval of a coordinate, given the earlier ones; a point, and True, where its regions leave nothing."""
-    low, high, is_empty = tables.low[i], tables.high[i], False
-    for m in range(tables.starts[i], tables.starts[i + 1]):
-        a, b, is_found = _find_interval(regions.rows[m], regions.distances, given)
+    """What a span of regions leaves of a coordinate's interval, given the others; a point, and True, if nothing.
+
+    Regions in which the pose is deeper than ``near`` [rad] are left out.
+    """
+    low, high, is_empty = whole[0], whole[1], False
+    for m in range(span[0], span[1]):
+        if read_distance(rows[m], v, given)[0] < -near:
+            continue
+        a, b, is_found = _find_interval(rows[m], v, given)
         low, high = max(low, a), min(high, b)
         is_empty |= not is_found
     if low <= high and not is_empty:
         return low, high, False
-    middle = min(max(0.5 * (low + high), tables.low[i]), tables.high[i])
+    middle = min(max(0.5 * (low + high), whole[0]), whole[1])
     return middle, middle, True
 
 
+@inline_kernel
+def _is_inside(
+    whole: tuple[float, float], span: tuple[int, int], rows: FloatArray, v: NDArray[np.float32], i: int, x: FloatArray
+) -> bool:
+    """Tell if a coordinate is inside its interval and the regions that bound it."""
+    is_inside = whole[0] - TIE_RAD <= x[i] <= whole[1] + TIE_RAD
+    return is_inside and largest_distance(span, rows, v, x) <= TIE_RAD
+
+
 @kernel
-def _mark_outside(
-    low: FloatArray, high: FloatArray, starts: IntArray, regions: RegionRows, x: FloatArray, outside: IntArray
-) -> int:
+def _mark_outside(tables: AnatomicalTables, x: FloatArray, outside: IntArray) -> int:
     """List the coordinates that are outside their interval or a region that bounds them; return how many."""
-    count, rows, v = 0, regions.rows, regions.distances
+    count, low, high, starts, rows, v = 0, tables.low, tables.high, tables.starts, tables.rows, tables.distances
     for i in range(x.shape[0]):
-        is_inside = low[i] - TIE_RAD <= x[i] <= high[i] + TIE_RAD
-        for m in range(starts[i], starts[i + 1]):
-            is_inside = is_inside and _read_distance(rows[m], v, x)[0] <= TIE_RAD
-        if not is_inside:
+        if not _is_inside((low[i], high[i]), (starts[i], starts[i + 1]), rows, v, i, x):
             outside[count] = i
             count += 1
     return count
-
-
-@kernel
-def _is_inside(tables: AnatomicalTables, regions: RegionRows, i: int, x: FloatArray) -> bool:
-    """Tell if a coordinate is inside its interval and the regions that bound it."""
-    is_inside = tables.low[i] - TIE_RAD <= x[i] <= tables.high[i] + TIE_RAD
-    for m in range(tables.starts[i], tables.starts[i + 1]):
-        is_inside = is_inside and _read_distance(regions.rows[m], regions.distances, x)[0] <= TIE_RAD
-    return is_inside
 
 
 @inline_kernel
@@ -263,28 +254,29 @@ def _measure_coordinates(tables: AnatomicalTables, wxyz: FloatArray, x: FloatArr
 @kernel
 def _measure_violations(
     tables: AnatomicalTables,
-    regions: RegionRows,
     x: FloatArray,
     outside: IntArray,
     squares: FloatArray,
     slopes: FloatArray,
 ) -> None:
     """Write squared violations ``(3 K,)`` of the coordinates listed, and the gradient of half their sum."""
-    rows, v = regions.rows, regions.distances
+    rows, v = tables.rows, tables.distances
     # The way to the interval and to all regions is at least that to the farthest of them: a region, or the interval
     away, over, farthest = np.zeros(x.shape[0]), np.zeros(x.shape[0]), np.full(x.shape[0], -1)
-    for i in outside:
+    for n in range(outside.shape[0]):
+        i = int(outside[n])
         over[i] = x[i] - min(max(x[i], tables.low[i]), tables.high[i])
         worst = abs(over[i])
         for m in range(tables.starts[i], tables.starts[i + 1]):
-            worst = max(worst, _read_distance(rows[m], v, x)[0])
+            worst = max(worst, read_distance(rows[m], v, x)[0])
         # Where regions leave nothing between them, the point that they agree on best is inside
-        low, _, is_empty = _bound_coordinate(tables, regions, i, x)
+        whole, span = (tables.low[i], tables.high[i]), (tables.starts[i], tables.starts[i + 1])
+        low, _, is_empty = bound_coordinate(whole, span, rows, v, x, np.inf)
         if is_empty and abs(x[i] - low) < worst:
             over[i] = x[i] - low
         else:
             for m in range(tables.starts[i], tables.starts[i + 1]):
-                d, own = _read_distance(rows[m], v, x)[0], tables.owners[m]
+                d, own = read_distance(rows[m], v, x)[0], tables.owners[m]
                 if d > away[own]:
                     away[own], farthest[own] = d, m
     for i in range(x.shape[0]):
@@ -293,7 +285,7 @@ def _measure_violations(
             slopes[i] += over[i]
             continue
         squares[i] = away[i] ** 2
-        d, slope = _read_distance(rows[farthest[i]], v, x)
+        d, slope = read_distance(rows[farthest[i]], v, x)
         for axis in range(3):
             slopes[tables.axes[farthest[i], axis]] += d * slope[axis]
 
@@ -354,19 +346,21 @@ def _pull_to_exemplars(tables: AnatomicalTables, p: FloatArray) -> bool:
 
 
 @kernel
-def _sweep_regions(tables: AnatomicalTables, regions: RegionRows, p: FloatArray) -> None:
+def _sweep_regions(tables: AnatomicalTables, p: FloatArray) -> None:
     """Clamp each coordinate to what those before it allow."""
+    low, high, starts, rows, v = tables.low, tables.high, tables.starts, tables.rows, tables.distances
     for i in range(p.shape[0]):
-        if not _is_inside(tables, regions, i, p):
-            low, high, _ = _bound_coordinate(tables, regions, i, p)
-            p[i] = min(max(p[i], low), high)
+        whole, span = (low[i], high[i]), (starts[i], starts[i + 1])
+        if not _is_inside(whole, span, rows, v, i, p):
+            least, most, _ = bound_coordinate(whole, span, rows, v, p, np.inf)
+            p[i] = min(max(p[i], least), most)
 
 
 @kernel
-def _project_coordinates(tables: AnatomicalTables, regions: RegionRows, p: FloatArray) -> None:
+def _project_coordinates(tables: AnatomicalTables, p: FloatArray) -> None:
     """Bring coordinates ``(3 K,)`` into intervals, regions and synergies."""
     for _ in range(MAX_PULLS):
-        _sweep_regions(tables, regions, p)
+        _sweep_regions(tables, p)
         if not _pull_to_exemplars(tables, p):
             return
     # Standing is inside all of them, and so is some pose on the way there
@@ -382,7 +376,7 @@ def _project_coordinates(tables: AnatomicalTables, regions: RegionRows, p: Float
     for n in range(HALVINGS + 1):
         t = far if n == HALVINGS else 0.5 * (near + far)
         p[:] = (1.0 - t) * start + t * end
-        _sweep_regions(tables, regions, p)
+        _sweep_regions(tables, p)
         is_inside = True
         for s in range(tables.reaches.shape[0]):
             is_inside = is_inside and _find_exemplar(tables, s, p, off) <= TIE_RAD
@@ -398,17 +392,17 @@ def check_anatomy(wxyz: FloatArray, tables: AnatomicalTables) -> CheckArrays:
     frames, joints, limited = wxyz.shape[0], wxyz.shape[1], tables.joints.shape[0]
     out, violation, gradient = wxyz.copy(), np.zeros((frames, joints)), np.zeros((frames, joints, 3))
     x, squares, slopes, p = np.empty(3 * limited), np.empty(3 * limited), np.empty(3 * limited), np.empty(3 * limited)
-    regions, outside = RegionRows(_gather_regions(tables), tables.distances), np.empty(3 * limited, dtype=np.int64)
+    outside = np.empty(3 * limited, dtype=np.int64)
     for f in range(frames):
         _measure_coordinates(tables, wxyz[f], x)
         squares[:], slopes[:] = 0.0, 0.0
-        count = _mark_outside(tables.low, tables.high, tables.starts, regions, x, outside)
+        count = _mark_outside(tables, x, outside)
         if count > 0:
-            _measure_violations(tables, regions, x, outside[:count], squares, slopes)
+            _measure_violations(tables, x, outside[:count], squares, slopes)
         if not _measure_synergies(tables, x, squares, slopes) and count == 0:
             continue
         p[:] = x
-        _project_coordinates(tables, regions, p)
+        _project_coordinates(tables, p)
         for k in range(limited):
             j, after = tables.joints[k], quaternion_at(tables.after, k)
             moved = p[3 * k] != x[3 * k] or p[3 * k + 1] != x[3 * k + 1] or p[3 * k + 2] != x[3 * k + 2]
@@ -427,51 +421,23 @@ def check_anatomy(wxyz: FloatArray, tables: AnatomicalTables) -> CheckArrays:
 
 
 @kernel
-def measure_violation(wxyz: FloatArray, tables: AnatomicalTables) -> FloatArray:
-    """How far each joint of one pose ``(J, 4)`` is outside ``(J,)`` [rad], as :func:`check_anatomy` has it."""
+def measure_violation(wxyz: FloatArray, fields: tuple[NDArray[Any], ...]) -> FloatArray:
+    """How far each joint of one pose ``(J, 4)`` is outside ``(J,)`` [rad], as :func:`check_anatomy` has it.
+
+    ``fields`` are the tables as a plain tuple, which is quick to hand over.
+    """
+    tables = AnatomicalTables(*fields)
     limited, violation = tables.joints.shape[0], np.zeros(wxyz.shape[0])
     x, squares, slopes = np.empty(3 * limited), np.zeros(3 * limited), np.zeros(3 * limited)
-    regions, outside = RegionRows(_gather_regions(tables), tables.distances), np.empty(3 * limited, dtype=np.int64)
+    outside = np.empty(3 * limited, dtype=np.int64)
     _measure_coordinates(tables, wxyz, x)
-    count = _mark_outside(tables.low, tables.high, tables.starts, regions, x, outside)
+    count = _mark_outside(tables, x, outside)
     if count > 0:
-        _measure_violations(tables, regions, x, outside[:count], squares, slopes)
+        _measure_violations(tables, x, outside[:count], squares, slopes)
     if _measure_synergies(tables, x, squares, slopes) or count > 0:
         for k in range(limited):
             violation[tables.joints[k]] = np.sqrt(squares[3 * k] + squares[3 * k + 1] + squares[3 * k + 2])
     return violation
-
-
-@kernel
-def narrow_intervals(
-    wxyz: FloatArray, tables: AnatomicalTables, low: FloatArray, high: FloatArray, is_narrow: BoolArray
-) -> float:
-    """Project one pose ``(J, 4)``, and narrow the intervals ``(J, 3)`` of coordinates that its regions bound there.
-
-    Coordinates are marked in ``is_narrow`` ``(J, 3)`` when they leave a region, and follow its border from then on.
-    Each is bounded given those before it. Returns how far the pose was moved [rad].
-    """
-    limited, away = tables.joints.shape[0], 0.0
-    x, regions = np.empty(3 * limited), RegionRows(_gather_regions(tables), tables.distances)
-    _measure_coordinates(tables, wxyz, x)
-    for k in range(limited):
-        j, is_moved = tables.joints[k], False
-        for c in range(3):
-            i = 3 * k + c
-            if not is_narrow[j, c] and _is_inside(tables, regions, i, x):
-                continue
-            is_narrow[j, c] = True
-            a, b, _ = _bound_coordinate(tables, regions, i, x)
-            at = min(max(x[i], a), b)
-            away, is_moved = max(away, abs(at - x[i])), is_moved or at != x[i]
-            low[j, c], high[j, c], x[i] = a, b, at
-        if is_moved:
-            q = multiply(exp((0.0, x[3 * k], x[3 * k + 1])), exp((x[3 * k + 2], 0.0, 0.0)))
-            q = multiply(
-                conjugate(quaternion_at(tables.before, k)), multiply(q, conjugate(quaternion_at(tables.after, k)))
-            )
-            write_rotation(wxyz[j], q)
-    return away
 
 
 @kernel

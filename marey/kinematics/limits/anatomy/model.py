@@ -136,6 +136,7 @@ class AnatomicalLimits(JointLimits):
     def to_arrays(self) -> Arrays:
         """Charts, intervals and regions; distances in steps, a byte each."""
         arrays: Arrays = dict(self._tables._asdict())
+        del arrays["rows"]
         arrays["distances"] = np.clip(np.round(self._tables.distances / STEP_RAD), -127, 127).astype(np.int8)
         return arrays
 
@@ -282,8 +283,10 @@ def _find_synergies(skeleton: Skeleton, numbers: Mapping[str, int], people: Peop
 
 
 def _freeze_tables(tables: AnatomicalTables) -> AnatomicalTables:
-    """Contiguous read-only arrays, so that the check is compiled once."""
-    arrays: list[Any] = [np.ascontiguousarray(array) for array in tables]
+    """Contiguous read-only arrays, so that the check is compiled once, and the rows that they make."""
+    grids = (tables.grids[tables.pages], tables.origins[tables.pages], 1.0 / tables.spacings[tables.pages])
+    rows = np.concatenate([*grids, tables.axes, tables.signs, tables.bounded[:, None]], axis=1)
+    arrays: list[Any] = [np.ascontiguousarray(array) for array in tables._replace(rows=rows)]
     for array in arrays:
         array.setflags(write=False)
     return AnatomicalTables(*arrays)
