@@ -46,6 +46,7 @@ MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this ar
 KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
 KEEP_RAD: Final = 0.0  # [rad] error of a knee against which a standing leg holds half as much
 MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
+GIVE_MPS: Final = 0.5  # [m/s] and how fast it does, about as fast as a pelvis rises and sinks in a run
 MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
 HEEL_RAD_PER_S: Final = np.radians(180.0)  # [rad/s] how fast it is: slower than feet turn in walks
 HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
@@ -212,7 +213,7 @@ class PlantedFeet:
         points = shape.points(goal.R_world_ankle, goal.R_world_toes)
         joint = points.toe if shape.toes is None else points.hinge
         pivot, arm = goal.ankle + joint, -joint
-        across = np.cross(UP, points.heel - joint)
+        across = np.cross(points.heel - joint, UP)
         across = across / np.maximum(np.linalg.norm(across, axis=-1, keepdims=True), 1e-9)
         # Newton's steps for the turn after which the ankle is as far from the hip as the leg was long
         turn = np.zeros(len(modes))
@@ -252,6 +253,7 @@ class PlantedFeet:
         (``HoldSettings.step_share``, ``step_rad``).
         """
         ankles: dict[str, FloatArray] = {}
+        stand, given = risen, np.zeros(len(risen.roots))
         for i in range(KNEE_ROUNDS):
             asked, count = np.zeros(len(risen.roots)), np.zeros(len(risen.roots))
             for side, goal in goals.items():
@@ -289,7 +291,8 @@ class PlantedFeet:
                 )
             if i == KNEE_ROUNDS - 1 or not count.any():
                 break
-            risen = risen.raise_by(asked / np.maximum(count, 1e-12))
+            given = limit_slope(given + asked / np.maximum(count, 1e-12), GIVE_MPS / self.rate_hz)
+            risen = stand.raise_by(given)
         return risen, ankles
 
     def _planted(self, rise: FloatArray) -> Iterator[tuple[str, FootPath, PlantPlan]]:
