@@ -36,6 +36,7 @@ MAX_TILT_RAD: Final = np.radians(20.0)  # [rad] more is no error of a calibratio
 PITCH_RAD_PER_S: Final = np.radians(300.0)  # [rad/s] how fast a foot is levelled where its contact asks for it
 MAX_TWIST_RAD: Final = np.radians(20.0)  # [rad] a foot turns this far over its toes before they turn as well
 LEAST_LEVEL: Final = 0.5  # [-] level part of a foot: steeper than 60 degrees it has no heading
+FADE_RESTS: Final = 2.0  # [-] of that time: after it a swing is no higher for how its foot left or lands
 LIFT_S: Final = 0.06  # [s] how early a swinging foot is lifted over the ground
 
 
@@ -283,16 +284,19 @@ def _find_rests(asked: FloatArray, is_low: BoolArray, frames: int, rise_m: float
     """
     rests, contacts = asked.copy(), find_runs(is_low, 0)
     for start, stop in find_runs(~is_low, 0):
-        ends: list[float] = []
+        inside = np.arange(start, stop)
+        ends, more = list[float](), np.zeros(stop - start)
         for first, last in contacts:
             if last == start or first == stop:
-                # ... nor more than it mostly is in that contact: toes that a capture pushes into the floor as they
-                # leave do not lift the whole swing
                 side = asked[first:last][-frames:] if last == start else asked[first:last][:frames]
-                most = min(float(side[-1 if last == start else 0]), float(np.median(asked[first:last]))) + rise_m
-                ends.append(min(float(side.max()), most))
-        share = smoothstep((np.arange(start, stop) - start + 1) / (stop - start + 1))
-        rests[start:stop] = ends[0] + share * (ends[-1] - ends[0]) if ends else 0.0
+                # No more than it mostly is in that contact: toes that a capture pushes into the floor as they leave
+                # do not lift the whole swing
+                low = min(float(side[-1 if last == start else 0]), float(np.median(asked[first:last])))
+                ends.append(low)
+                since = inside - start + 1 if last == start else stop - inside
+                more += min(float(side.max()) - low, rise_m) * (1.0 - smoothstep(since / (FADE_RESTS * frames)))
+        share = smoothstep((inside - start + 1) / (stop - start + 1))
+        rests[start:stop] = ends[0] + share * (ends[-1] - ends[0]) + more if ends else 0.0
     return rests
 
 
