@@ -469,7 +469,7 @@ class Engine:
                 )
                 for side in range(2)
             )
-            rise, goals, turns = self._ground.follow(time_s, dt, (root, hips, ankles, reach), steps)
+            rise, goals, turns = self._ground.follow(time_s, dt, (root, hips, ankles, shown[[1, 3]], reach), steps)
             ankles, moved = np.stack(goals), True
             root[1] += rise
         if not moved:
@@ -506,7 +506,8 @@ class Engine:
             a, t = 2 * side, 2 * side + 1
             if frame.planted[a] or frame.planted[t] or min(frame.until_s[a], frame.until_s[t]) > NOTICE_S:
                 continue
-            ankle, ball = frame.landing[a] + frame.shift[a], frame.landing[t] + frame.shift[t]
+            # A foot stands the larger part of the way from where it lands to where it would be in mid-stance
+            ankle, ball = (frame.landing[row] + GOAL_PART * frame.shift[row] for row in (a, t))
             along = ball - ankle
             heading = float(np.arctan2(along[0], along[2]))
             place, turned = ankle.copy(), heading
@@ -520,9 +521,7 @@ class Engine:
             along = SO3.exp(np.array([0.0, turned - heading, 0.0])) @ along
             if self._ground is not None:
                 middle, size = place + 0.5 * along, FOOT_PART * frame.leg_length_m
-                x, z = self._ground.ground.foothold(float(middle[0]), float(middle[2]), size)
-                place = place + np.array([x - middle[0], 0.0, z - middle[2]])
-            # A foot stands the larger part of the way from where it lands to where it would be in mid-stance
+                place = place + self._ground.choose(side, middle, size) - middle
             for row, change in ((a, place - ankle), (t, place + along - ball)):
                 frame.shift[row, [0, 2]] += change[[0, 2]] / GOAL_PART
             frame.yaw[side] += turned - heading

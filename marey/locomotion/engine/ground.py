@@ -15,12 +15,20 @@ from marey.locomotion.checks import check_number, check_positive
 MAX_SLOPE_RAD: Final = np.radians(25.0)  # [rad] steeper, people use their hands
 MAX_RISE_M: Final = 0.25  # [m] of a stair
 FOOT_PART: Final = 0.31  # [-] of the leg: heel to end of the toes, what must be on a tread
+OVER_M: Final = 0.05  # [m] of a foot that is over the edge of its stair
+KEEP_M: Final = 0.5  # [m] a foothold that was chosen as a foot left is kept if it is this near to where it lands
+CHOOSE_S: Final = 0.05  # [s] after it has left
 EARLY, LATE = 0.45, 0.35  # [-] of a swing: a foot is up so long before it lands, and begins to sink so late
 STEEP_M: Final = 0.10  # [m] from such a rise on
-CLEAR_PART: Final = 0.05  # [-] of the leg: by which a swing is higher over an edge
+CLEAR_PART: Final = 0.03  # [-] of the leg: by which a swing is higher than an edge
+BACK_PART: Final = 0.13  # [-] of the leg: how far it stays back before an edge that goes up, or is ahead of one down
+REACH_PART: Final = 0.13  # [-] of the leg: how near an edge counts
+NEAR: Final = tuple(np.linspace(-1.0, 1.0, 25).tolist())  # [-] of that: where the ground is looked at
+ANKLE_PART: Final = 0.10  # [-] of the leg: height of an ankle over its sole
 BLUR_M: Final = 0.04  # [m] difference of both feet's ground over which the pelvis goes from their mean to the lower one
-STRETCH: Final = 0.992  # [-] largest extension of a leg in contact: beyond it the pelvis is lowered
+STRETCH: Final = 0.985  # [-] largest extension of a leg in contact: beyond it the pelvis is lowered
 MAX_DROP: Final = 0.12  # [-] of the leg: the most that it is
+LANDS_S: Final = 0.1  # [s] before it lands, a foot asks for it already
 FORGET_S: Final = 2.0  # [s] in which a leg forgets how far the pelvis was too high
 DROP_S: Final = 0.12  # [s] in which the pelvis follows
 
@@ -101,6 +109,9 @@ class Stairs:
         n = self._number(along)
         low = -np.inf if n == 0 else self.start_m + (n - 1) * self.tread_m
         high = np.inf if n == self.count else self.start_m + n * self.tread_m
+        # The heel may be over the edge on the way up, the toes on the way down: the next edge is ahead, or behind
+        over = OVER_M * np.sign(self.rise_m)
+        low, high = low - over, high - over
         room = min(0.5 * length_m, 0.5 * (high - low))
         shift = min(max(along, low + room), high - room) - along
         return float(x + shift * ahead[0]), float(z + shift * ahead[1])
@@ -147,6 +158,14 @@ class GroundFollower:
     needed_m: list[float] = field(default_factory=lambda: [0.0, 0.0])  # how far the hip was too high in the last steps
     drop_m: float = 0.0
 
+    def choose(self, side: int, middle: FloatArray, length_m: float) -> FloatArray:
+        """Return the middle ``(3,)`` [m] of a foothold for a foot that would land there: on the stair chosen before."""
+        place, chosen = self.ground.foothold(float(middle[0]), float(middle[2]), length_m), self.ahead[side]
+        if chosen is not None and np.hypot(*(chosen.point - middle)[[0, 2]]) < KEEP_M:
+            if abs(self.ground.plane(*place)[0] - chosen.height_m) > 0.5 * BLUR_M and not chosen.slope.any():
+                place = self.ground.foothold(float(chosen.point[0]), float(chosen.point[2]), length_m)
+        return np.array([place[0], middle[1], place[1]])
+
     def copy(self) -> GroundFollower:
         """Return an independent copy."""
         lists = (list(values) for values in (self.stood, self.ahead, self.left_s, self.needed_m))
@@ -156,7 +175,7 @@ class GroundFollower:
         self,
         time_s: float,
         dt: float,
-        body: tuple[FloatArray, FloatArray, FloatArray, float],
+        body: tuple[FloatArray, FloatArray, FloatArray, FloatArray, float],
         steps: tuple[tuple[bool, float, Callable[[], FloatArray]], ...],
     ) -> tuple[float, list[FloatArray], list[SO3]]:
         """Return the rise of the root [m], and where ankles shall be ``(3,)`` [m] and by what feet are turned.
@@ -164,11 +183,11 @@ class GroundFollower:
         Args:
             time_s: of this frame.
             dt: [s] since the last one.
-            body: root ``(3,)``, hips ``(2, 3)`` and ankles ``(2, 3)`` [m] on the level, and thigh with shank [m].
+            body: root ``(3,)``, hips, ankles and balls of the feet ``(2, 3)`` [m] on the level, thigh with shank [m].
             steps: of the right and the left foot: whether it stands, the time until it does [s], and what says
                 where it stands or will, ``(2,)`` [m].
         """
-        root, hips, ankles, leg_m = body
+        root, hips, ankles, toes, leg_m = body
         levels, goals, turns, is_down = list[float](), list[FloatArray](), list[SO3](), list[bool]()
         for side, (down, until_s, where) in enumerate(steps):
             if self.stood[side] is None:
@@ -176,7 +195,11 @@ class GroundFollower:
             if down:
                 self.stood[side], self.left_s[side] = self.ahead[side], time_s
             else:
-                self.ahead[side] = Foothold.find(self.ground, *where())
+                # A stair that was chosen as the foot left is kept: landings are moved to it
+                found, chosen = Foothold.find(self.ground, *where()), self.ahead[side]
+                is_same = chosen is None or abs(found.height_m - chosen.height_m) < 0.5 * BLUR_M
+                if is_same or chosen.slope.any() or found.slope.any() or time_s - self.left_s[side] <= CHOOSE_S:
+                    self.ahead[side] = found
             before, after = self.stood[side], self.ahead[side]
             assert before is not None and after is not None
             u = 0.0 if down else (time_s - self.left_s[side]) / max(time_s - self.left_s[side] + until_s, 1e-6)
@@ -184,13 +207,14 @@ class GroundFollower:
             rise = float(np.clip((after.under(after.point) - before.under(after.point)) / STEEP_M, -1.0, 1.0))
             begin = LATE * max(-rise, 0.0)
             share = _ease((u - begin) / (1.0 - begin - EARLY * max(rise, 0.0)))
-            lift = CLEAR_PART * leg_m * abs(rise) * float(np.sin(np.pi * u)) ** 2
             goal = (1.0 - share) * before.place(ankles[side]) + share * after.place(ankles[side])
-            goals.append(goal + np.array([0.0, lift, 0.0]))
+            if not down and not (after.slope.any() and np.array_equal(before.slope, after.slope)):
+                goal = goal + self._clear_edges(u, rise, goal, toes[side] - ankles[side], leg_m)
+            goals.append(goal)
             turn = (after.R_slope @ before.R_slope.inverse()).log()
             turns.append(SO3.exp(share * turn) @ before.R_slope)
             levels.append((1.0 - share) * before.under(root) + share * after.under(root))
-            is_down.append(down)
+            is_down.append(down or until_s < LANDS_S)
         # The pelvis over the mean of both, or, where they differ, over the lower one
         apart = levels[0] - levels[1]
         level = 0.5 * (levels[0] + levels[1] - (np.sqrt(apart * apart + BLUR_M**2) - BLUR_M))
@@ -204,6 +228,27 @@ class GroundFollower:
         wanted = min(max(self.needed_m), MAX_DROP * leg_m)
         self.drop_m += (wanted - self.drop_m) * (1.0 - float(np.exp(-dt / DROP_S)) if dt > 0.0 else 1.0)
         return float(level - self.drop_m), goals, turns
+
+    def _clear_edges(self, u: float, rise: float, ankle: FloatArray, foot: FloatArray, leg_m: float) -> FloatArray:
+        """Return by what a foot ``u`` [-] into its swing is moved ``(3,)`` [m], so that it goes round edges of stairs.
+
+        It goes back before it goes up, and ahead before it goes down; heel and toes keep a clearance over the ground
+        that they are near to.
+        """
+        ahead = np.array([foot[0], 0.0, foot[2]])
+        ahead = ahead / max(float(np.linalg.norm(ahead)), 1e-9)
+        away = _ease(u / 0.3) * _ease((0.75 - u) / 0.45)
+        back = -BACK_PART * leg_m * rise * away * ahead
+        # Heights of the ground round the sole, those farther off counting less
+        grown, lift = _ease(u / 0.25) * _ease((1.0 - u) / 0.25), 0.0
+        for part in (-0.35, 0.35, 1.45):
+            at = ankle + back + part * foot * np.array([1.0, 0.0, 1.0])
+            sole = float(ankle[1] + min(part, 1.0) * foot[1] - ANKLE_PART * leg_m * (1.0 - min(max(part, 0.0), 1.0)))
+            for off in NEAR:
+                near = at + off * REACH_PART * leg_m * ahead
+                height = self.ground.plane(float(near[0]), float(near[2]))[0] + CLEAR_PART * leg_m
+                lift = max(lift, (height - sole) * _ease(1.3 * (1.0 - abs(off))))
+        return back + np.array([0.0, grown * lift, 0.0])
 
 
 def _ease(x: float) -> float:
