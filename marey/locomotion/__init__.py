@@ -3,6 +3,7 @@
 from marey.base import deprecated_names, guard_room
 from marey.locomotion.engine.character import Engine, Footprint
 from marey.locomotion.engine.crowd import Crowd
+from marey.locomotion.engine.ground import Ground, Slope, Stairs
 from marey.locomotion.fitting.fit import fit_locomotion
 from marey.locomotion.fitting.person import (
     RecoveredParameters,
@@ -36,6 +37,7 @@ __all__ = [
     "Engine",
     "Footprint",
     "GaitParameters",
+    "Ground",
     "JumpAction",
     "JumpModel",
     "JumpStateMachine",
@@ -48,7 +50,9 @@ __all__ = [
     "RunUpLaw",
     "Script",
     "SketchWalkSettings",
+    "Slope",
     "Sorting",
+    "Stairs",
     "Transition",
     "add_obstacle",
     "add_style",

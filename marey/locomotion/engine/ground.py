@@ -161,9 +161,9 @@ class GroundFollower:
     def choose(self, side: int, middle: FloatArray, length_m: float) -> FloatArray:
         """Return the middle ``(3,)`` [m] of a foothold for a foot that would land there: on the stair chosen before."""
         place, chosen = self.ground.foothold(float(middle[0]), float(middle[2]), length_m), self.ahead[side]
-        if chosen is not None and np.hypot(*(chosen.point - middle)[[0, 2]]) < KEEP_M:
-            if abs(self.ground.plane(*place)[0] - chosen.height_m) > 0.5 * BLUR_M and not chosen.slope.any():
-                place = self.ground.foothold(float(chosen.point[0]), float(chosen.point[2]), length_m)
+        is_near = chosen is not None and np.hypot(*(chosen.point - middle)[[0, 2]]) < KEEP_M and not chosen.slope.any()
+        if chosen is not None and is_near and abs(self.ground.plane(*place)[0] - chosen.height_m) > 0.5 * BLUR_M:
+            place = self.ground.foothold(float(chosen.point[0]), float(chosen.point[2]), length_m)
         return np.array([place[0], middle[1], place[1]])
 
     def copy(self) -> GroundFollower:
