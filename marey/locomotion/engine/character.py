@@ -165,7 +165,7 @@ class Engine:
         # What the feet of the level character are changed by: edits of their places, ground under them, an idle stand
         self.edit = edit
         self._ground = None if ground is None else GroundFollower(ground)
-        self._idle = Idle(self._walker.is_settled) if idle and plants and ik == "analytic" else None
+        self._idle = Idle() if idle and plants and ik == "analytic" else None
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
         self._broken: BoolArray = np.zeros(2, dtype=np.bool_)
         self._prints: deque[Footprint] = deque(maxlen=MAX_FOOTPRINTS)
@@ -175,9 +175,7 @@ class Engine:
         self.time_s = 0.0
         self.events: tuple[str, ...] = ()
         self._skeleton_leg = self._walker.parameters.leg_length_m
-        self.skeleton: Skeleton = self._build_pose(
-            np.zeros(3), self._walker.frame().rotations, self._skeleton_leg
-        ).skeleton
+        self.skeleton: Skeleton = self._scale_skeleton(self._skeleton_leg)
         self.pose: Pose
         self._show(0.0)
 
@@ -381,9 +379,8 @@ class Engine:
                 if self.plants:
                     self._plant_feet(now, dt, frame)
                 touch = self._contacts if self.plants else frame.planted
-                self._walker.show_feet(frame.root_position, frame.rotations, touch)
-                self._adjust(now, dt, frame)
-            return self._build_pose(frame.root_position, frame.rotations, frame.leg_length_m)
+                self._adjust(now, dt, frame, self._walker.show_feet(frame.root_position, frame.rotations, touch))
+            return self._build_pose(frame)
         finally:
             # The character is left as it was.
             go_back()
@@ -437,26 +434,38 @@ class Engine:
                 ankle, toe = feet[2 * side], feet[2 * side + 1]
                 heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
                 self._prints.append(Footprint(FEET[side], ankle.copy(), heading, self.time_s))
-        pose = self._build_pose(frame.root_position, frame.rotations, frame.leg_length_m)
         # One skeleton for all frames of one size
         if abs(frame.leg_length_m - self._skeleton_leg) > 1e-12:
-            self.skeleton, self._skeleton_leg = pose.skeleton, frame.leg_length_m
-        self.pose = Pose(self.skeleton, pose.root_position, pose.rotations)
+            self.skeleton, self._skeleton_leg = self._scale_skeleton(frame.leg_length_m), frame.leg_length_m
+        self.pose = self._build_pose(frame)
 
-    def _build_pose(self, root: FloatArray, rotations: FloatArray, leg_length_m: float) -> Pose:
-        """Pose of the character's own skeleton for root and local rotations of the model's body."""
-        if self._body is not None:
-            return self._body.pose(root, rotations, leg_length_m)
-        return Pose(self.model.skeleton_for(leg_length_m), root, SO3(rotations))
+    def _scale_skeleton(self, leg_length_m: float) -> Skeleton:
+        """The character's own skeleton with legs of a length [m]."""
+        if self._body is None:
+            return self.model.skeleton_for(leg_length_m)
+        return self._body.skeleton.scaled(leg_length_m / self._body.leg_length_m)
 
-    def _adjust(self, time_s: float, dt: float, frame: RawFrame, feet: FloatArray | None = None) -> FloatArray:
-        """Change a planted frame, in place, for the ground and an idle stand; returns its effectors ``(4, 3)`` [m]."""
-        root, rotations = frame.root_position, frame.rotations
-        shown = self._walker.effectors(root, rotations) if feet is None else feet.copy()
+    def _build_pose(self, frame: RawFrame) -> Pose:
+        """Pose of the character's own skeleton for a frame of the model's body."""
+        is_shown = abs(frame.leg_length_m - self._skeleton_leg) <= 1e-12
+        skeleton = self.skeleton if is_shown else self._scale_skeleton(frame.leg_length_m)
+        if self._body is None:
+            return Pose(skeleton, frame.root_position, SO3(frame.rotations))
+        return self._body.pose(skeleton, frame.root_position, frame.rotations, frame.leg_length_m)
+
+    def _adjust(self, time_s: float, dt: float, frame: RawFrame, feet: FloatArray) -> FloatArray:
+        """Change a planted frame, in place, for the ground and an idle stand; returns its effectors ``(4, 3)`` [m].
+
+        ``feet`` ``(4, 3)`` [m] are the effectors before.
+        """
+        is_idle = self._idle is not None and (self._idle.share > 0.0 or self.is_settled)
+        if self._ground is None and not is_idle:
+            return feet
+        root, rotations, shown = frame.root_position, frame.rotations, feet.copy()
         ankles, turns = shown[[0, 2]], [SO3.identity(1)[0]] * 2
         moved = False
         if self._idle is not None:
-            moved = self._idle.move(self._walker.is_settled, time_s, dt, frame, self._spine)
+            moved = self._idle.move(self.is_settled, time_s, dt, frame, self._spine)
         if self._ground is not None:
             scale = frame.leg_length_m / self.model.leg_length_m
             hips = root + (SO3(rotations[0]) @ (scale * self._legs.offsets[self._legs.joints[:, 0]]))

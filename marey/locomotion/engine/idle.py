@@ -22,7 +22,6 @@ LEAVE_S: Final = 0.15  # [s] ends before a step
 class Idle:
     """How much of the idle shows: a share that goes to one while the character stands, and to zero when it moves."""
 
-    was_settled: bool
     share: float = 0.0
 
     def copy(self) -> Idle:

@@ -118,13 +118,19 @@ class OwnBody:
             p[0] - places[0],
         )
 
-    def pose(self, root: FloatArray, rotations: FloatArray, leg_length_m: float) -> Pose:
-        """Return the pose of the skeleton for one of the model's, root ``(3,)`` [m] and local rotations ``(22, 4)``."""
+    def pose(self, skeleton: Skeleton, root: FloatArray, rotations: FloatArray, leg_length_m: float) -> Pose:
+        """Return the pose of the skeleton in its size for one of the model's body.
+
+        Args:
+            skeleton: this body's own with legs of that length.
+            root: ``(3,)`` [m] of the model's body.
+            rotations: ``(22, 4)`` its local rotations.
+            leg_length_m: hip to floor.
+        """
         size = leg_length_m / self.leg_length_m
         turns = Pose(self.model.skeleton, root, SO3(rotations)).joint_rotations() @ self.R_model_rest.inverse()
         R_world = turns[self.drivers] @ self.R_rest
         above = np.maximum(self.skeleton.parents, 0)
         local = (R_world[above].inverse() @ R_world).wxyz.copy()
         local[0] = R_world.wxyz[0]
-        skeleton = self.skeleton if abs(size - 1.0) < 1e-12 else self.skeleton.scaled(size)
         return Pose(skeleton, root + size * (turns[0] @ self.p_root), SO3(local))
