@@ -164,8 +164,8 @@ class Engine:
         self._planting = allocate_plant_state()
         # What the feet of the level character are changed by: edits of their places, ground under them, an idle stand
         self.edit = edit
-        self._ground = None if ground is None else GroundFollower(ground)
-        self._idle = Idle() if idle and plants and ik == "analytic" else None
+        self._ground: GroundFollower | None = None if ground is None else GroundFollower(ground)
+        self._idle: Idle | None = Idle() if idle and plants and ik == "analytic" else None
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
         self._broken: BoolArray = np.zeros(2, dtype=np.bool_)
         self._prints: deque[Footprint] = deque(maxlen=MAX_FOOTPRINTS)
@@ -367,7 +367,8 @@ class Engine:
             return self.pose
         source, go_back = self._source, self._remember()
         planting, tick, contacts, broken = self._planting.copy(), self._tick, self._contacts, self._broken
-        ground, idle = (None if part is None else part.copy() for part in (self._ground, self._idle))
+        ground = None if self._ground is None else self._ground.copy()
+        idle = None if self._idle is None else self._idle.copy()
         past, foreseen, shown = self._past.copy(), self._foreseen, self._shown_tick
         try:
             # From tick to tick of the foot plants, which are the same whatever the frames are

@@ -168,8 +168,8 @@ class GroundFollower:
 
     def copy(self) -> GroundFollower:
         """Return an independent copy."""
-        lists = (list(values) for values in (self.stood, self.ahead, self.left_s, self.needed_m))
-        return GroundFollower(self.ground, *lists, self.drop_m)
+        stood, ahead, left_s, needed_m = self.stood.copy(), self.ahead.copy(), self.left_s.copy(), self.needed_m.copy()
+        return GroundFollower(self.ground, stood, ahead, left_s, needed_m, self.drop_m)
 
     def follow(
         self,
@@ -197,8 +197,9 @@ class GroundFollower:
             else:
                 # A stair that was chosen as the foot left is kept: landings are moved to it
                 found, chosen = Foothold.find(self.ground, *where()), self.ahead[side]
-                is_same = chosen is None or abs(found.height_m - chosen.height_m) < 0.5 * BLUR_M
-                if is_same or chosen.slope.any() or found.slope.any() or time_s - self.left_s[side] <= CHOOSE_S:
+                is_level = chosen is not None and not (chosen.slope.any() or found.slope.any())
+                is_late = is_level and time_s - self.left_s[side] > CHOOSE_S
+                if chosen is None or not is_late or abs(found.height_m - chosen.height_m) < 0.5 * BLUR_M:
                     self.ahead[side] = found
             before, after = self.stood[side], self.ahead[side]
             assert before is not None and after is not None
