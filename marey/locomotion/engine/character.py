@@ -93,7 +93,7 @@ class Engine:
         skeleton: a human body of your own instead of the model's; its legs say how far and fast it steps.
         ground: a :class:`Slope`, :class:`Stairs`, or anything that tells its height; level at y = 0 by default.
         edit: changes where feet stand from the next step on, such as :func:`marey.contacts.pigeon_toe`.
-        idle: breathe and sway while standing.
+        idle: breathe and sway while standing; scripts and live walks do.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Engine:
         skeleton: Skeleton | None = None,
         ground: Ground | None = None,
         edit: PlantEdit | None = None,
-        idle: bool = True,
+        idle: bool = False,
     ) -> None:
         model = resolve_model(model)
         self._body = None if skeleton is None else OwnBody.from_skeleton(skeleton, model)
@@ -158,14 +158,14 @@ class Engine:
         self._past: deque[PlantState] = deque(maxlen=TICKS_AHEAD + 1)
         self._foreseen = self._walker.intent
         self._shown_tick = 0
-        if (ground is not None or edit is not None) and (ik != "analytic" or not plants):
-            raise InputError("ground or an edit without analytic foot plants", "Leave out plants=False and ik")
+        if (ground is not None or edit is not None or idle) and (ik != "analytic" or not plants):
+            raise InputError("ground, an edit or idle without analytic foot plants", "Leave out plants=False and ik")
         self._legs = make_leg_arrays(model.skeleton) if self._body is None else self._body.legs
         self._planting = allocate_plant_state()
         # What the feet of the level character are changed by: edits of their places, ground under them, an idle stand
         self.edit = edit
         self._ground: GroundFollower | None = None if ground is None else GroundFollower(ground)
-        self._idle: Idle | None = Idle() if idle and plants and ik == "analytic" else None
+        self._idle: Idle | None = Idle() if idle else None
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
         self._broken: BoolArray = np.zeros(2, dtype=np.bool_)
         self._prints: deque[Footprint] = deque(maxlen=MAX_FOOTPRINTS)

@@ -395,7 +395,7 @@ class _ScriptPlayer:
                 position=script.position,
                 heading_rad=float(np.radians(script.heading_deg)),
                 **start,
-                **body,
+                **{"idle": script.plants, **body},
             )
         return player
 
