@@ -3,7 +3,7 @@
 from marey.base import deprecated_names, guard_room
 from marey.locomotion.engine.character import Engine, Footprint
 from marey.locomotion.engine.crowd import Crowd
-from marey.locomotion.engine.ground import Ground, Slope, Stairs
+from marey.locomotion.engine.ground import Slope, Stairs, WalkGround
 from marey.locomotion.fitting.fit import fit_locomotion
 from marey.locomotion.fitting.person import (
     RecoveredParameters,
@@ -37,7 +37,6 @@ __all__ = [
     "Engine",
     "Footprint",
     "GaitParameters",
-    "Ground",
     "JumpAction",
     "JumpModel",
     "JumpStateMachine",
@@ -54,6 +53,7 @@ __all__ = [
     "Sorting",
     "Stairs",
     "Transition",
+    "WalkGround",
     "add_obstacle",
     "add_style",
     "capture_episodes",

@@ -11,7 +11,7 @@ from marey import HUMAN
 from marey.base import FloatArray, InputError
 from marey.contacts import pigeon_toe
 from marey.io import load
-from marey.locomotion import Engine, Ground, Slope, Stairs
+from marey.locomotion import Engine, Slope, Stairs, WalkGround
 from marey.measure import measure_motion
 from marey.motion import Motion
 from marey.skeleton import Skeleton, foot_points, restored_roles
@@ -26,7 +26,7 @@ def soles(motion: Motion) -> FloatArray:
     return points.positions(*motion.joint_frames())[:, order].reshape(-1, 2, 3, 3)
 
 
-def heights_over(motion: Motion, ground: Ground) -> FloatArray:
+def heights_over(motion: Motion, ground: WalkGround) -> FloatArray:
     """Heights ``(F, 6)`` [m] of the points of both soles over the ground."""
     return np.array([[y - ground.plane(x, z)[0] for x, y, z in frame.reshape(6, 3)] for frame in soles(motion)])
 

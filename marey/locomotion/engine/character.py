@@ -14,7 +14,7 @@ from marey.base import BoolArray, FloatArray, InputError, frozen
 from marey.contacts import PlantEdit
 from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_number, check_positive, check_time
-from marey.locomotion.engine.ground import FOOT_PART, Ground, GroundFollower
+from marey.locomotion.engine.ground import FOOT_PART, GroundFollower, WalkGround
 from marey.locomotion.engine.idle import Idle
 from marey.locomotion.engine.own_body import OwnBody
 from marey.locomotion.engine.requests import (
@@ -115,7 +115,7 @@ class Engine:
         turn_rate: float = 0.0,
         phase: float = 0.0,
         skeleton: Skeleton | None = None,
-        ground: Ground | None = None,
+        ground: WalkGround | None = None,
         edit: PlantEdit | None = None,
         idle: bool = False,
     ) -> None:

@@ -33,7 +33,7 @@ FORGET_S: Final = 2.0  # [s] in which a leg forgets how far the pelvis was too h
 DROP_S: Final = 0.12  # [s] in which the pelvis follows
 
 
-class Ground(Protocol):
+class WalkGround(Protocol):
     """What a character walks on."""
 
     def plane(self, x: float, z: float) -> tuple[float, float, float]:
@@ -127,7 +127,7 @@ class Foothold:
     R_slope: SO3
 
     @classmethod
-    def find(cls, ground: Ground, x: float, z: float) -> Foothold:
+    def find(cls, ground: WalkGround, x: float, z: float) -> Foothold:
         """Find the plane at a place."""
         height, *slope = ground.plane(x, z)
         normal = np.array([-slope[0], 1.0, -slope[1]])
@@ -151,7 +151,7 @@ class GroundFollower:
     is planted here. In a swing it goes over from the plane of the last foothold to that of the next one.
     """
 
-    ground: Ground
+    ground: WalkGround
     stood: list[Foothold | None] = field(default_factory=lambda: [None, None])  # right, left
     ahead: list[Foothold | None] = field(default_factory=lambda: [None, None])
     left_s: list[float] = field(default_factory=lambda: [0.0, 0.0])  # when each left the ground
