@@ -387,6 +387,7 @@ class _ScriptPlayer:
         with player.at(0):
             start = player.parameters_for(first if isinstance(first, Action) else STANDING)
             start["leg_length_m"] = start["leg_length_m"] or script.leg_length_m
+            start["idle"] = script.plants
             player.engine = Engine(
                 who,
                 scaling=script.scaling,
@@ -394,8 +395,7 @@ class _ScriptPlayer:
                 plants=script.plants,
                 position=script.position,
                 heading_rad=float(np.radians(script.heading_deg)),
-                **start,
-                **{"idle": script.plants, **body},
+                **(start | dict(body)),
             )
         return player
 
