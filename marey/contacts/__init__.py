@@ -18,6 +18,7 @@ from marey.contacts.detection.methods import (
     slide_mm,
 )
 from marey.contacts.detection.points import ContactSettings
+from marey.contacts.feet import PlantEdit
 from marey.contacts.floor import FloorPlane
 from marey.contacts.hold import BrokenPlant, HoldResult, hold_feet, pigeon_toe
 from marey.contacts.plants import HoldSettings
@@ -32,6 +33,7 @@ __all__ = [
     "FootPlant",
     "HoldResult",
     "HoldSettings",
+    "PlantEdit",
     "PlantInterval",
     "StancePlant",
     "contact_phases",

@@ -34,7 +34,9 @@ MAX_TOE_SINE: Final = 0.9  # [-] toes stand no steeper than 64 degrees
 MIN_FLAT_FRAMES: Final = 4  # fewer say nothing about how a sole is tilted
 MAX_TILT_RAD: Final = np.radians(20.0)  # [rad] more is no error of a calibration
 PITCH_RAD_PER_S: Final = np.radians(300.0)  # [rad/s] how fast a foot is levelled where its contact asks for it
+MAX_TWIST_RAD: Final = np.radians(20.0)  # [rad] a foot turns this far over its toes before they turn as well
 LEAST_LEVEL: Final = 0.5  # [-] level part of a foot: steeper than 60 degrees it has no heading
+FADE_RESTS: Final = 2.0  # [-] of that time: after it a swing is no higher for how its foot left or lands
 LIFT_S: Final = 0.06  # [s] how early a swinging foot is lifted over the ground
 
 
@@ -200,7 +202,7 @@ class PlantPlan:
         if goes_on.any() and len(known):
             flat_yaws[goes_on] = np.interp(np.flatnonzero(goes_on), known, flat_yaws[known])
         path = _level_foot(path, shape, modes, plants, flat_yaws, rate_hz, settings)
-        path = _clear_heel(path, shape, modes, rate_hz, settings, size)
+        path = _clear_ends(path, shape, modes, rate_hz, settings, size)
         # Places of each plant, and the ankle that they ask for
         points = shape.points(path.R_world_ankle, path.R_world_toes)
         pin = points.at(modes)
@@ -280,15 +282,21 @@ def _find_rests(asked: FloatArray, is_low: BoolArray, frames: int, rise_m: float
     A foot rests where it is lowest within so many frames of its contact: there it is raised most, or lowered least. A
     contact begins and ends while the foot is at most ``rise_m`` above that.
     """
-    rests = asked.copy()
+    rests, contacts = asked.copy(), find_runs(is_low, 0)
     for start, stop in find_runs(~is_low, 0):
-        before = asked[max(start - frames, 0) : start][is_low[max(start - frames, 0) : start]]
-        after = asked[stop : stop + frames][is_low[stop : stop + frames]]
-        ends = [
-            min(float(side.max()), float(side[at]) + rise_m) for side, at in ((before, -1), (after, 0)) if len(side)
-        ]
-        share = smoothstep((np.arange(start, stop) - start + 1) / (stop - start + 1))
-        rests[start:stop] = ends[0] + share * (ends[-1] - ends[0]) if ends else 0.0
+        inside = np.arange(start, stop)
+        ends, more = list[float](), np.zeros(stop - start)
+        for first, last in contacts:
+            if last == start or first == stop:
+                side = asked[first:last][-frames:] if last == start else asked[first:last][:frames]
+                # No more than it mostly is in that contact: toes that a capture pushes into the floor as they leave
+                # do not lift the whole swing
+                low = min(float(side[-1 if last == start else 0]), float(np.median(asked[first:last])))
+                ends.append(low)
+                since = inside - start + 1 if last == start else stop - inside
+                more += min(float(side.max()) - low, rise_m) * (1.0 - smoothstep(since / (FADE_RESTS * frames)))
+        share = smoothstep((inside - start + 1) / (stop - start + 1))
+        rests[start:stop] = ends[0] + share * (ends[-1] - ends[0]) + more if ends else 0.0
     return rests
 
 
@@ -323,7 +331,7 @@ def _level_foot(
     rises = _ball_rises(path, shape, plants, settings)
     length = max(float(np.linalg.norm(shape.toe_end - shape.ball)), 1e-6)
     tip = np.arcsin(np.clip(rises / length, 0.0, MAX_TOE_SINE))[:, None]
-    yaw = turned.yaws(shape)[:, None] * UP
+    yaw = _steady_yaws(turned.yaws(shape), plants, step)[:, None] * UP
     R_foot = SO3.exp(yaw + shape.heading_rad * UP)
     toes = R_foot @ SO3.exp(tip * LEFT) @ R_foot.inverse() @ SO3.exp(yaw) @ shape.R_flat_toes
     error = (toes @ path.R_world_toes.inverse()).log()
@@ -338,23 +346,50 @@ def _level_foot(
     return replace(turned, R_world_toes=toes)
 
 
-def _clear_heel(
+def _steady_yaws(yaws: FloatArray, plants: list[list[PlantRun]], step: float) -> FloatArray:
+    """Headings ``(F,)`` [rad] of toes, which stay in contact while the foot turns over them.
+
+    Up to ``MAX_TWIST_RAD``, and by at most ``step`` [rad] a frame: then they turn with it.
+    """
+    steady = yaws.copy()
+    for plant in plants:
+        for run in (run for run in plant if run.mode == TOES):
+            frames, twist = range(run.start, run.stop), 0.0
+            # From where the heel was down: before the toes stand alone, or after
+            for before, t in pairwise(frames if run is not plant[0] else frames[::-1]):
+                turned = min(max(yaws[before] - yaws[t], -step), step)
+                twist = min(max(twist + turned, -MAX_TWIST_RAD), MAX_TWIST_RAD)
+                steady[t] += twist
+    return steady
+
+
+def _clear_ends(
     path: FootPath, shape: FootGeometry, modes: IntArray, rate_hz: float, settings: HoldSettings, size: float
 ) -> FootPath:
-    """Raise the heel of a foot that turns on its toes, where it would scrape the ground."""
+    """Raise the heel of a foot that turns on its toes, and the front of one on its heel, where they would scrape."""
     points = shape.points(path.R_world_ankle, path.R_world_toes)
     joint = points.ball if shape.toes is None else points.hinge
-    wanted = settings.clearance_m * size * _speed_share(path.ankle + points.heel, rate_hz, settings)
     arm = joint - points.heel
-    # Height of the heel over the ground that the toes are on
-    lack = wanted - (points.heel - points.toe)[:, 1]
-    turn = np.where((modes == TOES) & (lack > 0.0), lack / np.maximum(np.linalg.norm(arm, axis=-1), 1e-6), 0.0)
+    step, turn = PITCH_RAD_PER_S / rate_hz, np.zeros(len(modes))
+    for mode, pivot, ends in (
+        (TOES, points.toe, (points.heel,)),
+        (HEEL, points.heel, (points.ball, points.toe)),
+    ):
+        lack = np.zeros(len(modes))
+        for end in ends:
+            # Height over the ground that the foot turns on, and speed against the point that stays there
+            wanted = settings.clearance_m * size * _speed_share(end - pivot, rate_hz, settings)
+            lack = np.maximum(lack, wanted - (end - pivot)[:, 1])
+        needed = np.where(modes == mode, lack / np.maximum(np.linalg.norm(arm, axis=-1), 1e-6), 0.0)
+        # Before and after it the foot pitches as fast as feet do; flat, or on its other end, it does not
+        room = -spread_cone(np.where((modes == FREE) | (modes == mode), -np.pi, 0.0), step)
+        turn += (1.0 if mode == HEEL else -1.0) * np.minimum(spread_cone(needed, step), room)
     if not turn.any():
         return path
-    step = PITCH_RAD_PER_S / rate_hz
-    room = -spread_cone(np.where((modes == FLAT) | (modes == HEEL), 0.0, -np.pi), step)
-    ankle = _raise_front(path.R_world_ankle, arm, -np.minimum(spread_cone(turn, step), room))
-    return replace(path, R_world_ankle=ankle, R_world_toes=ankle if shape.toes is None else path.R_world_toes)
+    ankle = _raise_front(path.R_world_ankle, arm, turn)
+    # Flat toes stay flat; those of a foot on its heel go up with it
+    toes = ankle if shape.toes is None else _raise_front(path.R_world_toes, arm, np.maximum(turn, 0.0))
+    return replace(path, R_world_ankle=ankle, R_world_toes=toes)
 
 
 def _speed_share(at: FloatArray, rate_hz: float, settings: HoldSettings) -> FloatArray:

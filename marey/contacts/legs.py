@@ -46,6 +46,7 @@ MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this ar
 KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
 KEEP_RAD: Final = 0.0  # [rad] error of a knee against which a standing leg holds half as much
 MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
+GIVE_MPS: Final = 1.0  # [m/s] and how fast it does: faster a pelvis neither rises nor sinks in a run
 MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
 HEEL_RAD_PER_S: Final = np.radians(180.0)  # [rad/s] how fast it is: slower than feet turn in walks
 HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
@@ -212,7 +213,7 @@ class PlantedFeet:
         points = shape.points(goal.R_world_ankle, goal.R_world_toes)
         joint = points.toe if shape.toes is None else points.hinge
         pivot, arm = goal.ankle + joint, -joint
-        across = np.cross(UP, points.heel - joint)
+        across = np.cross(points.heel - joint, UP)
         across = across / np.maximum(np.linalg.norm(across, axis=-1, keepdims=True), 1e-9)
         # Newton's steps for the turn after which the ankle is as far from the hip as the leg was long
         turn = np.zeros(len(modes))
@@ -252,6 +253,7 @@ class PlantedFeet:
         (``HoldSettings.step_share``, ``step_rad``).
         """
         ankles: dict[str, FloatArray] = {}
+        stand, given = risen, np.zeros(len(risen.roots))
         for i in range(KNEE_ROUNDS):
             asked, count = np.zeros(len(risen.roots)), np.zeros(len(risen.roots))
             for side, goal in goals.items():
@@ -274,7 +276,7 @@ class PlantedFeet:
                 # What pelvis and swing do not give, the plant does: the leg is shorter, and the plant is told as broken
                 firm = measure_length(spread_cone(flexion, self.settings.break_share * most), *bones)
                 reach = np.maximum(far, 1e-9)
-                share = cast(FloatArray, np.where(is_held, np.minimum(firm / reach, 1.0), length / reach))
+                share = cast(FloatArray, np.minimum(np.where(is_held, firm, length) / reach, 1.0))
                 ankles[side] = hip + share[:, None] * (goal.ankle - hip)
                 # The rise of the hip that gives a standing leg this length
                 away = goal.ankle - hip
@@ -289,7 +291,8 @@ class PlantedFeet:
                 )
             if i == KNEE_ROUNDS - 1 or not count.any():
                 break
-            risen = risen.raise_by(asked / np.maximum(count, 1e-12))
+            given = limit_slope(given + asked / np.maximum(count, 1e-12), GIVE_MPS / self.rate_hz)
+            risen = stand.raise_by(given)
         return risen, ankles
 
     def _planted(self, rise: FloatArray) -> Iterator[tuple[str, FootPath, PlantPlan]]:

@@ -46,8 +46,8 @@ class HoldSettings:
     rest_s: float = 0.10  # of a contact at either end: there a foot comes to its lowest
     rest_m: float = 0.01  # at its ends a foot is at most this much higher
     strike_s: float = 0.025  # in which a foot in the air comes down to the ground: a heel strikes at 0.5 m/s
-    slow_mps: float = 0.15  # a point of a sole that moves slower may touch the ground,
-    fast_mps: float = 0.5  # one that is faster clears it
+    slow_mps: float = 0.10  # a point of a sole that moves slower may touch the ground,
+    fast_mps: float = 0.20  # one that is faster clears it
     broken_m: float = 0.005  # a planted point farther than this from its place is a broken plant
     stretch: float = 0.996  # [-] largest extension of a leg: a knee of 10 degrees, unless the source's was straighter
     own_stretch: float = 0.99999  # [-] ... and unless the person's legs are straighter in this clip, up to this

@@ -3,6 +3,7 @@
 from marey.base import deprecated_names, guard_room
 from marey.locomotion.engine.character import Engine, Footprint
 from marey.locomotion.engine.crowd import Crowd
+from marey.locomotion.engine.ground import Slope, Stairs, WalkGround
 from marey.locomotion.fitting.fit import fit_locomotion
 from marey.locomotion.fitting.person import (
     RecoveredParameters,
@@ -48,8 +49,11 @@ __all__ = [
     "RunUpLaw",
     "Script",
     "SketchWalkSettings",
+    "Slope",
     "Sorting",
+    "Stairs",
     "Transition",
+    "WalkGround",
     "add_obstacle",
     "add_style",
     "capture_episodes",

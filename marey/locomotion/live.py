@@ -276,7 +276,9 @@ class LiveWalk:
                 float(z + CHARACTER_SPACING_M * np.sin(heading)),
             )
         self._made += 1
-        walker = WalkCharacter(f"Walker {self._made}", Engine(self.model, position=position, heading_rad=heading))
+        walker = WalkCharacter(
+            f"Walker {self._made}", Engine(self.model, position=position, heading_rad=heading, idle=True)
+        )
         walker.styles = dict(zip(self.model.styles, self.model.weights().tolist(), strict=True))
         self.walkers.append(walker)
         self.selected = len(self.walkers) - 1

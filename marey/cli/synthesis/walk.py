@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 RATE_HZ = 60.0
+START_M = 2.0  # [m] from the start of a script to a slope or stairs
 SPACING_M = 1.5  # between neighbours at the start, in rows
 LEGS_M, SPEEDS_MPS, TURNS_RADPS = (0.72, 1.02), (0.7, 1.7), (-0.15, 0.15)
 
@@ -45,6 +46,17 @@ def walk(
     save: Annotated[
         str | None, typer.Option(metavar="TOML", help="Also write the script as TOML.", callback=writable(".toml"))
     ] = None,
+    skeleton: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Motion or character file whose skeleton walks.")
+    ] = None,
+    slope: Annotated[
+        float | None, typer.Option(metavar="DEG", help=f"Walk up a slope (down: negative), {START_M:g} m ahead.")
+    ] = None,
+    stairs: Annotated[
+        tuple[float, float, int] | None,
+        typer.Option(metavar="RISE TREAD COUNT", help=f"Walk up stairs [m] (down: negative), {START_M:g} m ahead."),
+    ] = None,
+    toe_in: Annotated[float, typer.Option(metavar="DEG", help="Turn the toes inwards; negative turns them out.")] = 0.0,
     strip: Strip = None,
     report: Annotated[
         str | None, typer.Option(metavar="JSON", help="Report file to write.", callback=writable(".json"))
@@ -60,6 +72,7 @@ def walk(
     """Walk, run and jump as a script says.
 
     A script is a time line of actions, transitions and jumps. `marey walk --list` names those that are shipped.
+    With --skeleton the person of a file walks; --slope and --stairs lie ahead of the start.
     With --crowd N people of different size and style walk; each gets a file of its own, OUT with a number.
     """
     import numpy as np
@@ -71,6 +84,10 @@ def walk(
         return
     if (script is None) == (crowd is None):
         raise typer.BadParameter("give a SCRIPT, --crowd N, or --list.")
+    if crowd is not None and not (skeleton is slope is stairs is None and toe_in == 0.0):
+        raise typer.BadParameter("--skeleton, --slope, --stairs and --toe-in are for scripts.")
+    if slope is not None and stairs is not None:
+        raise typer.BadParameter("give --slope or --stairs.")
     facts: dict[str, Any]
     fault: str | None = None
     if script is None:
@@ -99,13 +116,26 @@ def walk(
         span = f"{min(speeds):.2f} to {max(speeds):.2f} m/s"
         sentence = f"{facts['people']} people  {facts['num_frames']} frames at {RATE_HZ:g} Hz  {span}"
     else:
-        from marey.locomotion import load_script, perform_script, save_script
+        from marey.contacts import pigeon_toe
+        from marey.locomotion import Slope, Stairs, load_script, perform_script, save_script
 
         read = load_script(script)
+        body: dict[str, Any] = {"edit": pigeon_toe(float(np.radians(toe_in))) if toe_in else None}
+        if skeleton is not None:
+            from marey.io import load
+
+            body["skeleton"] = load(skeleton).skeleton
+        # Ground ahead of where the script starts, across its way
+        heading = float(np.radians(read.heading_deg))
+        start_m = float(np.dot(read.position, (np.sin(heading), np.cos(heading)))) + START_M
+        if slope is not None:
+            body["ground"] = Slope(float(np.radians(slope)), start_m, heading_rad=heading)
+        elif stairs is not None:
+            body["ground"] = Stairs(*stairs, start_m, heading)
         if save is not None:
             save_script(read, save)
             remark(f"wrote {save}")
-        done = perform_script(read, read_model(model, style))
+        done = perform_script(read, read_model(model, style), **body)
         for warning in done.warnings:
             warn(warning)
         write_motion(done.motion, out)

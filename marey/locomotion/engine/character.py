@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from marey.base import BoolArray, FloatArray, InputError, frozen
+from marey.contacts import PlantEdit
 from marey.lie import SO3
 from marey.locomotion.checks import check_name, check_number, check_positive, check_time
+from marey.locomotion.engine.ground import FOOT_PART, GroundFollower, WalkGround
+from marey.locomotion.engine.idle import Idle
+from marey.locomotion.engine.own_body import OwnBody
 from marey.locomotion.engine.requests import (
     MAX_COORDINATE,
     ParameterChanges,
@@ -24,7 +29,7 @@ from marey.locomotion.model.locomotion_model import LocomotionModel, Style
 from marey.locomotion.model.walker import GaitWalker, RawFrame, make_body_arrays
 from marey.locomotion.planning.parameters import SCALINGS, GaitParameters
 from marey.locomotion.plants.baselines import plant_step_priority
-from marey.locomotion.plants.hold import TICK_S, TICKS_AHEAD, hold_frame, hold_tick
+from marey.locomotion.plants.hold import GOAL_PART, NOTICE_S, TICK_S, TICKS_AHEAD, hold_frame, hold_tick, pose_feet
 from marey.locomotion.plants.state import (
     EFFECTOR_POINTS,
     FEET,
@@ -85,6 +90,10 @@ class Engine:
         run: at the start, 0 walks and 1 runs.
         turn_rate: at the start [rad/s].
         phase: at the start; 0 is a right heel strike, 0.5 about a left one.
+        skeleton: a human body of your own instead of the model's; its legs say how far and fast it steps.
+        ground: a :class:`Slope`, :class:`Stairs`, or anything that tells its height; level at y = 0 by default.
+        edit: changes where feet stand from the next step on, such as :func:`marey.contacts.pigeon_toe`.
+        idle: breathe and sway while standing; scripts and live walks do.
     """
 
     def __init__(
@@ -105,8 +114,14 @@ class Engine:
         run: float = 0.0,
         turn_rate: float = 0.0,
         phase: float = 0.0,
+        skeleton: Skeleton | None = None,
+        ground: WalkGround | None = None,
+        edit: PlantEdit | None = None,
+        idle: bool = False,
     ) -> None:
         model = resolve_model(model)
+        self._body = None if skeleton is None else OwnBody.from_skeleton(skeleton, model)
+        model = model if self._body is None else self._body.model
         names = (
             ("scaling", scaling, SCALINGS),
             ("interpolation", interpolation, INTERPOLATIONS),
@@ -119,8 +134,9 @@ class Engine:
         self._controller = ParameterLimiter(model, gaits.limits, scaling)
         if leg_length_m is not None and size is not None:
             raise InputError("both leg_length_m and size are given", "Give one of them")
-        leg = model.leg_length_m if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
-        leg = leg if size is None else check_positive("size", size) * model.leg_length_m
+        own_leg = model.leg_length_m if self._body is None else self._body.leg_length_m
+        leg = own_leg if leg_length_m is None else check_positive("leg_length_m", leg_length_m)
+        leg = leg if size is None else check_positive("size", size) * own_leg
         changes = ParameterChanges(speed=speed, run=run, turn_rate=turn_rate, leg_length_m=leg, style=style)
         # It begins standing in the model's own size and style, with the requested changes.
         standing = GaitParameters(0.0, 0.0, 0.0, model.leg_length_m, model.weights())
@@ -135,13 +151,21 @@ class Engine:
             if np.abs(value).max() > MAX_COORDINATE:
                 raise InputError(f"{name} is {value}", f"Give numbers of at most {MAX_COORDINATE:g}")
         self._walker = GaitWalker(gaits, build, start, position=place, **numbers)
+        self._spine = (build.spine, model.skeleton.index("spine3"))
         # What holds the feet to the ground
         self._ik, self._tick = ik, -1
         # States of the plants at the last ticks, the first of them not ahead of now, and the plan they were foreseen by
         self._past: deque[PlantState] = deque(maxlen=TICKS_AHEAD + 1)
         self._foreseen = self._walker.intent
         self._shown_tick = 0
-        self._legs, self._planting = make_leg_arrays(model.skeleton), allocate_plant_state()
+        if (ground is not None or edit is not None or idle) and (ik != "analytic" or not plants):
+            raise InputError("ground, an edit or idle without analytic foot plants", "Leave out plants=False and ik")
+        self._legs = make_leg_arrays(model.skeleton) if self._body is None else self._body.legs
+        self._planting = allocate_plant_state()
+        # What the feet of the level character are changed by: edits of their places, ground under them, an idle stand
+        self.edit = edit
+        self._ground: GroundFollower | None = None if ground is None else GroundFollower(ground)
+        self._idle: Idle | None = Idle() if idle else None
         self._contacts: BoolArray = np.zeros(4, dtype=np.bool_)
         self._broken: BoolArray = np.zeros(2, dtype=np.bool_)
         self._prints: deque[Footprint] = deque(maxlen=MAX_FOOTPRINTS)
@@ -151,7 +175,7 @@ class Engine:
         self.time_s = 0.0
         self.events: tuple[str, ...] = ()
         self._skeleton_leg = self._walker.parameters.leg_length_m
-        self.skeleton: Skeleton = self.model.skeleton_for(self._skeleton_leg)
+        self.skeleton: Skeleton = self._scale_skeleton(self._skeleton_leg)
         self.pose: Pose
         self._show(0.0)
 
@@ -288,6 +312,8 @@ class Engine:
             kind: ``"walk"`` or ``"run"`` (one foot, from that gait), or ``"standing"`` (both feet).
             **options: ``height_m``, ``priority``, ``takeoff``, ``foot``.
         """
+        if self._ground is not None:
+            raise InputError("a jump on a slope or stairs", "Jumps are planned on level ground: leave out `ground`")
         return self.jumper.jump(length_m, kind, **options)
 
     @property
@@ -341,6 +367,8 @@ class Engine:
             return self.pose
         source, go_back = self._source, self._remember()
         planting, tick, contacts, broken = self._planting.copy(), self._tick, self._contacts, self._broken
+        ground = None if self._ground is None else self._ground.copy()
+        idle = None if self._idle is None else self._idle.copy()
         past, foreseen, shown = self._past.copy(), self._foreseen, self._shown_tick
         try:
             # From tick to tick of the foot plants, which are the same whatever the frames are
@@ -352,12 +380,13 @@ class Engine:
                 if self.plants:
                     self._plant_feet(now, dt, frame)
                 touch = self._contacts if self.plants else frame.planted
-                self._walker.show_feet(frame.root_position, frame.rotations, touch)
-            return Pose(self.model.skeleton_for(frame.leg_length_m), frame.root_position, SO3(frame.rotations))
+                self._adjust(now, dt, frame, self._walker.show_feet(frame.root_position, frame.rotations, touch))
+            return self._build_pose(frame)
         finally:
             # The character is left as it was.
             go_back()
             self._planting, self._tick, self._contacts, self._broken = planting, tick, contacts, broken
+            self._ground, self._idle = ground, idle
             self._past, self._foreseen, self._shown_tick = past, foreseen, shown
 
     def run(self, seconds: float, rate_hz: float = 60.0) -> Motion:
@@ -392,15 +421,13 @@ class Engine:
     def _show(self, dt: float) -> None:
         """Make the pose of this moment: what the source shows, with its feet on the ground."""
         frame = self._source.frame()
-        leg = frame.leg_length_m
-        if abs(leg - self._skeleton_leg) > 1e-12:
-            self.skeleton, self._skeleton_leg = self.model.skeleton_for(leg), leg
         before = self._contacts
         if self.plants:
             self._plant_feet(self.time_s, dt, frame)
         else:
             self._contacts, self._planting, self._tick = frame.planted.copy(), allocate_plant_state(), -1
         feet = self._walker.show_feet(frame.root_position, frame.rotations, self._contacts)
+        feet = self._adjust(self.time_s, dt, frame, feet)
         # Footprints of the feet that were in the air and are not
         for side in range(2):
             pair = slice(2 * side, 2 * side + 2)
@@ -408,7 +435,107 @@ class Engine:
                 ankle, toe = feet[2 * side], feet[2 * side + 1]
                 heading = float(np.arctan2(toe[0] - ankle[0], toe[2] - ankle[2]))
                 self._prints.append(Footprint(FEET[side], ankle.copy(), heading, self.time_s))
-        self.pose = Pose(self.skeleton, frame.root_position, SO3(frame.rotations))
+        # One skeleton for all frames of one size
+        if abs(frame.leg_length_m - self._skeleton_leg) > 1e-12:
+            self.skeleton, self._skeleton_leg = self._scale_skeleton(frame.leg_length_m), frame.leg_length_m
+        self.pose = self._build_pose(frame)
+
+    def _scale_skeleton(self, leg_length_m: float) -> Skeleton:
+        """The character's own skeleton with legs of a length [m]."""
+        if self._body is None:
+            return self.model.skeleton_for(leg_length_m)
+        return self._body.skeleton.scaled(leg_length_m / self._body.leg_length_m)
+
+    def _build_pose(self, frame: RawFrame) -> Pose:
+        """Pose of the character's own skeleton for a frame of the model's body."""
+        is_shown = abs(frame.leg_length_m - self._skeleton_leg) <= 1e-12
+        skeleton = self.skeleton if is_shown else self._scale_skeleton(frame.leg_length_m)
+        if self._body is None:
+            return Pose(skeleton, frame.root_position, SO3(frame.rotations))
+        return self._body.pose(skeleton, frame.root_position, frame.rotations, frame.leg_length_m)
+
+    def _adjust(self, time_s: float, dt: float, frame: RawFrame, feet: FloatArray) -> FloatArray:
+        """Change a planted frame, in place, for the ground and an idle stand; returns its effectors ``(4, 3)`` [m].
+
+        ``feet`` ``(4, 3)`` [m] are the effectors before.
+        """
+        is_idle = self._idle is not None and (self._idle.share > 0.0 or self.is_settled)
+        if self._ground is None and not is_idle:
+            return feet
+        root, rotations, shown = frame.root_position, frame.rotations, feet.copy()
+        ankles, turns = shown[[0, 2]], [SO3.identity(1)[0]] * 2
+        moved = False
+        if self._idle is not None:
+            moved = self._idle.move(self.is_settled, time_s, dt, frame, self._spine)
+        if self._ground is not None:
+            scale = frame.leg_length_m / self.model.leg_length_m
+            hips = root + (SO3(rotations[0]) @ (scale * self._legs.offsets[self._legs.joints[:, 0]]))
+            reach = scale * float((self._legs.reach - self._legs.rest[[0, 2]]).mean())
+            steps = tuple(
+                (
+                    bool(frame.planted[2 * side : 2 * side + 2].any()),
+                    float(frame.until_s[2 * side : 2 * side + 2].min()),
+                    partial(self._find_foothold, side, float(frame.until_s[2 * side : 2 * side + 2].min())),
+                )
+                for side in range(2)
+            )
+            rise, goals, turns = self._ground.follow(time_s, dt, (root, hips, ankles, shown[[1, 3]], reach), steps)
+            ankles, moved = np.stack(goals), True
+            root[1] += rise
+        if not moved:
+            return shown
+        scale = frame.leg_length_m / self.model.leg_length_m
+        pose_feet(scale, self._legs, ankles, np.stack([turn.wxyz for turn in turns]), root, rotations)
+        return self._walker.effectors(root, rotations)
+
+    def _find_foothold(self, side: int, until_s: float) -> FloatArray:
+        """Middle ``(2,)`` [m] of a foot where it stands, or where it will after ``until_s`` [s]."""
+        foot, heading = self._planting.feet[side], self.heading_rad
+        half = 0.5 * FOOT_PART * self.leg_length_m
+        if foot["ankle_held"] or foot["toe_held"] or until_s < NOTICE_S - TICKS_AHEAD * TICK_S:
+            is_held, on_ball = foot["ankle_held"] or foot["toe_held"], foot["on_ball"]
+            at = foot["landing_goal"] if not is_held else foot["toe_goal"] if on_ball else foot["heel_goal"]
+            way = -0.5 * half if on_ball else half
+            return np.array([at[0] + way * np.sin(heading), at[2] + way * np.cos(heading)])
+        # Nobody has looked so far ahead: where a steady gait would set it
+        ahead_s = min(until_s, 1.0)
+        turn = self.parameters.turn_rate * ahead_s
+        to = heading + 0.5 * turn
+        carriage = self.position + self.speed * ahead_s * np.array([np.sin(to), np.cos(to)])
+        feet = self._walker.stance(side, self.speed, self.parameters.run, carriage, heading + turn)
+        place = feet.mean(axis=0)[[0, 2]]
+        if self._ground is not None:
+            place = self._ground.ground.foothold(float(place[0]), float(place[1]), 2.0 * half)
+        return np.asarray(place)
+
+    def _edit_landings(self, frame: RawFrame) -> RawFrame:
+        """Move and turn the footholds of a frame, in place, as the edit asks and as the ground has room."""
+        if self.edit is None and self._ground is None:
+            return frame
+        for side, foot in enumerate(FEET):
+            a, t = 2 * side, 2 * side + 1
+            if frame.planted[a] or frame.planted[t] or min(frame.until_s[a], frame.until_s[t]) > NOTICE_S:
+                continue
+            # A foot stands the larger part of the way from where it lands to where it would be in mid-stance
+            ankle, ball = (frame.landing[row] + GOAL_PART * frame.shift[row] for row in (a, t))
+            along = ball - ankle
+            heading = float(np.arctan2(along[0], along[2]))
+            place, turned = ankle.copy(), heading
+            if self.edit is not None:
+                place, turned = self.edit(foot, ankle.copy(), heading)
+                place, turned = np.asarray(place, dtype=np.float64), float(turned)
+                if place.shape != (3,) or not np.isfinite([*place, turned]).all():
+                    raise InputError(
+                        "an edit of a foot plant gave no point", "Return three finite numbers and an angle"
+                    )
+            along = SO3.exp(np.array([0.0, turned - heading, 0.0])) @ along
+            if self._ground is not None:
+                middle, size = place + 0.5 * along, FOOT_PART * frame.leg_length_m
+                place = place + self._ground.choose(side, middle, size) - middle
+            for row, change in ((a, place - ankle), (t, place + along - ball)):
+                frame.shift[row, [0, 2]] += change[[0, 2]] / GOAL_PART
+            frame.yaw[side] += turned - heading
+        return frame
 
     def _plant_feet(self, time_s: float, dt: float, frame: RawFrame) -> None:
         """Hold the feet of a frame to the ground, in place; ``dt`` [s] has passed since the last one."""
@@ -447,7 +574,7 @@ class Engine:
             self._tick += 1
             source.advance(max(self._tick * TICK_S - time_s, 0.0))
             time_s = max(self._tick * TICK_S, time_s)
-            frame = source.frame()
+            frame = self._edit_landings(source.frame())
             forecast = PlantForecast(*frame[2:5], *frame[6:])
             then = options._replace(scale=frame.leg_length_m / self.model.leg_length_m)
             hold_tick(forecast, then, self._legs, self._planting, frame.root_position, frame.rotations)

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from math import atan2, e, pi, sqrt
 
+import numpy as np
+
 from marey.base import BoolArray, FloatArray, kernel
 from marey.lie.kernels import (
     Vector,
@@ -49,6 +51,7 @@ from marey.locomotion.plants.leg import (
 from marey.locomotion.plants.placement import flat_foot_vector, write_foot_measures
 from marey.locomotion.plants.state import (
     ANKLE,
+    FOOT_RECORD,
     HIP,
     PLANT_EASE_S,
     RUN_EASE_S,
@@ -476,3 +479,14 @@ def hold_frame(
         if held and (foot.ankle_barred or foot.toe_barred or miss > BROKEN_M * options.scale):
             flags |= 16 << side
     return flags
+
+
+@kernel
+def pose_feet(
+    scale: float, legs: LegArrays, ankles: FloatArray, turns: FloatArray, root: FloatArray, rotations: FloatArray
+) -> None:
+    """Bring both ankles to ``(2, 3)`` [m] and turn the feet by ``(2, 4)`` wxyz, in place; right first."""
+    state = np.empty(1, dtype=FOOT_RECORD)
+    for side in range(2):
+        write_leg_frames(state[0], side, get3(root), rotations, legs, scale)
+        pose_leg(state[0], side, row3(ankles, side), quaternion_at(turns, side), legs, rotations)

@@ -351,9 +351,12 @@ class Performance:
         )
 
 
-def perform_script(script: Script, model: LocomotionModel | None = None) -> Performance:
-    """Play a script and keep a record of its parts; see :meth:`Script.render`."""
-    player = _ScriptPlayer.from_script(script, model)
+def perform_script(script: Script, model: LocomotionModel | None = None, **body: Any) -> Performance:
+    """Play a script and keep a record of its parts; see :meth:`Script.render`.
+
+    ``body`` goes to the :class:`Engine`: ``skeleton``, ``ground``, ``edit`` and ``idle``.
+    """
+    player = _ScriptPlayer.from_script(script, model, body)
     for index, element in enumerate(script.timeline):
         start_s = player.time_s
         with player.at(index):
@@ -376,7 +379,7 @@ class _ScriptPlayer:
     remarks: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def from_script(cls, script: Script, model: LocomotionModel | None) -> _ScriptPlayer:
+    def from_script(cls, script: Script, model: LocomotionModel | None, body: Mapping[str, Any]) -> _ScriptPlayer:
         """An engine that stands, or moves as the first action says."""
         who = load_model() if model is None else model
         player = cls(script, Engine(who), who.styles, who.default_style)
@@ -384,6 +387,7 @@ class _ScriptPlayer:
         with player.at(0):
             start = player.parameters_for(first if isinstance(first, Action) else STANDING)
             start["leg_length_m"] = start["leg_length_m"] or script.leg_length_m
+            start["idle"] = script.plants
             player.engine = Engine(
                 who,
                 scaling=script.scaling,
@@ -391,7 +395,7 @@ class _ScriptPlayer:
                 plants=script.plants,
                 position=script.position,
                 heading_rad=float(np.radians(script.heading_deg)),
-                **start,
+                **(start | dict(body)),
             )
         return player
 

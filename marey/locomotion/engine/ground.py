@@ -1,0 +1,258 @@
+"""Ground that is not level: slopes and stairs, and how a character that was planned on the level goes over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import numpy as np
+
+from marey.base import FloatArray, InputError
+from marey.lie import SO3
+from marey.locomotion.checks import check_number, check_positive
+
+MAX_SLOPE_RAD: Final = np.radians(25.0)  # [rad] steeper, people use their hands
+MAX_RISE_M: Final = 0.25  # [m] of a stair
+FOOT_PART: Final = 0.31  # [-] of the leg: heel to end of the toes, what must be on a tread
+OVER_M: Final = 0.05  # [m] of a foot that is over the edge of its stair
+KEEP_M: Final = 0.5  # [m] a foothold that was chosen as a foot left is kept if it is this near to where it lands
+CHOOSE_S: Final = 0.05  # [s] after it has left
+EARLY, LATE = 0.45, 0.35  # [-] of a swing: a foot is up so long before it lands, and begins to sink so late
+STEEP_M: Final = 0.10  # [m] from such a rise on
+CLEAR_PART: Final = 0.03  # [-] of the leg: by which a swing is higher than an edge
+BACK_PART: Final = 0.13  # [-] of the leg: how far it stays back before an edge that goes up, or is ahead of one down
+REACH_PART: Final = 0.13  # [-] of the leg: how near an edge counts
+NEAR: Final = tuple(np.linspace(-1.0, 1.0, 25).tolist())  # [-] of that: where the ground is looked at
+ANKLE_PART: Final = 0.10  # [-] of the leg: height of an ankle over its sole
+BLUR_M: Final = 0.04  # [m] difference of both feet's ground over which the pelvis goes from their mean to the lower one
+STRETCH: Final = 0.985  # [-] largest extension of a leg in contact: beyond it the pelvis is lowered
+MAX_DROP: Final = 0.12  # [-] of the leg: the most that it is
+LANDS_S: Final = 0.1  # [s] before it lands, a foot asks for it already
+FORGET_S: Final = 2.0  # [s] in which a leg forgets how far the pelvis was too high
+DROP_S: Final = 0.12  # [s] in which the pelvis follows
+
+
+class WalkGround(Protocol):
+    """What a character walks on."""
+
+    def plane(self, x: float, z: float) -> tuple[float, float, float]:
+        """Return height [m] and rise along x and z [-] of the ground at a place."""
+        ...
+
+    def foothold(self, x: float, z: float, length_m: float) -> tuple[float, float]:
+        """Return where a foot of a length [m] whose middle would be at ``(x, z)`` finds room."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """A plane that rises (or falls) from a line on: ``angle_rad`` over ``length_m``, level before and after."""
+
+    angle_rad: float
+    start_m: float = 0.0  # [m] where it begins, along its heading from the origin
+    length_m: float = 1e6  # [m] over the ground
+    heading_rad: float = 0.0  # of the way up; 0 is +Z, positive to the left
+
+    def __post_init__(self) -> None:
+        if not abs(check_number("angle_rad", self.angle_rad)) <= MAX_SLOPE_RAD:
+            raise InputError(f"a slope of {np.degrees(self.angle_rad):.3g} degrees", "Give at most 25 degrees")
+        check_positive("length_m", self.length_m)
+        check_number("start_m", self.start_m)
+        check_number("heading_rad", self.heading_rad)
+
+    def plane(self, x: float, z: float) -> tuple[float, float, float]:
+        """Return height [m] and rise along x and z [-] of the ground at a place."""
+        ahead = np.sin(self.heading_rad), np.cos(self.heading_rad)
+        along, rise = ahead[0] * x + ahead[1] * z - self.start_m, float(np.tan(self.angle_rad))
+        inside = 1.0 if 0.0 <= along <= self.length_m else 0.0
+        height = rise * min(max(along, 0.0), self.length_m)
+        return float(height), float(inside * rise * ahead[0]), float(inside * rise * ahead[1])
+
+    def foothold(self, x: float, z: float, length_m: float) -> tuple[float, float]:
+        """Return where a foot of a length [m] whose middle would be at ``(x, z)`` finds room: there."""
+        return x, z
+
+
+@dataclass(frozen=True, slots=True)
+class Stairs:
+    """Steps that go up (or down, with a negative rise) from a line on."""
+
+    rise_m: float
+    tread_m: float
+    count: int
+    start_m: float = 0.0  # [m] the first edge, along their heading from the origin
+    heading_rad: float = 0.0  # of the way over them; 0 is +Z, positive to the left
+
+    def __post_init__(self) -> None:
+        if not abs(check_number("rise_m", self.rise_m)) <= MAX_RISE_M:
+            raise InputError(f"stairs of {self.rise_m:g} m", f"Give at most {MAX_RISE_M:g} m")
+        check_positive("tread_m", self.tread_m)
+        check_number("start_m", self.start_m)
+        check_number("heading_rad", self.heading_rad)
+        if self.count < 1:
+            raise InputError(f"{self.count} stairs", "Give at least one")
+
+    def _number(self, along: float) -> int:
+        """How many edges lie behind a place [m]."""
+        return int(np.clip(np.floor((along - self.start_m) / self.tread_m) + 1, 0, self.count))
+
+    def plane(self, x: float, z: float) -> tuple[float, float, float]:
+        """Return height [m] and rise along x and z [-] of the ground at a place."""
+        along = np.sin(self.heading_rad) * x + np.cos(self.heading_rad) * z
+        return self.rise_m * self._number(float(along)), 0.0, 0.0
+
+    def foothold(self, x: float, z: float, length_m: float) -> tuple[float, float]:
+        """Return where a foot of a length [m] whose middle would be at ``(x, z)`` finds room: on one tread."""
+        ahead = np.array([np.sin(self.heading_rad), np.cos(self.heading_rad)])
+        along = float(ahead @ (x, z))
+        n = self._number(along)
+        low = -np.inf if n == 0 else self.start_m + (n - 1) * self.tread_m
+        high = np.inf if n == self.count else self.start_m + n * self.tread_m
+        # The heel may be over the edge on the way up, the toes on the way down: the next edge is ahead, or behind
+        over = OVER_M * np.sign(self.rise_m)
+        low, high = low - over, high - over
+        room = min(0.5 * length_m, 0.5 * (high - low))
+        shift = min(max(along, low + room), high - room) - along
+        return float(x + shift * ahead[0]), float(z + shift * ahead[1])
+
+
+@dataclass(slots=True, eq=False)
+class Foothold:
+    """The ground under one foot: a point, its height, and the turn from level to it."""
+
+    point: FloatArray  # (3,) [m] on the level
+    height_m: float
+    slope: FloatArray  # (2,) [-] rise along x and z
+    R_slope: SO3
+
+    @classmethod
+    def find(cls, ground: WalkGround, x: float, z: float) -> Foothold:
+        """Find the plane at a place."""
+        height, *slope = ground.plane(x, z)
+        normal = np.array([-slope[0], 1.0, -slope[1]])
+        R_slope = SO3.from_two_vectors(np.array([0.0, 1.0, 0.0]), normal / np.linalg.norm(normal))
+        return cls(np.array([x, 0.0, z]), height, np.array(slope), R_slope)
+
+    def place(self, p: FloatArray) -> FloatArray:
+        """Return a point ``(3,)`` [m] of the level on the ground."""
+        return self.point + np.array([0.0, self.height_m, 0.0]) + self.R_slope @ (p - self.point)
+
+    def under(self, p: FloatArray) -> float:
+        """Height [m] of the plane under a point."""
+        return float(self.height_m + self.slope @ (p - self.point)[[0, 2]])
+
+
+@dataclass(slots=True, eq=False)
+class GroundFollower:
+    """Where each foot stands on the ground, where it goes, and how far the pelvis is lowered for them.
+
+    A foot that stands is where it is on the level, by one motion of the plane that it stands on: what is planted there
+    is planted here. In a swing it goes over from the plane of the last foothold to that of the next one.
+    """
+
+    ground: WalkGround
+    stood: list[Foothold | None] = field(default_factory=lambda: [None, None])  # right, left
+    ahead: list[Foothold | None] = field(default_factory=lambda: [None, None])
+    left_s: list[float] = field(default_factory=lambda: [0.0, 0.0])  # when each left the ground
+    needed_m: list[float] = field(default_factory=lambda: [0.0, 0.0])  # how far the hip was too high in the last steps
+    drop_m: float = 0.0
+
+    def choose(self, side: int, middle: FloatArray, length_m: float) -> FloatArray:
+        """Return the middle ``(3,)`` [m] of a foothold for a foot that would land there: on the stair chosen before."""
+        place, chosen = self.ground.foothold(float(middle[0]), float(middle[2]), length_m), self.ahead[side]
+        is_near = chosen is not None and np.hypot(*(chosen.point - middle)[[0, 2]]) < KEEP_M and not chosen.slope.any()
+        if chosen is not None and is_near and abs(self.ground.plane(*place)[0] - chosen.height_m) > 0.5 * BLUR_M:
+            place = self.ground.foothold(float(chosen.point[0]), float(chosen.point[2]), length_m)
+        return np.array([place[0], middle[1], place[1]])
+
+    def copy(self) -> GroundFollower:
+        """Return an independent copy."""
+        stood, ahead, left_s, needed_m = self.stood.copy(), self.ahead.copy(), self.left_s.copy(), self.needed_m.copy()
+        return GroundFollower(self.ground, stood, ahead, left_s, needed_m, self.drop_m)
+
+    def follow(
+        self,
+        time_s: float,
+        dt: float,
+        body: tuple[FloatArray, FloatArray, FloatArray, FloatArray, float],
+        steps: tuple[tuple[bool, float, Callable[[], FloatArray]], ...],
+    ) -> tuple[float, list[FloatArray], list[SO3]]:
+        """Return the rise of the root [m], and where ankles shall be ``(3,)`` [m] and by what feet are turned.
+
+        Args:
+            time_s: of this frame.
+            dt: [s] since the last one.
+            body: root ``(3,)``, hips, ankles and balls of the feet ``(2, 3)`` [m] on the level, thigh with shank [m].
+            steps: of the right and the left foot: whether it stands, the time until it does [s], and what says
+                where it stands or will, ``(2,)`` [m].
+        """
+        root, hips, ankles, toes, leg_m = body
+        levels, goals, turns, is_down = list[float](), list[FloatArray](), list[SO3](), list[bool]()
+        for side, (down, until_s, where) in enumerate(steps):
+            if self.stood[side] is None:
+                self.stood[side] = self.ahead[side] = Foothold.find(self.ground, *where())
+            if down:
+                self.stood[side], self.left_s[side] = self.ahead[side], time_s
+            else:
+                # A stair that was chosen as the foot left is kept: landings are moved to it
+                found, chosen = Foothold.find(self.ground, *where()), self.ahead[side]
+                is_level = chosen is not None and not (chosen.slope.any() or found.slope.any())
+                is_late = is_level and time_s - self.left_s[side] > CHOOSE_S
+                if chosen is None or not is_late or abs(found.height_m - chosen.height_m) < 0.5 * BLUR_M:
+                    self.ahead[side] = found
+            before, after = self.stood[side], self.ahead[side]
+            assert before is not None and after is not None
+            u = 0.0 if down else (time_s - self.left_s[side]) / max(time_s - self.left_s[side] + until_s, 1e-6)
+            # Up first and then ahead, or ahead and then down
+            rise = float(np.clip((after.under(after.point) - before.under(after.point)) / STEEP_M, -1.0, 1.0))
+            begin = LATE * max(-rise, 0.0)
+            share = _ease((u - begin) / (1.0 - begin - EARLY * max(rise, 0.0)))
+            goal = (1.0 - share) * before.place(ankles[side]) + share * after.place(ankles[side])
+            if not down and not (after.slope.any() and np.array_equal(before.slope, after.slope)):
+                goal = goal + self._clear_edges(u, rise, goal, toes[side] - ankles[side], leg_m)
+            goals.append(goal)
+            turn = (after.R_slope @ before.R_slope.inverse()).log()
+            turns.append(SO3.exp(share * turn) @ before.R_slope)
+            levels.append((1.0 - share) * before.under(root) + share * after.under(root))
+            is_down.append(down or until_s < LANDS_S)
+        # The pelvis over the mean of both, or, where they differ, over the lower one
+        apart = levels[0] - levels[1]
+        level = 0.5 * (levels[0] + levels[1] - (np.sqrt(apart * apart + BLUR_M**2) - BLUR_M))
+        # Legs that do not reach lower it, as far as they did in the last steps
+        for side, goal in enumerate(goals):
+            self.needed_m[side] *= float(np.exp(-dt / FORGET_S))
+            if is_down[side]:
+                flat = float(np.sum((goal - hips[side])[[0, 2]] ** 2))
+                high = np.sqrt(max((STRETCH * leg_m) ** 2 - flat, 0.0))
+                self.needed_m[side] = max(self.needed_m[side], float(hips[side][1] + level - goal[1] - high))
+        wanted = min(max(self.needed_m), MAX_DROP * leg_m)
+        self.drop_m += (wanted - self.drop_m) * (1.0 - float(np.exp(-dt / DROP_S)) if dt > 0.0 else 1.0)
+        return float(level - self.drop_m), goals, turns
+
+    def _clear_edges(self, u: float, rise: float, ankle: FloatArray, foot: FloatArray, leg_m: float) -> FloatArray:
+        """Return by what a foot ``u`` [-] into its swing is moved ``(3,)`` [m], so that it goes round edges of stairs.
+
+        It goes back before it goes up, and ahead before it goes down; heel and toes keep a clearance over the ground
+        that they are near to.
+        """
+        ahead = np.array([foot[0], 0.0, foot[2]])
+        ahead = ahead / max(float(np.linalg.norm(ahead)), 1e-9)
+        away = _ease(u / 0.3) * _ease((0.75 - u) / 0.45)
+        back = -BACK_PART * leg_m * rise * away * ahead
+        # Heights of the ground round the sole, those farther off counting less
+        grown, lift = _ease(u / 0.25) * _ease((1.0 - u) / 0.25), 0.0
+        for part in (-0.35, 0.35, 1.45):
+            at = ankle + back + part * foot * np.array([1.0, 0.0, 1.0])
+            sole = float(ankle[1] + min(part, 1.0) * foot[1] - ANKLE_PART * leg_m * (1.0 - min(max(part, 0.0), 1.0)))
+            for off in NEAR:
+                near = at + off * REACH_PART * leg_m * ahead
+                height = self.ground.plane(float(near[0]), float(near[2]))[0] + CLEAR_PART * leg_m
+                lift = max(lift, (height - sole) * _ease(1.3 * (1.0 - abs(off))))
+        return back + np.array([0.0, grown * lift, 0.0])
+
+
+def _ease(x: float) -> float:
+    """Quintic step from 0 to 1."""
+    x = min(1.0, max(0.0, x))
+    return x * x * x * (10.0 + x * (6.0 * x - 15.0))
