@@ -17,12 +17,12 @@ from marey.motion import Contacts, Motion
 from marey.spacetime.full.body_state import CurveRates, FullBodyModel
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.problem.definition import Contact
-from marey.spacetime.problem.obstacles import build_obstacles, measure_gaps
-from marey.spacetime.problem.solution import (
+from marey.spacetime.problem.obstacles import build_obstacles, is_crossed, measure_gaps
+from marey.spacetime.problem.solution import frame_instants
+from marey.spacetime.problem.supply import (
     MIN_LOAD,
     SolutionTrack,
     find_contact_points,
-    frame_instants,
     measure_supply,
     separating_face,
 )
@@ -208,7 +208,8 @@ def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[SupportFace, .
     for p, phase in enumerate(layout.timeline.phases):
         size = np.where(track.phases == p, np.linalg.norm(missing, axis=1), 0.0)
         n = int(np.argmax(size))
-        if phase.contacts and not is_shared(phase) and size[n] > MIN_FACE and phase.contacts[0].kind == "foot":
+        is_alone = bool(phase.contacts) and not is_shared(layout.problem, p) and phase.contacts[0].kind == "foot"
+        if is_alone and size[n] > MIN_FACE:
             found.append((p, separating_face(points, missing, n)))
     return tuple(found)
 
@@ -251,7 +252,7 @@ def _phase_excesses(layout: FullLayout, x: FloatArray) -> list[tuple[FloatArray,
         if phase.is_flight:
             # No moment acts about the centre of mass
             excess = np.linalg.norm(wrench[:, 3:] - np.cross(com[chosen], force), axis=1)
-        elif is_shared(phase):
+        elif is_shared(layout.problem, p):
             points = find_contact_points(layout.figure.tree, layout.problem, track)
             missing, cone, _, _ = measure_supply(all_wrenches, points, chosen)
             excess = np.maximum(np.linalg.norm(missing, axis=1), cone)[chosen]
@@ -281,28 +282,55 @@ NEUTRAL_POSES: Final[dict[str, dict[str, float]]] = {
 }
 
 
+LEG_PARTS: Final = ("hip", "knee")
+FAR_TURN_RAD: Final = 1.5  # [rad] a turn by more is in the guess already: no search finds it from an upright one
+TUCKED_M: Final = 0.2  # [m] legs are drawn up over what is this high above the feet
+
+
 def neutral_pose(figure: FullBodyModel, name: str) -> FloatArray:
     """Angles ``(D,)`` of a neutral pose."""
     if name not in NEUTRAL_POSES:
         raise UnknownNameError("neutral pose", name, "the full space", NEUTRAL_POSES)
     angles = np.zeros(len(figure.angles))
     for part, value in NEUTRAL_POSES[name].items():
-        for i, dof in enumerate(figure.names):
-            if dof in (part, f"left_{part}", f"right_{part}", f"left_{part}_rx", f"right_{part}_rx"):
-                angles[i] = value
+        angles[_find_angles(figure, part)] = value
     return angles
 
 
+def _find_angles(figure: FullBodyModel, part: str) -> list[int]:
+    """Angles that bend a part of the body, of both sides."""
+    names = (part, f"left_{part}", f"right_{part}", f"left_{part}_rx", f"right_{part}_rx")
+    return [i for i, dof in enumerate(figure.names) if dof in names]
+
+
 def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
-    """Angles at the control points ``(K, D)``: the neutral pose, or linear in time between the pose keys."""
-    times = layout.timeline.spline.greville
-    points = np.tile(neutral_pose(layout.figure, layout.problem.guess), (len(times), 1))
+    """Angles at the control points ``(K, D)``: the neutral pose, or linear in time between the pose keys.
+
+    Legs are drawn up in phases that lead over something, and the body turns with the keys of large turns.
+    """
+    times, problem = layout.timeline.spline.greville, layout.problem
+    points = np.tile(neutral_pose(layout.figure, problem.guess), (len(times), 1))
     keyed: dict[int, list[tuple[float, float]]] = {}
-    for key in layout.problem.keys:
-        if key.kind == "pose" and key.at is not None:
-            time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)
+    for p, phase in enumerate(problem.phases):
+        feet = any(c.point.endswith(("foot", "feet")) for c in phase.contacts)
+        own = (times >= layout.timeline.edges[p]) & (times <= layout.timeline.edges[p + 1])
+        lowest = min((c.position[1] for one in problem.phases for c in one.contacts), default=0.0)
+        for shape in build_obstacles(problem) if not feet else ():
+            if shape.top_m > lowest + TUCKED_M and is_crossed(problem, p, shape):
+                for part in LEG_PARTS:
+                    angles = _find_angles(layout.figure, part)
+                    points[np.ix_(np.flatnonzero(own), angles)] = NEUTRAL_POSES["tuck"][part]
+    for key in problem.keys:
+        if key.at is None:
+            continue
+        time = layout.timeline.time_of(problem.phase_index(key.phase), key.at)
+        if key.kind == "pose":
             for name, value in key.joints.items():
                 keyed.setdefault(layout.figure.angle_index(name), []).append((time, value))
+        elif key.kind == "turn":
+            ends = [end for end in (key.lower, key.upper) if end is not None]
+            if ends and min(abs(end) for end in ends) > FAR_TURN_RAD:
+                keyed.setdefault(layout.figure.angle_index(key.axis), []).append((time, sum(ends) / len(ends)))
     for i, found in keyed.items():
         # A motion without a key at its start leaves from the neutral pose
         keys = sorted(found)

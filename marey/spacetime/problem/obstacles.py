@@ -19,6 +19,9 @@ GOLDEN: Final = 0.5 * (np.sqrt(5.0) - 1.0)
 SEARCH_STEPS: Final = 16  # of the nearest place along a capsule: 0.4 mm of half a metre
 CONTACT_ROOM_M: Final = 0.05  # [m] of a bar or box about the place where something is held or stood on: not an obstacle
 
+MAX_CROSSED_M: Final = 1.1  # [m] above the feet: what is higher is passed under or beside
+CROSSING_STEPS: Final = 64  # along the way from one support to the next
+
 # [m] radii of bones under the flesh: skin may touch, bones may not; a sole is where its points are
 LIMB_RADII: Final = {
     "hip": 0.05,
@@ -48,6 +51,7 @@ class ObstacleShape:
 
     name: str
     distance: ShapeDistance
+    top_m: float = -np.inf  # [m] height above which everything is outside
 
 
 def build_capsules(tree: JointTree) -> tuple[BodyCapsule, ...]:
@@ -101,10 +105,29 @@ def build_obstacles(problem: SpacetimeProblem) -> tuple[ObstacleShape, ...]:
         up = np.array([0.0, 1.0, 0.0])
         found.append(ObstacleShape("the floor", lambda p: (p[..., 1] - floor, np.broadcast_to(up, p.shape))))
     for i, box in enumerate(problem.boxes):
-        found.append(ObstacleShape(f"box {i + 1}", _box_shape(box)))
+        found.append(ObstacleShape(f"box {i + 1}", _box_shape(box), box.height_m))
     for i, bar in enumerate(problem.bars):
-        found.append(ObstacleShape(f"bar {i + 1}", _bar_shape(bar)))
+        top = max(bar.start[1], bar.end[1]) + bar.radius_m
+        found.append(ObstacleShape(f"bar {i + 1}", _bar_shape(bar), top))
     return tuple(found)
+
+
+def is_crossed(problem: SpacetimeProblem, phase: int, obstacle: ObstacleShape) -> bool:
+    """Whether the way from the feet before a phase to those after it leads over a box or a low bar.
+
+    What enters such a shape leaves it upwards: the nearest face would send it back, or round.
+    """
+    feet = [[c.position for c in own.contacts if c.point.endswith(("foot", "feet"))] for own in problem.phases]
+    before = next((feet[p] for p in range(phase, -1, -1) if feet[p]), None)
+    after = next((feet[p] for p in range(phase + (before is feet[phase]), len(feet)) if feet[p]), None)
+    if before is None or after is None or not np.isfinite(obstacle.top_m):
+        return False
+    ends = np.stack([np.mean(before, axis=0), np.mean(after, axis=0)])
+    if obstacle.top_m - float(ends[:, 1].min()) > MAX_CROSSED_M:
+        return False
+    way = ends[0] + np.linspace(0.0, 1.0, CROSSING_STEPS)[:, None] * (ends[1] - ends[0])
+    way[:, 1] = obstacle.top_m
+    return bool(obstacle.distance(way)[0].min() < CONTACT_ROOM_M)
 
 
 def _box_shape(box: Box) -> ShapeDistance:
