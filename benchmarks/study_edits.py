@@ -20,12 +20,14 @@ from study_repair import find_clips
 
 import marey
 from marey.base import MareyError
+from marey.contacts import detect_contacts
 from marey.dynamics import check_validity
 from marey.motion import Motion, contact_positions
 from marey.picture import film_strip, save_image
 from marey.picture.strips import StripSettings
 from marey.skeleton import contact_points
 from marey.spacetime import PointPin, ValidEditor, edit_physically
+from marey.spacetime.editing.goals import find_goal_window
 
 MOST_S = 4.0  # of a clip
 HAND_M, FOOT_M = 0.15, 0.12
@@ -66,7 +68,8 @@ def measure_pin_error(motion: Motion, pin: PointPin) -> float:
 
 def time_first_picture(motion: Motion, pin: PointPin, share: float) -> float:
     """Processor time [s] from setting a pin to the first picture that has it and is no less valid; inf if none is."""
-    editor, seen = ValidEditor(motion, start_s=max(pin.time_s - 1.0, 0.0), stop_s=pin.time_s + 1.0), []
+    start_s, stop_s = find_goal_window(motion, detect_contacts(motion), [pin], [])
+    editor, seen = ValidEditor(motion, start_s=start_s, stop_s=stop_s), []
     began = time.process_time()
     editor.pin(pin)
     editor.improve(20.0, lambda iterate: bool(seen.append((time.process_time() - began, iterate))))

@@ -11,6 +11,7 @@ from marey.base import FormatError, InputError
 from marey.dynamics import GRAVITY, JointTree, compute_aggregate, compute_torques
 from marey.spacetime import (
     Contact,
+    Key,
     ProblemPhase,
     SpacetimeProblem,
     load_problem,
@@ -132,9 +133,15 @@ def test_limits_travel_through_files_and_mistakes_are_named_with_their_line(tmp_
 
 
 @pytest.mark.slow
-def test_a_weaker_body_bends_its_knees_less_or_says_which_joint_fails():
-    stand = replace(SQUAT, phases=(ProblemPhase("hold", 0.4, (LEFT, RIGHT)),))
-    strong = optimize(replace(stand, strength=1.0), on_failure="return")
+def test_a_body_holds_a_squat_or_says_which_joint_is_too_weak():
+    bent = {"left_knee": 1.2, "right_knee": 1.2}
+    keys = tuple(
+        Key(kind, "hold", at, joints=bent if kind == "pose" else {})
+        for kind in ("pose", "velocity")
+        for at in (0.0, 1.0)
+    )
+    squat = replace(SQUAT, phases=(ProblemPhase("hold", 0.4, (LEFT, RIGHT)),), keys=keys)
+    strong = optimize(squat, on_failure="return")
     assert strong.is_solved and strong.check.torque_excess <= 0.05
-    feeble = optimize(replace(stand, strength=0.01, max_iterations=60), on_failure="return")
+    feeble = optimize(replace(squat, strength=0.01, max_iterations=60), on_failure="return")
     assert not feeble.is_solved and "torque" in feeble.sentence

@@ -176,22 +176,18 @@ def obstacle_rows(
 ) -> RowFamily:
     """A capsule stays out of a shape: its gap at the nearest place, whose share along it does not count (envelope).
 
-    Where the way leads over the shape, the gap of what is inside is counted from its top: the same set, left upwards.
+    Where the way leads over the shape, what is inside leaves it upwards.
     """
     start, end = ends
     at = start.at
-    is_over, up = is_crossed(layout.problem, phase, obstacle), np.array([0.0, 1.0, 0.0])
+    if obstacle.upwards is not None and is_crossed(layout.problem, phase, obstacle):
+        obstacle = replace(obstacle, distance=obstacle.upwards)
 
     def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
         a, b = start.jet(state, x), end.jet(state, x)
         share, gap = find_nearest(obstacle, np.stack([a.value, b.value], axis=1), capsule.radii)
         place = a.value + share[:, None] * (b.value - a.value)
-        slope = obstacle.distance(place)[1]
-        if is_over:
-            inside, radius = gap < 0.0, capsule.radii[0] + share * (capsule.radii[1] - capsule.radii[0])
-            gap = np.where(inside, np.minimum(place[:, 1] - obstacle.top_m - radius, gap), gap)
-            slope = np.where(inside[:, None], up, slope)
-        slope = slope * POSITION_ROW
+        slope = obstacle.distance(place)[1] * POSITION_ROW
         partials = (1.0 - share)[:, None, None] * a.partials + share[:, None, None] * b.partials
         jet = StateJet(POSITION_ROW * gap[:, None], np.einsum("ni,pnid->pnd", slope, partials)[:, :, None])
         if end.coefficients is None:

@@ -194,6 +194,7 @@ MAX_REFINEMENTS: Final = 4
 Frames = tuple[tuple[int, float], ...]  # phase and time [s]
 SupportFace = tuple[int, tuple[float, ...]]  # phase, and a row (6,) on the wrench about the world's origin, at least 0
 NearPair = tuple[int, int, int]  # phase, number of a capsule and of an obstacle
+ROOM_M: Final = 0.3  # [m] farther away from a box or bar that is passed over nothing is looked at
 NEAR_M: Final = -0.001  # [m] gap below which a capsule gets rows of its own
 MIN_FACE: Final = 0.04  # [mg] a wrench this far outside shows which face of a cone it passed; 0.05 is allowed
 
@@ -215,12 +216,21 @@ def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[SupportFace, .
 
 
 def find_near_pairs(layout: FullLayout, x: FloatArray) -> tuple[NearPair, ...]:
-    """Capsules of the body that a solution, or a guess, brings into floor, boxes or bars."""
+    """Capsules of the body that a solution, or a guess, brings into floor, boxes or bars.
+
+    If one enters what the motion leads over, all of them are looked at on that way: where one limb is drawn up another
+    would go through.
+    """
+    problem, found = layout.problem, dict[NearPair, None]()
     track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
-    found: list[NearPair] = []
-    shapes = len(build_obstacles(layout.problem))
-    for k, (_, _, gap) in enumerate(measure_gaps(layout.figure.tree, layout.problem, track.q, track.phases)):
-        found += [(int(p), k // shapes, k % shapes) for p in np.unique(track.phases[gap < NEAR_M])]
+    shapes = build_obstacles(problem)
+    gaps = measure_gaps(layout.figure.tree, problem, track.q, track.phases)
+    for k, (_, _, gap) in enumerate(gaps):
+        found |= {(int(p), k // len(shapes), k % len(shapes)): None for p in np.unique(track.phases[gap < NEAR_M])}
+    for s in {shape for _, _, shape in found}:
+        way = [p for p in range(len(problem.phases)) if is_crossed(problem, p, shapes[s])]
+        for k, (_, _, gap) in enumerate(gaps[s :: len(shapes)]):
+            found |= {(p, k, s): None for p in way if gap[track.phases == p].min(initial=np.inf) < ROOM_M}
     return tuple(found)
 
 

@@ -70,7 +70,7 @@ def build_torque_limits(tree: JointTree, problem: SpacetimeProblem) -> TorqueLim
 
 CONE_EDGES: Final = 4  # of the pyramid about a corner's friction cone: the split of loads needs no more
 WEIGHT_COST: Final = 1e-6  # of the weights of generators [mg], against the excess of torques
-MISS_COST: Final = 1e4  # of what is missing of the wrench [mg], which the check counts elsewhere
+MISS_COST: Final = 1e9  # of what is missing of the wrench [mg], which the check counts elsewhere
 
 
 def measure_torque_excess(
