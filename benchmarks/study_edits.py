@@ -97,7 +97,7 @@ def main() -> None:
     left = args.clips
     for kind, path, rate_hz in find_clips(args.folder, held_out=not args.tuning):
         count[kind] += 1
-        if not left or not args.skip < count[kind] <= args.skip + 1 + args.clips // 5:
+        if not left or not args.skip < count[kind] <= args.skip + 1 + args.clips // 3:
             continue
         motion = marey.load(path)
         motion = motion if rate_hz is None else replace(motion, rate_hz=rate_hz)

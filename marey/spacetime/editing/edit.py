@@ -131,7 +131,7 @@ def edit_physically(
         kept = edited, after, faults, displacement
         looks = np.intersect1d(np.flatnonzero(after.levels > 0), np.arange(stretch.first, stretch.last + 1))
         stage, programme = build_edit_programme(
-            edited, check, stretch, pins, keys, styles=styles, report=after, looks=looks
+            edited, check, stretch, pins, keys, styles=styles, report=after, looks=looks, like=stage
         )
         again = solve_displacement(programme, PATIENCE, None, on_iteration)
         edited, after, faults = judge(again.x)
@@ -189,8 +189,11 @@ def build_edit_programme(
     S: FloatArray | None = None,
     report: ValidityReport | None = None,
     looks: IntArray | None = None,
+    like: DisplacementProblem | None = None,
 ) -> tuple[DisplacementProblem, DisplacementProgramme]:
-    """The stage and the programme of an edit; ``looks`` are frames at which physics counts besides the usual ones.
+    """The stage and the programme of an edit.
+
+    ``looks`` are frames at which physics counts besides the usual ones, ``like`` is a stage of the same body.
 
     Raises:
         InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
@@ -216,7 +219,16 @@ def build_edit_programme(
     steps = find_footprint_shifts(motion, check.track, pins)
     now = check.report(motion) if report is None else report
     stage = DisplacementProblem(
-        motion, check.body, check.track, stretch, now, extra=frames, steps=steps, settings=check.settings
+        motion,
+        check.body,
+        check.track,
+        stretch,
+        now,
+        extra=frames,
+        steps=steps,
+        settings=check.settings,
+        keeps_green=True,
+        like=like,
     )
     if S is not None:
         check_coordinate_map(S, stage.tree.num_dofs)
@@ -296,6 +308,7 @@ class ValidEditor:
         self._check = RepairCheck.from_motion(motion, body, contacts, friction, settings)
         self._report = self._check.report(motion)
         self._physics, self._styles, self._S = physics, tuple(styles), coordinates
+        self._stage = DisplacementProblem(motion, self._check.body, self._check.track, self._stretch, self._report)
         self._pins: dict[tuple[str, int], PointPin] = {}
         self._keys: dict[int, PoseKey] = {}
         self._built: tuple[DisplacementProblem, DisplacementProgramme] | None = None
@@ -389,6 +402,7 @@ class ValidEditor:
                 styles=self._styles,
                 S=self._S,
                 report=self._report,
+                like=self._stage,
             )
             if self._x is not None and self._x.size != self._built[1].num_variables:
                 self._x = None
