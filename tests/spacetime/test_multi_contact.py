@@ -17,7 +17,7 @@ from marey.spacetime.full.sampling import close_contact
 from marey.spacetime.problem.builders import build_jump_problem
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 from marey.spacetime.problem.obstacles import build_obstacles, find_floor, measure_gaps
-from marey.spacetime.problem.solution import (
+from marey.spacetime.problem.supply import (
     SolutionTrack,
     SupplyPoints,
     find_contact_points,

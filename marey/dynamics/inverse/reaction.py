@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
@@ -13,12 +14,15 @@ from marey.dynamics.inverse.newton_euler import solve_inverse_dynamics
 from marey.dynamics.supports import Supports, any_in_row
 from marey.motion import Motion
 
+HALF_POWER: Final = 0.1325  # [-] standard deviation [s] of a Gaussian window times the cutoff [Hz] at half its power
+
 
 @dataclass(frozen=True, slots=True)
 class ReactionSettings:
-    """How the low-pass follows the motion; chosen on six trials: three drop jumps, two walks and a run at 3 m/s."""
+    """How the low-pass follows the motion; chosen on eight trials: three drop jumps, four walks, a run at 3 m/s."""
 
-    bands_hz: tuple[float, ...] = (6.0, 12.0, 20.0, 32.0)  # [Winter2009]_ takes 6 Hz for gait; the last band is noise
+    bands_hz: tuple[float, ...] = (3.5, 8.0, 20.0)  # what a quiet stance, a step and a landing need
+    noise_hz: float = 32.0  # of what is above the last band nothing is kept: it tells the noise
     doubt: float = 16.0  # times the noise expected in a band below which it says nothing
     around_s: float = 0.06  # [s] over which a band is weighed: an impact lasts as long
     flight_force: float = 0.5  # [body weights] more than this is a contact that nobody saw, such as on a belt
@@ -30,30 +34,24 @@ def filter_reaction(motion: Motion, body: Body, settings: ReactionSettings | Non
     .. math:: w = w_0 + \sum_b g_b(t)\,(w_{b+1} - w_b),\quad
         g_b = \Big[1 - \kappa\,\frac{h_b}{h_n}\,\frac{E_n(t)}{E_b(t)}\Big]_+,\quad h_b = f_{b+1}^5 - f_b^5
 
-    with wrenches :math:`w_b` below the cutoffs :math:`f_b` and local energies :math:`E_b` of the bands between them.
-    Noise of places that is white has a force whose power grows with :math:`f^4`, so the highest band :math:`n`, of
-    which nothing is kept, tells how much of the others is noise: a landing is kept to 20 Hz, a quiet stance and a
-    marker that trembles to 6 Hz.
+    with wrenches :math:`w_b` under Gaussian low-passes of the cutoffs :math:`f_b` and local energies :math:`E_b` of the
+    bands between them. Noise of places that is white has a force whose power grows with :math:`f^4`, so the highest
+    band :math:`n`, of which nothing is kept, tells how much of the others is noise: a landing is kept to 20 Hz, a quiet
+    stance and a marker that trembles to 3.5 Hz.
     """
     from scipy.ndimage import gaussian_filter1d
 
     chosen = settings or ReactionSettings()
-    # A slow clip ends below the last band: what it has beyond the others is the noise then
-    most = 0.45 * motion.rate_hz
-    edges = [f for f in chosen.bands_hz if f <= most]
-    edges += [most] if len(edges) < len(chosen.bands_hz) and most > 1.2 * max(edges, default=most) else []
-    if len(edges) < 3:
-        lowest = min(chosen.bands_hz[0], 0.4 * motion.rate_hz)
-        return solve_inverse_dynamics(body, motion, cutoff_hz=lowest).wrench.copy()
-    below = [solve_inverse_dynamics(body, motion, cutoff_hz=f).wrench for f in edges]
+    edges = (*chosen.bands_hz, min(chosen.noise_hz, 0.45 * motion.rate_hz))
+    raw = solve_inverse_dynamics(body, motion, cutoff_hz=edges[-1]).wrench
+
+    def average(values: FloatArray, sigma_s: float) -> FloatArray:
+        return np.asarray(gaussian_filter1d(values, sigma_s * motion.rate_hz, axis=0, mode="nearest"), dtype=np.float64)
+
+    below = [average(raw, HALF_POWER / f) for f in chosen.bands_hz] + [raw]
     bands = [high - low for low, high in pairwise(below)]
-    heights = [high**5 - low**5 for low, high in pairwise(edges)]
-    # Local energy of each band, from the force alone
-    sigma = chosen.around_s * motion.rate_hz
-    energies = [
-        np.asarray(gaussian_filter1d((band[:, :3] ** 2).sum(axis=1), sigma, mode="nearest"), dtype=np.float64)
-        for band in bands
-    ]
+    heights = [max(high**5 - low**5, 1.0) for low, high in pairwise(edges)]
+    energies = [average((band[:, :3] ** 2).sum(axis=1), chosen.around_s) for band in bands]
     wrench = below[0].copy()
     for band, energy, height in zip(bands[:-1], energies[:-1], heights[:-1], strict=True):
         noise = chosen.doubt * height / heights[-1] * energies[-1]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from marey.spacetime.repair.window import DisplacementProblem, EditWindow, find_
 from marey.spacetime.style import Style, check_coordinate_map
 
 MAX_ITERATIONS: Final = 40
+# A person whose hand or foot is put elsewhere keeps his bearing; RepairSettings says less for repairs
+EDIT_ENDS: Final[dict[str, Any]] = {"max_root_rad": 0.2, "max_spine_rad": 0.2, "max_joint_rad": 1.5}
+NOT_MOVED: Final = np.zeros((0, 0))
 MAX_PASSES: Final = 3  # after the first, where less of the clip is green than before
 PATIENCE: Final = 8  # quadratic programmes after which, and every so many, the clip itself is looked at
 REACHED_TOL: Final = 0.1  # [-] scaled rows: pins within 5 mm beyond their band, keys within a hundredth of a radian
@@ -131,7 +134,7 @@ def edit_physically(
         kept = edited, after, faults, displacement
         looks = np.intersect1d(np.flatnonzero(after.levels > 0), np.arange(stretch.first, stretch.last + 1))
         stage, programme = build_edit_programme(
-            edited, check, stretch, pins, keys, styles=styles, report=after, looks=looks, like=stage
+            edited, check, stretch, pins, keys, styles=styles, report=after, looks=looks, like=stage, moved=displacement
         )
         again = solve_displacement(programme, PATIENCE, None, on_iteration)
         edited, after, faults = judge(again.x)
@@ -190,10 +193,12 @@ def build_edit_programme(
     report: ValidityReport | None = None,
     looks: IntArray | None = None,
     like: DisplacementProblem | None = None,
+    moved: FloatArray = NOT_MOVED,
 ) -> tuple[DisplacementProblem, DisplacementProgramme]:
     """The stage and the programme of an edit.
 
-    ``looks`` are frames at which physics counts besides the usual ones, ``like`` is a stage of the same body.
+    ``looks`` are frames at which physics counts besides the usual ones, ``like`` is a stage of the same body, ``moved``
+    the displacement of earlier passes.
 
     Raises:
         InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
@@ -226,7 +231,7 @@ def build_edit_programme(
         now,
         extra=frames,
         steps=steps,
-        settings=check.settings,
+        settings=check.settings if keys else replace(check.settings, **EDIT_ENDS),
         keeps_green=True,
         like=like,
     )
@@ -239,6 +244,7 @@ def build_edit_programme(
         points=pin_rows(stage, pins),
         angles=key_rows(stage, keys),
         styles=tuple(styles),
+        moved=None if keys or S is not None else moved,
     )
     return stage, programme
 

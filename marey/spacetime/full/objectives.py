@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
 
@@ -83,11 +83,11 @@ def build_quadratic_terms(layout: FullLayout, reference: FloatArray | None = Non
     if wanted.prior > 0.0:
         weight = np.full_like(shares, wanted.prior / PRIOR_UNIT / layout.num_angles)
         pose = interpolate_pose_keys(layout).ravel()
-        terms.append(_integrate_squares(layout, "prior", 0, weight, pose))
         # A motion begins and ends near its neutral pose: clamped splines begin and end at their outer control points
         ends = np.zeros(layout.num_curve_unknowns)
         ends[: layout.num_angles] = ends[-layout.num_angles :] = END_S * weight[0]
-        terms.append(QuadraticTerm("prior at the ends", csc_array(diags_array(ends)), pose))
+        prior = _integrate_squares(layout, "prior", 0, weight, pose)
+        terms.append(replace(prior, matrix=csc_array(prior.matrix + diags_array(ends))))
     if wanted.reference > 0.0 and reference is not None:
         weight = np.full_like(shares, wanted.reference / REFERENCE_UNIT / layout.num_angles)
         terms.append(_integrate_squares(layout, "reference", 0, weight, reference.ravel()))

@@ -328,8 +328,8 @@ def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
         for shape in build_obstacles(problem) if not feet else ():
             if shape.top_m > lowest + TUCKED_M and is_crossed(problem, p, shape):
                 for part in LEG_PARTS:
-                    angles = _find_angles(layout.figure, part)
-                    points[np.ix_(np.flatnonzero(own), angles)] = NEUTRAL_POSES["tuck"][part]
+                    for angle in _find_angles(layout.figure, part):
+                        points[own, angle] = NEUTRAL_POSES["tuck"][part]
     for key in problem.keys:
         if key.at is None:
             continue

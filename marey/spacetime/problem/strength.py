@@ -122,7 +122,8 @@ def measure_torque_excess(
         A[6:, :n], A[6:, n : n + count] = weight * by_weight / unit[:, None], np.eye(count)
         low = np.concatenate([wrench[t], (torques[t] - limits.upper) / unit])
         high = np.concatenate([wrench[t], (torques[t] - limits.lower) / unit])
-        most = np.where(price == MOMENT_COST, points.twist[t, owners], points.strength[t, owners])
+        most = points.strength[t, owners].copy()
+        most[price == MOMENT_COST] = points.twist[t, owners][price == MOMENT_COST]
         ends = np.full(count + 6, np.inf)
         bounds = np.concatenate([np.zeros(n), -ends]), np.concatenate([most, ends])
         answer = solve_qp(H, np.zeros(n + count + 6), A, low, high, bounds=bounds)

@@ -277,8 +277,10 @@ class DisplacementProblem:
             figure = JointTree.from_body(replace(body, skeleton=motion.skeleton), motion=plain)
         else:
             tree, figure = like.tree, like.figure
-        self.body, self.tree, self.figure = body, tree, figure  # with bones of the body, and of the clip
-        self.q = self.tree.from_motion(clip) if like is None or like.clip is not motion else like.q
+        self.body: Body = body
+        self.tree: JointTree = tree  # with bones of the body
+        self.figure: JointTree = figure  # with bones of the clip
+        self.q: FloatArray = self.tree.from_motion(clip) if like is None or like.clip is not motion else like.q
         step = max(1, round(float(np.diff(stretch.spline.breaks).max()) * motion.rate_hz / INSTANTS_PER_SPAN))
         frames = np.arange(stretch.first, stretch.last + 1, step)
         frames = frames if extra is None else np.union1d(frames, extra)
