@@ -42,7 +42,8 @@ def band_order(hessian: Any, jacobian: Any) -> tuple[IntArray, int]:
     """
     # Where every term meets variables at most about as far apart as most do, the order given is a narrow band already
     spans = np.concatenate([_measure_spans(jacobian), _measure_spans(hessian)])
-    if spans.size and spans.max() <= EVEN_SPANS * float(np.median(spans)):
+    is_narrow = spans.size and 2 * spans.max() <= int(hessian.shape[0])
+    if is_narrow and spans.max() <= EVEN_SPANS * float(np.median(spans)):
         return np.arange(int(hessian.shape[0]), dtype=np.int64), 0
     # Which variables share a term, as a symmetric graph
     rows = _sparse.csr_array(jacobian, copy=True)
