@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
@@ -47,7 +47,6 @@ ACCEL_UNIT: Final = 100.0  # [rad^2/s^3] unit of the objective: one second at 10
 ENERGY_UNIT: Final = 1.0  # [rad^2/s]
 REFERENCE_UNIT: Final = 0.01  # [rad^2 s] a tenth of a radian for a second
 PRIOR_UNIT: Final = 0.25  # [rad^2 s] half a radian for a second
-END_S: Final = 1.0  # [s] of the prior that the first and the last pose weigh as much as
 MIN_FRACTION: Final = 0.02  # [-] of the body's mass: light joints are not free to flail
 ROOT_FRACTION: Final = 0.1  # [-] of the body's mass: the turn of the whole body costs little, but is not a free valley
 RIDGE: Final = 1e-6  # makes the Hessian definite
@@ -73,8 +72,6 @@ class QuadraticTerm:
 
 def build_quadratic_terms(layout: FullLayout, reference: FloatArray | None = None) -> list[QuadraticTerm]:
     """Terms with a constant Hessian; ``reference`` are control points ``(K, D)`` of the motion to stay near."""
-    from scipy.sparse import csc_array, diags_array
-
     wanted, shares = layout.problem.objective, compute_joint_weights(layout)
     zero = np.zeros(layout.num_curve_unknowns)
     terms = [_integrate_squares(layout, "accel", 2, wanted.accel / ACCEL_UNIT * shares, zero)]
@@ -83,11 +80,7 @@ def build_quadratic_terms(layout: FullLayout, reference: FloatArray | None = Non
     if wanted.prior > 0.0:
         weight = np.full_like(shares, wanted.prior / PRIOR_UNIT / layout.num_angles)
         pose = interpolate_pose_keys(layout).ravel()
-        # A motion begins and ends near its neutral pose: clamped splines begin and end at their outer control points
-        ends = np.zeros(layout.num_curve_unknowns)
-        ends[: layout.num_angles] = ends[-layout.num_angles :] = END_S * weight[0]
-        prior = _integrate_squares(layout, "prior", 0, weight, pose)
-        terms.append(replace(prior, matrix=csc_array(prior.matrix + diags_array(ends))))
+        terms.append(_integrate_squares(layout, "prior", 0, weight, pose))
     if wanted.reference > 0.0 and reference is not None:
         weight = np.full_like(shares, wanted.reference / REFERENCE_UNIT / layout.num_angles)
         terms.append(_integrate_squares(layout, "reference", 0, weight, reference.ravel()))

@@ -293,7 +293,6 @@ NEUTRAL_POSES: Final[dict[str, dict[str, float]]] = {
 
 
 LEG_PARTS: Final = ("hip", "knee")
-FAR_TURN_RAD: Final = 1.5  # [rad] a turn by more is in the guess already: no search finds it from an upright one
 TUCKED_M: Final = 0.2  # [m] legs are drawn up over what is this high above the feet
 
 
@@ -316,7 +315,7 @@ def _find_angles(figure: FullBodyModel, part: str) -> list[int]:
 def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
     """Angles at the control points ``(K, D)``: the neutral pose, or linear in time between the pose keys.
 
-    Legs are drawn up in phases that lead over something, and the body turns with the keys of large turns.
+    Legs are drawn up in phases that lead over something.
     """
     times, problem = layout.timeline.spline.greville, layout.problem
     points = np.tile(neutral_pose(layout.figure, problem.guess), (len(times), 1))
@@ -337,10 +336,6 @@ def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
         if key.kind == "pose":
             for name, value in key.joints.items():
                 keyed.setdefault(layout.figure.angle_index(name), []).append((time, value))
-        elif key.kind == "turn":
-            ends = [end for end in (key.lower, key.upper) if end is not None]
-            if ends and min(abs(end) for end in ends) > FAR_TURN_RAD:
-                keyed.setdefault(layout.figure.angle_index(key.axis), []).append((time, sum(ends) / len(ends)))
     for i, found in keyed.items():
         # A motion without a key at its start leaves from the neutral pose
         keys = sorted(found)
