@@ -20,7 +20,10 @@ from marey.dynamics import Body, check_validity, compare_reaction
 from marey.io import find_subject, load_ground_reaction, load_markers
 from marey.kinematics import fit_markers
 
-TUNING = ("subject01/run300", "subject2/DJ1", "subject2/walking1")
+TUNING = (
+    "subject01/run300", "subject01/walk2", "subject2/DJ1", "subject2/DJ2", "subject3/DJ4", "subject2/walking1",
+    "subject2/walking2", "subject3/walking2",
+)  # fmt: skip
 KINDS = (("run", "run"), ("walk", "walk"), ("DJ", "drop jump"), ("squat", "squat"))
 
 

@@ -190,6 +190,27 @@ def stairs() -> SpacetimeProblem:
     return replace(walk, phases=phases)
 
 
+def wall() -> SpacetimeProblem:
+    """Both palms against a wall, then a push off it to stand free."""
+    palms = tuple(
+        Contact(f"{side}_hand", (x, 1.2, 0.45), normal=(0.0, 0.0, -1.0), half_extents_m=(0.08, 0.05), friction=0.7,
+                max_tilt_deg=80.0) for side, x in _sides(0.2))  # fmt: skip
+    return full(
+        "wall-push",
+        ProblemPhase("lean", 0.5, (*feet(0.0), *palms)),
+        ProblemPhase("stand", 0.6, feet(0.0)),
+        guess="stand",
+        keys=(Key("com_velocity", "stand", 1.0, target=(0.0, 0.0, 0.0)),),
+        boxes=(Box((0.0, 0.75), (2.0, 0.6), 2.5),),
+    )
+
+
+def box_leap() -> SpacetimeProblem:
+    """Over a low box and down on its far side."""
+    jump = build_jump_problem(1.1, flight_s=0.5, name="leap-over-box")
+    return replace(jump, boxes=(Box((0.0, 0.55), (0.8, 0.25), 0.25),))
+
+
 TUNING: dict[str, Callable[[], SpacetimeProblem]] = {
     "two-foot-jump": two_foot_jump,
     "foot-on-step": step_up,
@@ -212,6 +233,10 @@ TESTS: dict[str, Callable[[], SpacetimeProblem]] = {
     "stones": lambda: build_run_problem((0.7, 1.1, 0.8, 1.0), (0.0, 0.1, 0.0, 0.15, 0.05), name="stones"),
     "stand-up": stand_up,
     "feet-on-two-slopes": slope_stand,
+    "wall-push": wall,
+    "leap-over-box": box_leap,
+    "strong-jump": lambda: replace(two_foot_jump(), name="strong-jump", strength=1.5),
+    "strong-jump-reduced": lambda: replace(build_jump_problem(0.5, name="strong-jump-reduced"), strength=1.5),
     "standing-jump-back": lambda: build_jump_problem(-0.5, name="standing-jump-back"),
 }
 

@@ -19,7 +19,7 @@ from marey.spacetime.full.sampling import build_guess, sample_track
 from marey.spacetime.full.simplified import SimplifiedProgramme
 from marey.spacetime.full.solve import solve_full
 from marey.spacetime.problem.definition import ProblemPhase
-from marey.spacetime.problem.solution import SolutionTrack
+from marey.spacetime.problem.supply import SolutionTrack
 
 TREE = JointTree.fang22()
 

@@ -14,7 +14,8 @@ from marey.spacetime import SpacetimeProblem
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.sampling import compute_worst_excess, contact_track_names, find_weak_instants, sample_track
 from marey.spacetime.full.solve import FullSolution, solve_full
-from marey.spacetime.problem.solution import SolutionCheck, SolutionTrack, check_solution
+from marey.spacetime.problem.solution import SolutionCheck, check_solution
+from marey.spacetime.problem.supply import SolutionTrack
 
 PEGS = EXAMPLES["pegs"]()
 

@@ -17,7 +17,6 @@ from marey.spacetime import SpacetimeProblem
 from marey.spacetime.dispatch import build_character
 from marey.spacetime.full.body_state import FullBodyModel, StateJet, compute_body_state, skew_matrices
 from marey.spacetime.full.layout import FullLayout, Timeline
-from marey.spacetime.full.objectives import compute_world_axes
 from marey.spacetime.full.sampling import (
     NEUTRAL_POSES,
     build_guess,
@@ -26,6 +25,7 @@ from marey.spacetime.full.sampling import (
     neutral_pose,
     set_flight_unknowns,
 )
+from marey.spacetime.full.torques import compute_world_axes
 from marey.spacetime.problem.definition import Contact, Key, ProblemPhase
 from marey.spacetime.problem.support import build_support, contact_frame
 

@@ -20,10 +20,10 @@ from marey.spacetime.full.objectives import (
     build_quadratic_terms,
     compute_effective_masses,
     compute_joint_weights,
-    compute_torque_jet,
 )
 from marey.spacetime.full.programme import FullProgramme
 from marey.spacetime.full.sampling import build_guess, sample_track, set_flight_unknowns
+from marey.spacetime.full.torques import compute_torque_jet
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 
 ALL_TERMS = Objective(accel=1.0, torque=0.5, prior=0.4, energy=0.3, contact_force=0.5, contact_jerk=0.2)

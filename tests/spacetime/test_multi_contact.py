@@ -17,7 +17,7 @@ from marey.spacetime.full.sampling import close_contact
 from marey.spacetime.problem.builders import build_jump_problem
 from marey.spacetime.problem.definition import Contact, Key, Objective, ProblemPhase
 from marey.spacetime.problem.obstacles import build_obstacles, find_floor, measure_gaps
-from marey.spacetime.problem.solution import (
+from marey.spacetime.problem.supply import (
     SolutionTrack,
     SupplyPoints,
     find_contact_points,
@@ -45,7 +45,8 @@ def stepped() -> SpacetimeResult:
 
 
 def test_feet_on_two_heights_and_a_hand_on_a_rail_are_solved_and_still() -> None:
-    assert is_shared(STEP.phases[0]) and not is_shared(replace(STEP.phases[0], contacts=(LEFT,)))
+    alone = replace(STEP, phases=(replace(STEP.phases[0], contacts=(LEFT,)),))
+    assert is_shared(STEP, 0) and not is_shared(alone, 0)
     check = stepped().check
     assert stepped().is_solved and check.samples >= 1000 and not check.faults
     assert check.plant_drift_m < 1e-9 and check.wrench_residual < 0.05

@@ -261,16 +261,7 @@ def check_validity(
     steady, brief = LASTING_WEIGHT * lasting, MOMENT_WEIGHT * supply.missing
     is_brief = np.linalg.norm(brief, axis=-1) > np.linalg.norm(steady, axis=-1)
     weighed = np.where(is_brief[:, None], brief, steady)
-    # Centre of pressure, under the centre of mass where hardly anything presses, and its margin in the polygon
-    weight = dynamics.body.mass_kg * GRAVITY
-    places, _ = compute_centre_of_pressure(dynamics.wrench, supports.floor_m)
-    normal = dynamics.forces[:, 1] / weight
-    under = dynamics.com * [1.0, 0.0, 1.0] + [0.0, supports.floor_m, 0.0]
-    places = np.where((normal > LOW_NORMAL / 4.0)[:, None], places, under)
-    flat = np.ascontiguousarray(places[:, [0, 2]])
-    points = np.ascontiguousarray(supports.points[..., [0, 2]])
-    margins = compute_polygon_margins(flat, points, supports.active & ~supports.grips)
-    balance = margins * np.clip(normal / LOW_NORMAL, 0.0, 1.0)
+    places, balance = measure_balance(dynamics, supports)
     hurry = compute_tipping_ratio(dynamics, supports, places)
     # How far [rad] the joint farthest outside its limits is
     limit_rad = np.zeros(motion.num_frames)
@@ -303,60 +294,22 @@ def check_validity(
     force = supply.needed[:, :3]
     friction = float(np.hypot(supports.edges[0, 0], supports.edges[0, 2]))
     margin = friction * force[:, 1] - np.hypot(force[:, 0], force[:, 2])
-    # Causes (F, C): of a missing wrench by its direction, others by their measures above 1
-    carried = supports.carried
-    causes = np.zeros((len(weighed), len(CAUSES)), dtype=np.bool_)
-    column = {name: k for k, name in enumerate(CAUSES)}
-    lacks = ratios[:, 0] > 1.0
-    up, level = weighed[:, 1], np.hypot(weighed[:, 0], weighed[:, 2])
-    twist, tip = np.abs(weighed[:, 4]), np.hypot(weighed[:, 3], weighed[:, 5])
-    total = np.linalg.norm(weighed, axis=-1)
-    # On the ground: pull, slip or tipping; in flight: hover or momentum
-    pulls = -up > 0.5 * total
-    causes[:, column["pull"]] = lacks & pulls
-    slips = (margin < -SLIP_MARGIN) | (twist > 0.6 * total)
-    causes[:, column["slip"]] = lacks & carried & ~pulls & slips
-    causes[:, column["tipping"]] = lacks & carried & ~pulls & ((balance < 0.0) | ~slips)
-    turns = np.maximum(tip, twist) > np.hypot(up, level)
-    causes[:, column["hover"]] = lacks & ~carried & ~pulls & ~turns
-    causes[:, column["momentum"]] = lacks & ~carried & ~pulls & turns
-    for k, name in enumerate(("slide", "penetration", "limits", "haste"), start=1):
-        causes[:, column[name]] = ratios[:, k] > 1.0
-    # What geometry alone objects to, in its own frames
+    # Causes (F, C) by name: of a missing wrench by its direction, others by their measures above 1, those of the meter
+    found = find_wrench_causes(weighed, ratios[:, 0] > 1.0, supports.carried, margin, balance)
+    found |= {n: ratios[:, k] > 1.0 for k, n in enumerate(("slide", "penetration", "limits", "haste"), start=1)}
     faults = _find_geometric_faults(motion, floor, gravity)
-    remarks = [f for f in faults if abs(f.size) < LEAST_SIZE.get(f.kind, 0.0) or f.kind not in FAULT_CAUSES]
-    remarks += [f for f in faults if f.kind == "pop" and f.part.endswith("ankle")]
-    for fault in faults:
-        if fault in remarks:
-            continue
-        is_marked = np.zeros(motion.num_frames, dtype=np.bool_)
-        is_marked[round(fault.start_s * motion.rate_hz) : round(fault.stop_s * motion.rate_hz) + 1] = True
-        if fault.kind == "float":
-            is_marked &= ~any_in_row(supports.grips)  # a body that hangs may have its feet anywhere
-        causes[is_marked, column[FAULT_CAUSES[fault.kind]]] = True
-        levels[is_marked] = 2
+    marked, remarks = mark_geometric_faults(motion, supports, faults)
+    for flags in marked.values():
+        levels[flags] = 2
+    nowhere = np.zeros(motion.num_frames, dtype=np.bool_)
+    causes = np.stack([found.get(name, nowhere) | marked.get(name, nowhere) for name in CAUSES], axis=1)
     flags = causes & (levels > 0)[:, None]
     lack = np.linalg.norm(supply.missing, axis=-1)
     # What the contacts give, in newtons and about the world origin
+    weight = dynamics.body.mass_kg * GRAVITY
     scaled = weight * supply.given
     given = np.concatenate([scaled[:, :3], LEVER_M * scaled[:, 3:]], axis=1)
     available = np.concatenate(shift_wrench(given, -dynamics.com), axis=1)
-    # Remarks for the reader: estimated masses, another size, no feet, another floor
-    notes = [f"body: {note}" for note in dynamics.body.report]
-    ours, theirs = (leg_length(s, role_map(s)) for s in (dynamics.body.skeleton, motion.skeleton))
-    if abs(ours - theirs) > SIZE_TOL * max(ours, theirs):
-        notes.append(
-            f"the legs of the body are {ours:.2f} m long, those of the clip {theirs:.2f} m: "
-            "contacts are those of the clip, forces those of the body"
-        )
-    notes += [f"the meter: {fault}; this makes no frame red" for fault in remarks[:2]]
-    if not supports.points.shape[1]:
-        notes.append("this body has no feet or hands that could touch: every frame is taken as flight")
-    elif abs(supports.lifted_m) > FOOT_SLACK_M:
-        notes.append(
-            f"the feet stand {supports.lifted_m:+.2f} m from the floor at height {supports.floor_m:.2f} m; "
-            "give floor= if the clip has another"
-        )
     return ValidityReport(
         name=motion.name,
         times=motion.times(),
@@ -378,9 +331,90 @@ def check_validity(
         dynamics=dynamics,
         supports=supports,
         tolerance=tolerance,
-        warnings=tuple(notes),
+        warnings=tuple(write_remarks(motion, dynamics.body, supports, remarks)),
         spans=find_spans(levels, flags, measures.violation, lack, motion.rate_hz),
     )
+
+
+def measure_balance(dynamics: InverseDynamics, supports: Supports) -> tuple[FloatArray, FloatArray]:
+    """Centre of pressure ``(F, 3)`` [m], and its margin in the polygon of the supports ``(F,)`` [m].
+
+    Where hardly anything presses it is under the centre of mass, and its margin counts less.
+    """
+    places, _ = compute_centre_of_pressure(dynamics.wrench, supports.floor_m)
+    normal = dynamics.forces[:, 1] / (dynamics.body.mass_kg * GRAVITY)
+    under = dynamics.com * [1.0, 0.0, 1.0] + [0.0, supports.floor_m, 0.0]
+    places = np.where((normal > LOW_NORMAL / 4.0)[:, None], places, under)
+    flat = np.ascontiguousarray(places[:, [0, 2]])
+    points = np.ascontiguousarray(supports.points[..., [0, 2]])
+    margins = compute_polygon_margins(flat, points, supports.active & ~supports.grips)
+    return places, margins * np.clip(normal / LOW_NORMAL, 0.0, 1.0)
+
+
+def find_wrench_causes(
+    weighed: FloatArray, lacks: BoolArray, carried: BoolArray, margin: FloatArray, balance: FloatArray
+) -> dict[str, BoolArray]:
+    """Why a wrench is missing, by its direction: pull, slip or tipping on the ground, hover or momentum in flight.
+
+    Args:
+        weighed: missing wrench ``(F, 6)`` [body weights].
+        lacks: frames ``(F,)`` in which it counts.
+        carried: frames on the ground.
+        margin: friction left ``(F,)`` [body weights].
+        balance: margin of the centre of pressure ``(F,)`` [m].
+    """
+    up, level = weighed[:, 1], np.hypot(weighed[:, 0], weighed[:, 2])
+    twist, tip = np.abs(weighed[:, 4]), np.hypot(weighed[:, 3], weighed[:, 5])
+    total = np.linalg.norm(weighed, axis=-1)
+    pulls = -up > 0.5 * total
+    slips = (margin < -SLIP_MARGIN) | (twist > 0.6 * total)
+    turns = np.maximum(tip, twist) > np.hypot(up, level)
+    return {
+        "pull": lacks & pulls,
+        "slip": lacks & carried & ~pulls & slips,
+        "tipping": lacks & carried & ~pulls & ((balance < 0.0) | ~slips),
+        "hover": lacks & ~carried & ~pulls & ~turns,
+        "momentum": lacks & ~carried & ~pulls & turns,
+    }
+
+
+def mark_geometric_faults(
+    motion: Motion, supports: Supports, faults: list[Fault]
+) -> tuple[dict[str, BoolArray], list[Fault]]:
+    """Frames ``(F,)`` that geometry alone objects to, by cause, and faults that are no more than a remark."""
+    remarks = [f for f in faults if abs(f.size) < LEAST_SIZE.get(f.kind, 0.0) or f.kind not in FAULT_CAUSES]
+    remarks += [f for f in faults if f.kind == "pop" and f.part.endswith("ankle")]
+    marked: dict[str, BoolArray] = {}
+    for fault in faults:
+        if fault in remarks:
+            continue
+        flags = np.zeros(motion.num_frames, dtype=np.bool_)
+        flags[round(fault.start_s * motion.rate_hz) : round(fault.stop_s * motion.rate_hz) + 1] = True
+        if fault.kind == "float":
+            flags &= ~any_in_row(supports.grips)  # a body that hangs may have its feet anywhere
+        cause = FAULT_CAUSES[fault.kind]
+        marked[cause] = marked.get(cause, flags) | flags
+    return marked, remarks
+
+
+def write_remarks(motion: Motion, body: Body, supports: Supports, remarks: list[Fault]) -> list[str]:
+    """Remarks for the reader: estimated masses, another size, faults of the meter, no feet, another floor."""
+    notes = [f"body: {note}" for note in body.report]
+    ours, theirs = (leg_length(s, role_map(s)) for s in (body.skeleton, motion.skeleton))
+    if abs(ours - theirs) > SIZE_TOL * max(ours, theirs):
+        notes.append(
+            f"the legs of the body are {ours:.2f} m long, those of the clip {theirs:.2f} m: "
+            "contacts are those of the clip, forces those of the body"
+        )
+    notes += [f"the meter: {fault}; this makes no frame red" for fault in remarks[:2]]
+    if not supports.points.shape[1]:
+        notes.append("this body has no feet or hands that could touch: every frame is taken as flight")
+    elif abs(supports.lifted_m) > FOOT_SLACK_M:
+        notes.append(
+            f"the feet stand {supports.lifted_m:+.2f} m from the floor at height {supports.floor_m:.2f} m; "
+            "give floor= if the clip has another"
+        )
+    return notes
 
 
 def _find_geometric_faults(motion: Motion, floor: Floor, gravity: float) -> list[Fault]:

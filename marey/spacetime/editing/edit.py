@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
-from marey.base import ConvergenceError, FloatArray, InputError, MareyError
+from marey.base import ConvergenceError, FloatArray, InputError, IntArray, MareyError
 from marey.dynamics import Body, JointTree, ValidityReport
 from marey.motion import Contacts, Motion
 from marey.numerics import OnIteration, SolveStatus, SQPIteration, solve_sqp
@@ -41,6 +41,11 @@ from marey.spacetime.repair.window import DisplacementProblem, EditWindow, find_
 from marey.spacetime.style import Style, check_coordinate_map
 
 MAX_ITERATIONS: Final = 40
+# A person whose hand or foot is put elsewhere keeps his bearing; RepairSettings says less for repairs
+EDIT_ENDS: Final[dict[str, Any]] = {"max_root_rad": 0.2, "max_spine_rad": 0.2, "max_joint_rad": 1.5}
+NOT_MOVED: Final = np.zeros((0, 0))
+MAX_PASSES: Final = 3  # after the first, where less of the clip is green than before
+PATIENCE: Final = 8  # quadratic programmes after which, and every so many, the clip itself is looked at
 REACHED_TOL: Final = 0.1  # [-] scaled rows: pins within 5 mm beyond their band, keys within a hundredth of a radian
 
 
@@ -103,16 +108,43 @@ def edit_physically(
     stage, programme = build_edit_programme(
         motion, check, stretch, pins, keys, physics=physics, styles=styles, report=before
     )
-    answer = solve_displacement(programme, max_iterations, time_limit_s, on_iteration)
-    # The clip with the displacement added, judged as before
+
+    def judge(x: FloatArray) -> tuple[Motion, ValidityReport, list[str]]:
+        """The clip with a displacement, its report, and what is missing: goals in the clip itself, or green frames."""
+        edited = stage.motion(programme.displacement(x))
+        after = check.report(edited)
+        faults = [text for pin in pins if (text := measure_pin(edited, pin)) is not None]
+        if physics and after.valid_fraction < before.valid_fraction:
+            faults.append(f"{100 * before.valid_fraction:.0f} % were green, {100 * after.valid_fraction:.0f} % are")
+        return edited, after, faults
+
+    def watch(step: SQPIteration) -> bool:
+        """Stop on demand, or where a search that is slow to end has what was asked for."""
+        is_slow = not keys and step.index >= PATIENCE and step.index % PATIENCE == 0 and step.is_accepted
+        is_done = is_slow and not judge(step.x)[2]
+        return bool(on_iteration is not None and on_iteration(step)) or is_done
+
+    answer = solve_displacement(programme, max_iterations, time_limit_s, watch)
+    edited, after, faults = judge(answer.x)
     displacement = programme.displacement(answer.x)
-    edited = stage.motion(displacement)
-    after = check.report(edited)
-    # The edit is done if its goals hold in the clip itself, and no less of it is green
-    faults = [text for pin in pins if (text := measure_pin(edited, pin)) is not None]
-    if physics and after.valid_fraction < before.valid_fraction:
-        faults.append(f"{100 * before.valid_fraction:.0f} % were green, {100 * after.valid_fraction:.0f} % are")
-    is_reached = answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL
+    # Wrenches that the rows saw elsewhere than the report: rows are built again on the edited clip, as in a repair
+    for _ in range(MAX_PASSES if physics and not keys and time_limit_s is None else 0):
+        if not faults:
+            break
+        kept = edited, after, faults, displacement
+        looks = np.intersect1d(np.flatnonzero(after.levels > 0), np.arange(stretch.first, stretch.last + 1))
+        stage, programme = build_edit_programme(
+            edited, check, stretch, pins, keys, styles=styles, report=after, looks=looks, like=stage, moved=displacement
+        )
+        again = solve_displacement(programme, PATIENCE, None, on_iteration)
+        edited, after, faults = judge(again.x)
+        displacement = displacement + programme.displacement(again.x)
+        if len(faults) > len(kept[2]) or after.valid_fraction <= kept[1].valid_fraction:
+            edited, after, faults, displacement = kept
+            break
+        answer = replace(again, iterations=answer.iterations + again.iterations, history=answer.history + again.history)
+    is_near = answer.status is SolveStatus.CONVERGED or answer.violation < REACHED_TOL
+    is_reached = is_near or (bool(pins) and not keys and not faults)
     status = SolveStatus.CONVERGED if is_reached and not faults else answer.status
     if faults and status is SolveStatus.CONVERGED:
         status = SolveStatus.STALLED
@@ -159,8 +191,14 @@ def build_edit_programme(
     styles: Sequence[Style] = (),
     S: FloatArray | None = None,
     report: ValidityReport | None = None,
+    looks: IntArray | None = None,
+    like: DisplacementProblem | None = None,
+    moved: FloatArray = NOT_MOVED,
 ) -> tuple[DisplacementProblem, DisplacementProgramme]:
     """The stage and the programme of an edit.
+
+    ``looks`` are frames at which physics counts besides the usual ones, ``like`` is a stage of the same body, ``moved``
+    the displacement of earlier passes.
 
     Raises:
         InputError: goals outside the stretch or that contradict one another; an ``S`` that fits no tree.
@@ -182,11 +220,20 @@ def build_edit_programme(
             ends = f"{stretch.times[0]:.2f} to {stretch.times[-1]:.2f} s"
             raise InputError(f"{what} at {goal.time_s:g} s", f"It must lie well inside the stretch, {ends}")
         found.append(frame)
-    frames = np.array(found, dtype=np.int64)
+    frames = np.array([*found, *([] if looks is None else looks)], dtype=np.int64)
     steps = find_footprint_shifts(motion, check.track, pins)
     now = check.report(motion) if report is None else report
     stage = DisplacementProblem(
-        motion, check.body, check.track, stretch, now, extra=frames, steps=steps, settings=check.settings
+        motion,
+        check.body,
+        check.track,
+        stretch,
+        now,
+        extra=frames,
+        steps=steps,
+        settings=check.settings if keys else replace(check.settings, **EDIT_ENDS),
+        keeps_green=True,
+        like=like,
     )
     if S is not None:
         check_coordinate_map(S, stage.tree.num_dofs)
@@ -197,6 +244,7 @@ def build_edit_programme(
         points=pin_rows(stage, pins),
         angles=key_rows(stage, keys),
         styles=tuple(styles),
+        moved=None if keys or S is not None else moved,
     )
     return stage, programme
 
@@ -266,6 +314,7 @@ class ValidEditor:
         self._check = RepairCheck.from_motion(motion, body, contacts, friction, settings)
         self._report = self._check.report(motion)
         self._physics, self._styles, self._S = physics, tuple(styles), coordinates
+        self._stage = DisplacementProblem(motion, self._check.body, self._check.track, self._stretch, self._report)
         self._pins: dict[tuple[str, int], PointPin] = {}
         self._keys: dict[int, PoseKey] = {}
         self._built: tuple[DisplacementProblem, DisplacementProgramme] | None = None
@@ -359,6 +408,7 @@ class ValidEditor:
                 styles=self._styles,
                 S=self._S,
                 report=self._report,
+                like=self._stage,
             )
             if self._x is not None and self._x.size != self._built[1].num_variables:
                 self._x = None

@@ -230,7 +230,7 @@ class FullLayout:
         loads: list[ContactLoad] = []
         for p, phase in enumerate(timeline.phases):
             times = timeline.even_frames(p, LOAD_NODES_PER_SPAN)
-            for contact in range(1, len(phase.contacts)) if is_shared(phase) else ():
+            for contact in range(1, len(phase.contacts)) if is_shared(problem, p) else ():
                 unknowns = column + np.arange(6 * len(times)).reshape(-1, 6)
                 loads.append(ContactLoad(p, contact, times, unknowns))
                 column += unknowns.size

@@ -1,15 +1,4 @@
-r"""Objectives of the full space (Fang F18, §3.1): quadratic terms, joint torques and forces, costs of human reaching.
-
-With the root held still and gravity off, inverse dynamics gives :math:`\tau_0(q, \dot q, \ddot q)`. A root that moves
-with :math:`\ddot r` in the field :math:`g` adds a uniform field at the centre of mass, and a contact wrench
-:math:`(f, n)` at :math:`o` is taken off:
-
-.. math:: \tau = \tau_0 + m J_c^T(\ddot r - g) - J_o^T f - S^T n
-
-In support :math:`\ddot r = -\ddot o`, in flight :math:`\ddot r - g = -\ddot c`. The torques of the root's own turns
-vanish. Derivatives of the Jacobians follow from the axes alone: :math:`\partial J_a/\partial q_d = \hat s_d \times J_a`
-for an ancestor :math:`d` of :math:`a`.
-"""
+"""Objectives of the full space (Fang F18, §3.1): quadratic terms, joint torques and forces, costs of human reaching."""
 
 from __future__ import annotations
 
@@ -21,79 +10,13 @@ from typing import Any, Final, cast
 import numpy as np
 
 from marey.base import FloatArray, IntArray
-from marey.dynamics import JointTree, compute_point_motion, compute_torque_jacobians, compute_torques
-from marey.lie import SO3
-from marey.spacetime.full.body_state import BodyState, FullBodyModel, StateJet
+from marey.dynamics import JointTree, compute_point_motion, compute_torques
+from marey.spacetime.full.body_state import BodyState, StateJet
 from marey.spacetime.full.layout import FullLayout, InstantBuilder
 from marey.spacetime.full.physics_rows import compute_support_wrench
 from marey.spacetime.full.sampling import interpolate_pose_keys, neutral_pose
+from marey.spacetime.full.torques import compute_torque_jet
 from marey.spacetime.problem.definition import Contact
-
-
-def compute_torque_jet(layout: FullLayout, state: BodyState, at: IntArray, phase: int) -> StateJet:
-    """Torques ``(n, D)`` [mg m] of all angles at instants of one phase; those of the root are zero."""
-    figure = layout.figure
-    tree, scale = figure.tree, 1.0 / layout.weight
-    # tau_0: the root held still, gravity off
-    curves = (state.angles.value[at], state.speeds.value[at], state.accelerations[at])
-    q, qd, qdd = (figure.coordinates(curve) for curve in curves)
-    free = compute_torques(tree, q, qd, qdd, gravity=0.0)[:, figure.angles]
-    slopes = compute_torque_jacobians(tree, q, qd, qdd, joints=figure.angles, gravity=0.0)
-    total = StateJet(free, np.stack(slopes)[..., figure.angles]) * scale
-    # One where the first angle carries the second, itself included
-    mask = np.zeros((tree.num_dofs, tree.num_dofs))
-    for i in range(tree.num_dofs):
-        mask[i, tree.subtree(i)] = 1.0
-    carries = mask[np.ix_(figure.angles, figure.angles)]
-    axes, share = compute_world_axes(figure, curves[0]), float(tree.mass) * scale
-    contacts = layout.timeline.phases[phase].contacts
-    if not contacts:
-        # In flight the field is that of the falling root
-        field = state.com_acceleration.at(at) * -1.0
-        return total + _generalised_force(carries, axes, state.com.at(at), field) * share
-    place, _, pull = (jet.at(at) for jet in state.points[contacts[0].point])
-    force, moment = compute_support_wrench(state, at, contacts[0], layout)
-    field = pull * -1.0 - layout.gravity
-    total = total + _generalised_force(carries, axes, state.com.at(at), field) * share
-    total = total - _generalised_force(carries, axes, place, force)
-    # S^T n: the part of the contact moment along each axis that carries its link
-    on_path = carries[:, list(figure.angles).index(figure.point(contacts[0].point)[0])]
-    value = np.einsum("nai,ni->na", axes, moment.value) * on_path
-    partials = np.einsum("nai,pnid->pnad", axes, moment.partials, optimize=True) * on_path[:, None]
-    turned = np.cross(axes[:, :, None], axes[:, None])  # (n, d, a): s_d x s_a
-    bends = np.einsum("ndai,ni->nad", turned, moment.value) * (carries - np.eye(len(carries))).T
-    partials[0] += bends * on_path[:, None]
-    return total - StateJet(value, partials)
-
-
-def compute_world_axes(figure: FullBodyModel, angles: FloatArray) -> FloatArray:
-    """Unit axes of the angles in the world ``(n, D, 3)``."""
-    tree, q = figure.tree, figure.coordinates(angles)
-    frames: list[SO3] = []
-    axes = np.zeros((len(q), tree.num_dofs, 3))
-    for i in range(tree.num_dofs):
-        parent = int(tree.parents[i])
-        before = SO3.identity(len(q)) if parent < 0 else frames[parent]
-        frame = before @ SO3(tree.orientations[i])
-        axes[:, i] = frame @ np.broadcast_to(tree.axes[i], (len(q), 3))
-        turns = i in figure.angles
-        frames.append(frame @ SO3.from_axis_angle(tree.axes[i], q[:, i]) if turns else frame)
-    return axes[:, figure.angles]
-
-
-def _generalised_force(carries: FloatArray, axes: FloatArray, place: StateJet, push: StateJet) -> StateJet:
-    """Generalised force ``J^T v`` of a push ``v`` at a place whose Jacobian is the first partial of its jet.
-
-    ``carries (D, D)`` is one where the first angle carries the second.
-    """
-    J = place.partials[0]
-    value = np.einsum("nia,ni->na", J, push.value)
-    partials = np.einsum("nia,pnid->pnad", J, push.partials, optimize=True)
-    bends = np.cross(push.value[:, None], axes) @ J  # (n, d, a): v . (s_d x J_a)
-    strict = carries - np.eye(len(carries))
-    partials[0] += (bends * carries).transpose(0, 2, 1) + bends * strict
-    return StateJet(value, partials)
-
 
 INSET: Final = 0.05  # [-] of a span: both ends of a difference lie inside one span
 
@@ -156,7 +79,8 @@ def build_quadratic_terms(layout: FullLayout, reference: FloatArray | None = Non
         terms.append(_integrate_squares(layout, "energy", 1, wanted.energy / ENERGY_UNIT * shares, zero))
     if wanted.prior > 0.0:
         weight = np.full_like(shares, wanted.prior / PRIOR_UNIT / layout.num_angles)
-        terms.append(_integrate_squares(layout, "prior", 0, weight, interpolate_pose_keys(layout).ravel()))
+        pose = interpolate_pose_keys(layout).ravel()
+        terms.append(_integrate_squares(layout, "prior", 0, weight, pose))
     if wanted.reference > 0.0 and reference is not None:
         weight = np.full_like(shares, wanted.reference / REFERENCE_UNIT / layout.num_angles)
         terms.append(_integrate_squares(layout, "reference", 0, weight, reference.ravel()))

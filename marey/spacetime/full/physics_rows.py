@@ -14,7 +14,7 @@ from marey.lie import hat
 from marey.spacetime.full.body_state import AT_JOINT, BodyState, StateJet
 from marey.spacetime.full.layout import FlightUnknowns, FullLayout, InstantBuilder
 from marey.spacetime.problem.definition import Contact
-from marey.spacetime.problem.obstacles import BodyCapsule, ObstacleShape, find_nearest
+from marey.spacetime.problem.obstacles import BodyCapsule, ObstacleShape, find_nearest, is_crossed
 from marey.spacetime.problem.support import PhaseSupport, build_support, contact_frame
 
 POSITION_ROW: Final = 10.0  # [1/m] a violation of 1e-4 is 0.01 mm
@@ -174,9 +174,14 @@ def shared_rows(layout: FullLayout, phase: int, times: FloatArray, instants: Int
 def obstacle_rows(
     layout: FullLayout, phase: int, ends: tuple[WorldVector, WorldVector], capsule: BodyCapsule, obstacle: ObstacleShape
 ) -> RowFamily:
-    """A capsule stays out of a shape: its gap at the nearest place, whose share along it does not count (envelope)."""
+    """A capsule stays out of a shape: its gap at the nearest place, whose share along it does not count (envelope).
+
+    Where the way leads over the shape, what is inside leaves it upwards.
+    """
     start, end = ends
     at = start.at
+    if obstacle.upwards is not None and is_crossed(layout.problem, phase, obstacle):
+        obstacle = replace(obstacle, distance=obstacle.upwards)
 
     def evaluate(state: BodyState, x: FloatArray) -> tuple[StateJet, Coefficients]:
         a, b = start.jet(state, x), end.jet(state, x)

@@ -35,7 +35,9 @@ from marey.spacetime.full.physics_rows import (
     tilt_rows,
 )
 from marey.spacetime.full.sampling import Frames, NearPair, SupportFace
+from marey.spacetime.full.torques import torque_rows
 from marey.spacetime.problem.obstacles import build_capsules, build_obstacles, is_touching
+from marey.spacetime.problem.strength import build_torque_limits
 from marey.spacetime.problem.support import is_shared
 from marey.spacetime.style import Style, evaluate_style
 
@@ -197,6 +199,7 @@ class FullProgramme:
         self._derivatives: Derivatives = derivatives
         builder = InstantBuilder(layout.timeline)
         families: list[RowFamily] = []
+        limits = build_torque_limits(layout.figure.tree, layout.problem)
         for p, phase in enumerate(layout.timeline.phases):
             # Frames of the physics: knots, what divides the spans, and what was asked for besides
             times = layout.timeline.even_frames(p, layout.problem.frames_per_span)
@@ -206,12 +209,15 @@ class FullProgramme:
             if flight is not None:
                 families.append(flight_rows(layout, flight, frames))
             else:
-                if is_shared(phase):
+                if is_shared(layout.problem, p):
                     families += shared_rows(layout, p, times, frames)
                 else:
                     faces = np.array([face for q, face in cuts if q == p]).reshape(-1, 6)
                     families.append(contact_rows(layout, p, frames, faces))
                 families += tilt_rows(layout, p, frames)
+            if limits.dofs.size:
+                families.append(torque_rows(layout, p, times, frames, limits))
+            if flight is None:
                 # Contacts beyond the first keep their distance from it
                 families += [relative_rows(layout, frames[1:-1], phase.contacts[0], c, 0) for c in phase.contacts[1:]]
         families += joint_rows(layout, builder)
@@ -259,7 +265,7 @@ class FullProgramme:
         self._style_instants = gauss.build()
         self._style_shares = np.concatenate(seconds) / layout.timeline.duration_s
         self._known: dict[bool, tuple[bytes, BodyState]] = {}  # last states, with derivatives and without
-        self._has_torques = any(term.name in TORQUE_TERMS for term in self._residuals)
+        self._has_torques = any(term.name in TORQUE_TERMS for term in self._residuals) or limits.dofs.size > 0
         self._place_rows(guess)
         self._hessian = HessianScatter(layout, self.instants, self._quadratics, self._residuals, self._scales)
 

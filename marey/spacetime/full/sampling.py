@@ -17,12 +17,12 @@ from marey.motion import Contacts, Motion
 from marey.spacetime.full.body_state import CurveRates, FullBodyModel
 from marey.spacetime.full.layout import FullLayout, InstantBuilder, Instants
 from marey.spacetime.problem.definition import Contact
-from marey.spacetime.problem.obstacles import build_obstacles, measure_gaps
-from marey.spacetime.problem.solution import (
+from marey.spacetime.problem.obstacles import build_obstacles, is_crossed, measure_gaps
+from marey.spacetime.problem.solution import frame_instants
+from marey.spacetime.problem.supply import (
     MIN_LOAD,
     SolutionTrack,
     find_contact_points,
-    frame_instants,
     measure_supply,
     separating_face,
 )
@@ -194,6 +194,7 @@ MAX_REFINEMENTS: Final = 4
 Frames = tuple[tuple[int, float], ...]  # phase and time [s]
 SupportFace = tuple[int, tuple[float, ...]]  # phase, and a row (6,) on the wrench about the world's origin, at least 0
 NearPair = tuple[int, int, int]  # phase, number of a capsule and of an obstacle
+ROOM_M: Final = 0.3  # [m] farther away from a box or bar that is passed over nothing is looked at
 NEAR_M: Final = -0.001  # [m] gap below which a capsule gets rows of its own
 MIN_FACE: Final = 0.04  # [mg] a wrench this far outside shows which face of a cone it passed; 0.05 is allowed
 
@@ -208,18 +209,28 @@ def find_passed_faces(layout: FullLayout, x: FloatArray) -> tuple[SupportFace, .
     for p, phase in enumerate(layout.timeline.phases):
         size = np.where(track.phases == p, np.linalg.norm(missing, axis=1), 0.0)
         n = int(np.argmax(size))
-        if phase.contacts and not is_shared(phase) and size[n] > MIN_FACE and phase.contacts[0].kind == "foot":
+        is_alone = bool(phase.contacts) and not is_shared(layout.problem, p) and phase.contacts[0].kind == "foot"
+        if is_alone and size[n] > MIN_FACE:
             found.append((p, separating_face(points, missing, n)))
     return tuple(found)
 
 
 def find_near_pairs(layout: FullLayout, x: FloatArray) -> tuple[NearPair, ...]:
-    """Capsules of the body that a solution, or a guess, brings into floor, boxes or bars."""
+    """Capsules of the body that a solution, or a guess, brings into floor, boxes or bars.
+
+    If one enters what the motion leads over, all of them are looked at on that way: where one limb is drawn up another
+    would go through.
+    """
+    problem, found = layout.problem, dict[NearPair, None]()
     track = sample_track(layout, x, layout.timeline.grid(SAMPLES_PER_SPAN))
-    found: list[NearPair] = []
-    shapes = len(build_obstacles(layout.problem))
-    for k, (_, _, gap) in enumerate(measure_gaps(layout.figure.tree, layout.problem, track.q, track.phases)):
-        found += [(int(p), k // shapes, k % shapes) for p in np.unique(track.phases[gap < NEAR_M])]
+    shapes = build_obstacles(problem)
+    gaps = measure_gaps(layout.figure.tree, problem, track.q, track.phases)
+    for k, (_, _, gap) in enumerate(gaps):
+        found |= {(int(p), k // len(shapes), k % len(shapes)): None for p in np.unique(track.phases[gap < NEAR_M])}
+    for s in {shape for _, _, shape in found}:
+        way = [p for p in range(len(problem.phases)) if is_crossed(problem, p, shapes[s])]
+        for k, (_, _, gap) in enumerate(gaps[s :: len(shapes)]):
+            found |= {(p, k, s): None for p in way if gap[track.phases == p].min(initial=np.inf) < ROOM_M}
     return tuple(found)
 
 
@@ -251,7 +262,7 @@ def _phase_excesses(layout: FullLayout, x: FloatArray) -> list[tuple[FloatArray,
         if phase.is_flight:
             # No moment acts about the centre of mass
             excess = np.linalg.norm(wrench[:, 3:] - np.cross(com[chosen], force), axis=1)
-        elif is_shared(phase):
+        elif is_shared(layout.problem, p):
             points = find_contact_points(layout.figure.tree, layout.problem, track)
             missing, cone, _, _ = measure_supply(all_wrenches, points, chosen)
             excess = np.maximum(np.linalg.norm(missing, axis=1), cone)[chosen]
@@ -281,26 +292,48 @@ NEUTRAL_POSES: Final[dict[str, dict[str, float]]] = {
 }
 
 
+LEG_PARTS: Final = ("hip", "knee")
+TUCKED_M: Final = 0.2  # [m] legs are drawn up over what is this high above the feet
+
+
 def neutral_pose(figure: FullBodyModel, name: str) -> FloatArray:
     """Angles ``(D,)`` of a neutral pose."""
     if name not in NEUTRAL_POSES:
         raise UnknownNameError("neutral pose", name, "the full space", NEUTRAL_POSES)
     angles = np.zeros(len(figure.angles))
     for part, value in NEUTRAL_POSES[name].items():
-        for i, dof in enumerate(figure.names):
-            if dof in (part, f"left_{part}", f"right_{part}", f"left_{part}_rx", f"right_{part}_rx"):
-                angles[i] = value
+        angles[_find_angles(figure, part)] = value
     return angles
 
 
+def _find_angles(figure: FullBodyModel, part: str) -> list[int]:
+    """Angles that bend a part of the body, of both sides."""
+    names = (part, f"left_{part}", f"right_{part}", f"left_{part}_rx", f"right_{part}_rx")
+    return [i for i, dof in enumerate(figure.names) if dof in names]
+
+
 def interpolate_pose_keys(layout: FullLayout) -> FloatArray:
-    """Angles at the control points ``(K, D)``: the neutral pose, or linear in time between the pose keys."""
-    times = layout.timeline.spline.greville
-    points = np.tile(neutral_pose(layout.figure, layout.problem.guess), (len(times), 1))
+    """Angles at the control points ``(K, D)``: the neutral pose, or linear in time between the pose keys.
+
+    Legs are drawn up in phases that lead over something.
+    """
+    times, problem = layout.timeline.spline.greville, layout.problem
+    points = np.tile(neutral_pose(layout.figure, problem.guess), (len(times), 1))
     keyed: dict[int, list[tuple[float, float]]] = {}
-    for key in layout.problem.keys:
-        if key.kind == "pose" and key.at is not None:
-            time = layout.timeline.time_of(layout.problem.phase_index(key.phase), key.at)
+    for p, phase in enumerate(problem.phases):
+        feet = any(c.point.endswith(("foot", "feet")) for c in phase.contacts)
+        own = (times >= layout.timeline.edges[p]) & (times <= layout.timeline.edges[p + 1])
+        lowest = min((c.position[1] for one in problem.phases for c in one.contacts), default=0.0)
+        for shape in build_obstacles(problem) if not feet else ():
+            if shape.top_m > lowest + TUCKED_M and is_crossed(problem, p, shape):
+                for part in LEG_PARTS:
+                    for angle in _find_angles(layout.figure, part):
+                        points[own, angle] = NEUTRAL_POSES["tuck"][part]
+    for key in problem.keys:
+        if key.at is None:
+            continue
+        time = layout.timeline.time_of(problem.phase_index(key.phase), key.at)
+        if key.kind == "pose":
             for name, value in key.joints.items():
                 keyed.setdefault(layout.figure.angle_index(name), []).append((time, value))
     for i, found in keyed.items():

@@ -22,6 +22,7 @@ from marey.spacetime.problem.definition import (
     SpacetimeProblem,
     check_key_conflicts,
 )
+from marey.spacetime.problem.strength import build_torque_limits
 from marey.spacetime.problem.support import build_support, is_shared
 
 SAME_ANGLE_RAD = 1e-9  # [rad] values of two keys this near are the same
@@ -59,6 +60,11 @@ def validate_numbers(problem: SpacetimeProblem) -> None:
     for name, (low, high) in problem.limits.items():
         if not low <= high:
             raise InputError(f"limits of {name} from {low} to {high} rad", "Give the lowest angle first")
+    for name, (low, high) in problem.torque_limits.items():
+        if not (low <= 0.0 <= high and low < high):
+            raise InputError(f"torque_limits of {name} from {low} to {high} N m", "Give the lowest first; 0 is between")
+    if problem.strength is not None and not (np.isfinite(problem.strength) and problem.strength > 0.0):
+        raise InputError(f"strength is {problem.strength}", "It is above 0; 1 is the table of isometric maxima")
     if not 1 <= problem.frames_per_span <= MAX_FRAMES or problem.max_iterations < 1:
         raise InputError(
             f"frames_per_span is {problem.frames_per_span}, max_iterations {problem.max_iterations}",
@@ -134,11 +140,12 @@ def validate_numbers(problem: SpacetimeProblem) -> None:
 def validate_full(layout: FullLayout) -> None:
     """Refuse what this character cannot do: unknown points, contradicting keys, plants out of reach."""
     problem, figure = layout.problem, layout.figure
-    for phase in problem.phases:
+    build_torque_limits(figure.tree, problem)
+    for p, phase in enumerate(problem.phases):
         for contact in phase.contacts:
             figure.point(contact.point)
         if phase.contacts:
-            if not is_shared(phase):
+            if not is_shared(problem, p):
                 build_support(phase)
             elif sum(getattr(problem.objective, name) for name in TORQUE_WEIGHTS) > 0.0:
                 raise InputError(

@@ -116,6 +116,9 @@ class SpacetimeProblem:
     mass_kg: float = 65.0
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
     """coordinate -> lowest and highest angle [rad], instead of the character's own"""
+    torque_limits: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
+    """coordinate -> lowest and highest torque [N m]"""
+    strength: float | None = None  # times published isometric maxima, for coordinates that torque_limits does not name
     start_com: Vector3 = (0.0, 1.2, 0.0)  # [m] where a motion without any contact floats
     max_iterations: int = 300
     refine: int = 0  # full space: times every span is halved and the problem solved again from its solution
@@ -136,6 +139,11 @@ class SpacetimeProblem:
 
     def __repr__(self) -> str:
         return f"SpacetimeProblem('{self.name}', {len(self.phases)} phases, {self.duration_s:.2f} s, {self.space})"
+
+    @property
+    def has_torque_limits(self) -> bool:
+        """Whether any torque is limited."""
+        return self.strength is not None or bool(self.torque_limits)
 
     @property
     def duration_s(self) -> float:

@@ -15,9 +15,14 @@ from marey.world import Bar, Box
 
 ShapeDistance = Callable[[FloatArray], tuple[FloatArray, FloatArray]]  # (..., 3) -> distance (...), gradient (..., 3)
 SHORT_BONE_M: Final = 0.05  # [m] shorter ones are part of their neighbours
-GOLDEN: Final = 0.5 * (np.sqrt(5.0) - 1.0)
-SEARCH_STEPS: Final = 16  # of the nearest place along a capsule: 0.4 mm of half a metre
+SEARCH_SHARES: Final = np.linspace(-1.0, 1.0, 9)  # of the nearest place along a capsule
+SEARCH_ROUNDS: Final = 5
+SEARCH_SHRINK: Final = 0.25  # to the shares beside the best: 0.2 mm of half a metre in the end
 CONTACT_ROOM_M: Final = 0.05  # [m] of a bar or box about the place where something is held or stood on: not an obstacle
+
+MAX_CROSSED_M: Final = 1.1  # [m] above the feet: what is higher is passed under or beside
+SIDE_STRETCH: Final = 8.0  # of depths below the sides of a box that is passed over
+CROSSING_STEPS: Final = 64  # along the way from one support to the next
 
 # [m] radii of bones under the flesh: skin may touch, bones may not; a sole is where its points are
 LIMB_RADII: Final = {
@@ -48,6 +53,8 @@ class ObstacleShape:
 
     name: str
     distance: ShapeDistance
+    top_m: float = -np.inf  # [m] height above which everything is outside
+    upwards: ShapeDistance | None = None  # the same set, left through its top, for who passes over it
 
 
 def build_capsules(tree: JointTree) -> tuple[BodyCapsule, ...]:
@@ -101,14 +108,36 @@ def build_obstacles(problem: SpacetimeProblem) -> tuple[ObstacleShape, ...]:
         up = np.array([0.0, 1.0, 0.0])
         found.append(ObstacleShape("the floor", lambda p: (p[..., 1] - floor, np.broadcast_to(up, p.shape))))
     for i, box in enumerate(problem.boxes):
-        found.append(ObstacleShape(f"box {i + 1}", _box_shape(box)))
+        found.append(ObstacleShape(f"box {i + 1}", _box_shape(box), box.height_m, _box_shape(box, SIDE_STRETCH)))
     for i, bar in enumerate(problem.bars):
-        found.append(ObstacleShape(f"bar {i + 1}", _bar_shape(bar)))
+        top = max(bar.start[1], bar.end[1]) + bar.radius_m
+        found.append(ObstacleShape(f"bar {i + 1}", _bar_shape(bar), top))
     return tuple(found)
 
 
-def _box_shape(box: Box) -> ShapeDistance:
-    """Signed distance of a box that stands on the ground; above and beside it positive, inside negative."""
+def is_crossed(problem: SpacetimeProblem, phase: int, obstacle: ObstacleShape) -> bool:
+    """Whether the way from the feet before a phase to those after it leads over a box or a low bar.
+
+    What enters such a shape leaves it upwards: the nearest face would send it back, or round.
+    """
+    feet = [[c.position for c in own.contacts if c.point.endswith(("foot", "feet"))] for own in problem.phases]
+    before = next((feet[p] for p in range(phase, -1, -1) if feet[p]), None)
+    after = next((feet[p] for p in range(phase + (before is feet[phase]), len(feet)) if feet[p]), None)
+    if before is None or after is None or not np.isfinite(obstacle.top_m):
+        return False
+    ends = np.stack([np.mean(before, axis=0), np.mean(after, axis=0)])
+    if obstacle.top_m - float(ends[:, 1].min()) > MAX_CROSSED_M:
+        return False
+    way = ends[0] + np.linspace(0.0, 1.0, CROSSING_STEPS)[:, None] * (ends[1] - ends[0])
+    way[:, 1] = obstacle.top_m
+    return bool(obstacle.distance(way)[0].min() < CONTACT_ROOM_M)
+
+
+def _box_shape(box: Box, stretch: float = 1.0) -> ShapeDistance:
+    """Signed distance of a box that stands on the ground; above and beside it positive, inside negative.
+
+    Depths below the sides count ``stretch`` times: with more than one the top is the nearest face nearly everywhere.
+    """
     turn = np.deg2rad(box.heading_deg)
     along, up, across = (
         np.array([np.cos(turn), 0.0, -np.sin(turn)]),
@@ -126,11 +155,12 @@ def _box_shape(box: Box) -> ShapeDistance:
         over[..., 1] = local[..., 1]
         outside = np.maximum(over, 0.0)
         length = np.linalg.norm(outside, axis=-1)
-        inside = over.max(axis=-1)
+        scale = np.array([stretch, 1.0, stretch])
+        inside = (over * scale).max(axis=-1)
         sign = np.sign(local)
         sign[..., 1] = 1.0
         # Outside towards the nearest place, inside through the nearest face
-        face = np.eye(3)[np.argmax(over, axis=-1)] * sign
+        face = (np.eye(3) * scale)[np.argmax(over * scale, axis=-1)] * sign
         out = outside * sign / np.maximum(length, 1e-9)[..., None]
         is_out = inside > 0.0
         gap = np.asarray(np.where(is_out, length, inside), dtype=np.float64)
@@ -157,25 +187,18 @@ def find_nearest(
 ) -> tuple[FloatArray, FloatArray]:
     """Share along capsules with ends ``(n, 2, 3)`` at which they are nearest to a shape, and the gap there [m].
 
-    A distance to a convex shape is convex along a segment, so a golden section finds its least value.
+    The least of a few shares along the whole, then among shares about it, ends included: a floor is nearest there.
     """
-    low, high = np.zeros(len(ends)), np.ones(len(ends))
-
-    def gap(share: FloatArray) -> FloatArray:
-        place = ends[:, 0] + share[:, None] * (ends[:, 1] - ends[:, 0])
-        return obstacle.distance(place)[0] - (radii[0] + share * (radii[1] - radii[0]))
-
-    a, b = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    for _ in range(SEARCH_STEPS):
-        is_left = gap(a) < gap(b)
-        low, high = np.where(is_left, low, a), np.where(is_left, b, high)
-        a, b = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    # The ends themselves count too: a floor is nearest there
-    shares = np.stack([np.zeros(len(ends)), 0.5 * (low + high), np.ones(len(ends))])
-    gaps = np.stack([gap(share) for share in shares])
-    best = np.argmin(gaps, axis=0)
-    own = np.arange(len(ends))
-    return shares[best, own], gaps[best, own]
+    rise, line = radii[1] - radii[0], ends[:, 1] - ends[:, 0]
+    middle, half, own = np.full(len(ends), 0.5), 0.5, np.arange(len(ends))
+    least = np.full(len(ends), np.inf)
+    for _ in range(SEARCH_ROUNDS):
+        shares = np.clip(middle + half * SEARCH_SHARES[:, None], 0.0, 1.0)
+        places = ends[:, 0] + shares[..., None] * line
+        gaps = obstacle.distance(places)[0] - (radii[0] + shares * rise)
+        best = np.argmin(gaps, axis=0)
+        middle, least, half = shares[best, own], gaps[best, own], half * SEARCH_SHRINK
+    return middle, least
 
 
 def is_touching(problem: SpacetimeProblem, phase: int, capsule: BodyCapsule, obstacle: ObstacleShape) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.numerics import convex_hull
-from marey.spacetime.problem.definition import Contact, ProblemPhase
+from marey.spacetime.problem.definition import Contact, ProblemPhase, SpacetimeProblem
 
 CONE_SIDES: Final = 8  # of the pyramid inside the friction cone
 PRESSURE: Final = "pressure inside the support"
@@ -49,13 +49,15 @@ class PhaseSupport:
         return value, self.friction * self.normal - tangent / length[:, None]
 
 
-def is_shared(phase: ProblemPhase) -> bool:
+def is_shared(problem: SpacetimeProblem, number: int) -> bool:
     """Whether contacts of a phase share its wrench in a way that one set of rows cannot say.
 
-    One contact has rows of its own, feet on one plane those of their hull; of others each has its own wrench.
+    One contact has rows of its own, feet on one plane those of their hull; of others each has its own wrench. So it has
+    where torques are limited: they depend on what each contact bears.
     """
-    if len(phase.contacts) < 2:
-        return False
+    phase = problem.phases[number]
+    if len(phase.contacts) < 2 or problem.has_torque_limits:
+        return len(phase.contacts) > 1
     first = phase.contacts[0]
     is_level = all(
         c.kind == "foot"

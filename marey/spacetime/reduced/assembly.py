@@ -17,6 +17,7 @@ from marey.motion import Motion
 from marey.skeleton import role_map
 from marey.spacetime.problem.definition import Contact, Key, SpacetimeProblem
 from marey.spacetime.problem.poses import ROOT_NAMES
+from marey.spacetime.problem.strength import build_torque_limits
 from marey.spacetime.reduced.behaviour import BehaviourPose, BehaviourSpace
 from marey.spacetime.reduced.keys import build_key_rows, find_key_instants, validate_reduced
 from marey.spacetime.reduced.layout import FEET, Curves, ReducedVariables, build_layout
@@ -47,6 +48,7 @@ from marey.spacetime.reduced.physics_rows import (
     leg_joint_rows,
     limit_rows,
     stretch_rows,
+    torque_rows,
     upper_body_limit_rows,
     wrench_rows,
 )
@@ -350,11 +352,15 @@ def build_reduced_problem(
     space = replace(build_reduced_space(behaviour), offsets=offsets, duration_s=problem.duration_s)
     layout = build_layout(problem, behaviour.dimension)
     validate_reduced(problem, layout, space)
-    looks = (*settings.looks, *((plane.phase, plane.time_s) for plane in settings.planes))
-    instants = solver_instants(layout, settings.roll, (*find_key_instants(problem, layout), *looks))
+    looks = (*find_key_instants(problem, layout), *settings.looks)
+    beside = tuple((plane.phase, plane.time_s) for plane in settings.planes)
+    instants = solver_instants(layout, settings.roll, (*looks, *beside))
     nodes = build_nodes(layout, space.legs, settings.roll, instants, space.dimension)
+    # Momentum at nodes that lie close together for the sake of planes would be one equation many times
+    physical = set(solver_instants(layout, settings.roll, looks))
+    is_physical = np.array([instant in physical for instant in instants])
     supports = build_supports(layout, nodes, space.legs, settings.limits, settings.cuts)
-    has_torque = problem.objective.torque > 0.0 and settings.has_physics
+    has_torque = (problem.objective.torque > 0.0 or problem.has_torque_limits) and settings.has_physics
     poses = PoseMap(space, nodes, settings.rounding)
     maker = NodeEvaluator(poses, supports, gravity=problem.gravity, has_torque=has_torque)
     scene = RowContext(behaviour, space, layout, nodes, supports, maker, ReducedVariables(layout), problem.gravity)
@@ -406,7 +412,9 @@ def build_reduced_problem(
         normals = np.array([plane.normal for plane in settings.planes])
         groups.append(height_rows(scene, "surroundings", beyond, offsets, normals))
     if settings.has_physics:
-        groups += [wrench_rows(scene), *flight_rows(scene)]
+        groups += [wrench_rows(scene), *flight_rows(scene, is_physical)]
+        if problem.has_torque_limits:
+            groups.append(torque_rows(scene, build_torque_limits(space.tree, problem)))
     usual = settings.border_weight * float(np.sqrt(problem.objective.prior))  # it is a prior too
     objective = ReducedObjective(scene, problem.objective, build_border_prior(scene, usual))
     programme = ReducedProgramme(scene, groups, objective)

@@ -9,6 +9,7 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.spacetime.problem.definition import AXES, Contact, Key, SpacetimeProblem
+from marey.spacetime.problem.strength import build_torque_limits
 from marey.spacetime.reduced.layout import FEET, ReducedLayout
 from marey.spacetime.reduced.physics_rows import NO_BLOCKS, RowContext, RowGroup, coordinate_rows, height_rows
 from marey.spacetime.reduced.pose import NodeState, ReducedSpace
@@ -114,6 +115,7 @@ def validate_reduced(problem: SpacetimeProblem, layout: ReducedLayout, space: Re
         InputError: with the phase, and the distance where there is one.
     """
     _refuse_ignored_fields(problem)
+    build_torque_limits(space.tree, problem)
     for phase in (0, layout.num_phases - 1):
         if layout.is_flight(phase):
             raise InputError(

@@ -13,6 +13,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, IntArray
 from marey.dynamics import compute_com_motion, compute_points_motion
+from marey.spacetime.problem.strength import TorqueLimits
 from marey.spacetime.reduced.behaviour import BehaviourSpace
 from marey.spacetime.reduced.layout import FEET, LEG_SLOTS, ReducedLayout, ReducedVariables
 from marey.spacetime.reduced.nodes import FREE, CollocationNodes, NodeSupports
@@ -55,6 +56,7 @@ FLIGHT_MOMENT: Final = 0.02  # [mg m] about each axis, at nodes in flight
 CLEARANCE_SCALE: Final = 3.0
 JOINT_SCALES: Final = (3.0, 0.3)  # leg angles, leg velocities where phases meet
 COM_SCALES: Final = (10.0, 3.0)  # centre of mass, its velocity where phases meet
+TORQUE_ROOM: Final = 0.97  # of a limit at nodes: what holds there with room holds between them
 WRENCH_PARTS: Final = ("normal force", *["friction"] * 4, *["twist"] * 2)
 
 
@@ -144,13 +146,14 @@ def wrench_rows(scene: RowContext) -> RowGroup:
     return scene.group("ground force", nodes, ends, evaluate, parts=parts)
 
 
-def flight_rows(scene: RowContext) -> list[RowGroup]:
-    """Rows of every node in the air, about the centre of mass.
+def flight_rows(scene: RowContext, is_physical: BoolArray) -> list[RowGroup]:
+    """Rows of the nodes in the air at which physics counts ``(N,)``, about the centre of mass.
 
     The angular momentum is the flight's own; no moment acts, to a small share of the weight, so that momentum holds
     between nodes.
     """
     flying = scene.maker.poses.flying
+    flying = flying[is_physical[flying]]
     nodes, axes = np.repeat(flying, 3), np.tile(np.arange(3), len(flying))
 
     def momentum(frame: NodeState) -> tuple[FloatArray, FloatArray]:
@@ -174,6 +177,24 @@ def flight_rows(scene: RowContext) -> list[RowGroup]:
         scene.group("angular momentum in flight", nodes, (zero, zero), momentum, unknowns=own),
         scene.group("moment in flight", nodes, (-end, end), moment),
     ]
+
+
+def torque_rows(scene: RowContext, limits: TorqueLimits) -> RowGroup:
+    """Torques within their limits at the nodes that count; two planted feet share the load as the supports say."""
+    unit = 0.5 * (limits.upper - limits.lower)
+    which, own = (a.ravel() for a in np.meshgrid(np.arange(len(scene.maker.heavy)), np.arange(len(unit))))
+    dofs = np.searchsorted(scene.maker.actuated, limits.dofs)[own]
+
+    def evaluate(frame: NodeState) -> tuple[FloatArray, FloatArray]:
+        assert frame.torque is not None
+        values = frame.torque[which, dofs] / unit[own]
+        if frame.torque_blocks is None:
+            return values, NO_BLOCKS
+        return values, np.stack([block[which, dofs] / unit[own, None] for block in frame.torque_blocks], axis=1)
+
+    ends = TORQUE_ROOM * (limits.lower / unit)[own], TORQUE_ROOM * (limits.upper / unit)[own]
+    parts = tuple(scene.space.tree.names[int(dof)] for dof in limits.dofs[own])
+    return scene.group("torque", scene.maker.heavy[which], ends, evaluate, parts=parts)
 
 
 def stretch_rows(scene: RowContext) -> RowGroup:

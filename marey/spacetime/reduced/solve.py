@@ -23,14 +23,9 @@ from marey.motion import Motion
 from marey.numerics import OnIteration, SolveStatus, SQPResult, solve_sqp
 from marey.spacetime.full.solve import descend_durations, find_free_phases, replace_durations
 from marey.spacetime.problem.definition import SpacetimeProblem
-from marey.spacetime.problem.obstacles import find_nearest, measure_gaps
-from marey.spacetime.problem.solution import (
-    SolutionTrack,
-    SpacetimeResult,
-    measure_supply,
-    separating_face,
-    settle_status,
-)
+from marey.spacetime.problem.obstacles import find_nearest, is_crossed, measure_gaps
+from marey.spacetime.problem.solution import SpacetimeResult, settle_status
+from marey.spacetime.problem.supply import SolutionTrack, measure_supply, separating_face
 from marey.spacetime.reduced.assembly import (
     ReducedProblem,
     ReducedSettings,
@@ -62,6 +57,7 @@ COP_TOLERANCE_M: Final = 0.006  # [m] 10 mm are allowed
 LOOK_SAMPLES: Final = 400  # of the looks between searches; the check of the result has a thousand
 PLANE_DEPTH_M: Final = 0.005  # [m] a part of the body this deep in something is kept out of it
 PLANES_PER_STRETCH: Final = 4
+PLANE_STEPS: Final = 0.5  # first trust region of a search with new planes
 CUT_SIZE: Final = 0.02  # [mg] a wrench this far outside shows which face of the cone it passed
 STRAY_RAD: Final = 0.012  # [rad] beyond its limits by which a coordinate of the upper body gets rows of its own
 
@@ -173,7 +169,8 @@ def _solve_restart(search: ReducedSearch, attempt: RestartSettings, warm_start: 
     if warm_start is not None:
         start = vector_from_motion(built, warm_start)
     elif attempt.stages == 2 or attempt.torque_later:
-        problem = replace(search.problem, objective=replace(search.problem.objective, torque=0.0))
+        lighter = replace(search.problem.objective, torque=0.0)
+        problem = replace(search.problem, objective=lighter, strength=None, torque_limits={})
         settings = replace(round_.settings, has_physics=attempt.stages != 2)
         easier = build_reduced_problem(problem, search.behaviour, settings)
         start = search.solve(easier, built.start, 0.5, SOFT_TOLERANCE).x
@@ -213,6 +210,8 @@ def transfer_vector(old: ReducedProblem, x: FloatArray, new: ReducedProblem) -> 
 def find_separating_planes(built: ReducedProblem, track: SolutionTrack) -> list[SeparatingPlane]:
     """Planes that keep parts of the body out of what they enter: that of the nearest face where they are deepest.
 
+    Where the way leads over the shape the plane is that of its top.
+
     Shapes are convex, so what is beyond the plane is outside; a later solution may choose another plane.
     """
     tree, found = built.scene.space.tree, list[SeparatingPlane]()
@@ -234,6 +233,8 @@ def find_separating_planes(built: ReducedProblem, track: SolutionTrack) -> list[
             normal = obstacle.distance(near[k : k + 1])[1][0]
             radius = capsule.radii[0] + shares[k] * (capsule.radii[1] - capsule.radii[0])
             surface = float(near[k] @ normal) - (float(gaps[k]) + radius)
+            if is_crossed(built.problem, int(track.phases[deepest]), obstacle):
+                normal, surface = np.array([0.0, 1.0, 0.0]), obstacle.top_m
             for n in chosen:
                 for end, size in zip(capsule.ends, capsule.radii, strict=True):
                     found.append(
@@ -287,7 +288,8 @@ def refine_collocation(search: ReducedSearch, built: ReducedProblem, result: SQP
         # All at once, or if that fails what physics needs alone
         for tried in (settings, replace(settings, watched=old.watched, planes=old.planes)):
             again = build_reduced_problem(built.problem, built.scene.behaviour, tried)
-            better = search.solve(again, result.x, SHORT_STEPS)
+            # A body that must go over something moves far; what is missing between nodes is near
+            better = search.solve(again, result.x, SHORT_STEPS if tried.planes == old.planes else PLANE_STEPS)
             if better.is_solved or tried == old:
                 break
         if not better.is_solved:

@@ -9,14 +9,8 @@ import numpy as np
 from marey.base import BoolArray, FloatArray
 from marey.dynamics import compute_points_motion
 from marey.motion import Contacts, Motion
-from marey.spacetime.problem.solution import (
-    MIN_SAMPLES,
-    SolutionCheck,
-    SolutionTrack,
-    SupplyPoints,
-    frame_instants,
-    measure_solution,
-)
+from marey.spacetime.problem.solution import MIN_SAMPLES, SolutionCheck, frame_instants, measure_solution
+from marey.spacetime.problem.supply import SolutionTrack, SupplyPoints
 from marey.spacetime.reduced.assembly import ReducedProblem
 from marey.spacetime.reduced.legs import Leg, pack_plant
 from marey.spacetime.reduced.nodes import (
@@ -77,7 +71,7 @@ def sample_contacts(
     scene = built.scene
     step = float(scene.layout.edges[-1]) / samples
     track, nodes = sample_reduced_track(built, values, grid_instants(scene.layout, step))
-    places, active, friction = (list[FloatArray]() for _ in range(3))
+    places, active, friction, links = (list[FloatArray]() for _ in range(4))
     drift = np.zeros(nodes.count)
     for leg in (0, 1):
         geometry = scene.space.legs[leg]
@@ -106,6 +100,8 @@ def sample_contacts(
                     places.append(place)
                     active.append(touching)
                     friction.append(np.full(nodes.count, contact.friction))
+                    # The toes carry what presses on the sole while the foot stands on them alone
+                    links.append(np.where(nodes.feet[:, leg] == ON_TOES, toe, foot))
             # Largest distance of the supporting part of a foot from its plant
             for k, on_heel in ((1, False), (0, True)):
                 standing = own[nodes.feet[own, leg] != (ON_TOES if on_heel else ON_HEEL)]
@@ -123,6 +119,7 @@ def sample_contacts(
         np.full(shape, np.inf),
         np.zeros(shape),
         drift,
+        np.stack(links, axis=1).astype(np.int64),
     )
     return track, nodes, points
 

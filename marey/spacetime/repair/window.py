@@ -251,7 +251,7 @@ class FootprintShift:
 
 
 class DisplacementProblem:
-    """One stretch of one clip in the coordinates of its body."""
+    """One stretch of one clip in the coordinates of its body; ``like`` one of the same body, whose trees it shares."""
 
     def __init__(
         self,
@@ -264,14 +264,23 @@ class DisplacementProblem:
         extra: IntArray | None = None,
         steps: tuple[FootprintShift, ...] = (),
         settings: RepairSettings | None = None,
+        keeps_green: bool = False,
+        like: DisplacementProblem | None = None,
     ) -> None:
         clip = body.motion(motion)
+        self._keeps_green = keeps_green  # no row asks for more than a frame has that is green and stays in place
         self.clip, self.track, self.stretch, self.report, self.steps = motion, track, stretch, report, steps
         self.settings = settings or RepairSettings()
-        self.body, self.tree = body, JointTree.from_body(body, motion=clip)
-        plain = replace(motion, translations=None, source=None)
-        self.figure = JointTree.from_body(replace(body, skeleton=motion.skeleton), motion=plain)  # bones of the clip
-        self.q = self.tree.from_motion(clip)
+        if like is None:
+            plain = replace(motion, translations=None, source=None)
+            tree = JointTree.from_body(body, motion=clip)
+            figure = JointTree.from_body(replace(body, skeleton=motion.skeleton), motion=plain)
+        else:
+            tree, figure = like.tree, like.figure
+        self.body: Body = body
+        self.tree: JointTree = tree  # with bones of the body
+        self.figure: JointTree = figure  # with bones of the clip
+        self.q: FloatArray = self.tree.from_motion(clip) if like is None or like.clip is not motion else like.q
         step = max(1, round(float(np.diff(stretch.spline.breaks).max()) * motion.rate_hz / INSTANTS_PER_SPAN))
         frames = np.arange(stretch.first, stretch.last + 1, step)
         frames = frames if extra is None else np.union1d(frames, extra)
@@ -394,16 +403,24 @@ class DisplacementProblem:
                 feet = supports.points[n[alone]][:, supports.limbs == limb].mean(axis=1)
                 com, ratio = self.report.dynamics.com[n[alone]], self.settings.max_tipping_ratio
                 rows = rows + pendulum_rows(self.times, alone, feet, com, self.body.weight_n, ratio)
-        # Near the ends of the stretch no row asks for more than the clip has
+        # Near the ends of the stretch, and in edits where it is green, no row asks for more than the clip has
         now = np.einsum("ri,ri->r", rows.matrix, self.report.wrench[n][rows.instants])
-        is_weak = (self.stretch.control(self.times) < 0.5)[rows.instants]
+        is_weak = ((self.stretch.control(self.times) < 0.5) | self._is_kept())[rows.instants]
         lower = np.where(is_weak, np.minimum(rows.lower, now), rows.lower)
         return replace(rows, lower=lower, upper=np.where(is_weak, np.maximum(rows.upper, now), rows.upper))
+
+    def _is_kept(self) -> BoolArray:
+        """Instants ``(n,)`` of an edit at which the clip is green and no footprint is moved."""
+        n, slack = self.instants, round(STEP_SLACK_S * self.clip.rate_hz)
+        kept = (self.report.levels[n] == 0) & self._keeps_green
+        for step in self.steps:
+            kept &= (n < step.start - slack) | (n >= step.stop + slack)
+        return kept
 
     def _plants(self) -> PointRows:
         """Points in contact stay at their median place, and roll about it by a centimetre at most."""
         known, positions = contact_points(self.clip.skeleton).names, contact_positions(self.clip)
-        control = self.stretch.control(self.times)
+        control = np.where(self._is_kept(), 0.0, self.stretch.control(self.times))
         found: list[tuple[int, tuple[int, FloatArray], FloatArray, float, str]] = []
         for name, active in find_touching_points(self.clip, self.track).items():
             for a, b in find_runs(active):
