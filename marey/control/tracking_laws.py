@@ -48,6 +48,7 @@ class TrackWeights:
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
+    ankle: float = 1.0  # [-] part of the pressure's shift that is counted on in that
     recall: float = 0.3  # [-] part by which it lands beyond that error, which leads back to the clip's place
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
     recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
@@ -282,6 +283,7 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         i = min(at.frame + round((n + 0.5) * h / at.dt), last)
         pivot = sway.pivot[i] + sway.shift[i]
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot
+        push = at.weights.ankle * push
         error = push + grow * (error - push)
     # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error leads back to the clip's place
     landed = base + at.weights.step * error

@@ -30,6 +30,8 @@ CLEARANCE_M: Final = 0.015  # [m] of a swinging sole above the floor, in the mid
 LEFT_M: Final = 0.015  # [m] a sole whose corners are all higher has left the ground
 LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
 FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
+JUMP_RAD_S: Final = 60.0  # [rad/s] no joint of a person turns faster
+BRIDGE_S: Final = 0.08  # [s] before and after a jump that are not trusted
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
 
 
@@ -293,8 +295,27 @@ def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
 
 def resample_clip(motion: Motion, rate_hz: float) -> Motion:
     """Smooth clip at a rate; contacts that it has are kept."""
-    calm = smooth_clip(level_toes(motion))
+    calm = smooth_clip(level_toes(bridge_jumps(motion)))
     return calm if calm.rate_hz == rate_hz else resample(calm, rate_hz)
+
+
+def bridge_jumps(motion: Motion) -> Motion:
+    """Clip without jumps of single joints, which captures have where a marker is lost: a short arc leads over each.
+
+    At an end the pose beyond the jump is held.
+    """
+    wxyz, width = np.array(motion.rotations.wxyz), max(1, round(BRIDGE_S * motion.rate_hz))
+    speeds = np.linalg.norm((motion.rotations[:-1].inverse() @ motion.rotations[1:]).log(), axis=-1) * motion.rate_hz
+    for frame, joint in np.argwhere(speeds > JUMP_RAD_S).tolist():
+        first, last = frame - width, frame + 1 + width
+        if first < 0:
+            wxyz[: frame + 1, joint] = wxyz[frame + 1, joint]
+        elif last >= len(wxyz):
+            wxyz[frame + 1 :, joint] = wxyz[frame, joint]
+        else:
+            start, parts = SO3(np.repeat(wxyz[first : first + 1, joint], 2 * width + 2, axis=0)), np.linspace(0.0, 1.0, 2 * width + 2)
+            wxyz[first : last + 1, joint] = start.slerp(SO3(wxyz[last, joint]), parts).wxyz
+    return replace(motion, rotations=SO3(wxyz)) if (speeds > JUMP_RAD_S).any() else motion
 
 
 def smooth_clip(motion: Motion) -> Motion:
