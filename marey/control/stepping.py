@@ -70,7 +70,8 @@ EDGE_CORNERS: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
 class FootstepSettings:
     """When feet that follow a clip count as standing, landing and lifted, and how a late foot looks for the ground."""
 
-    flat_m: float = 0.02  # [m] a sole of the clip whose corners are all lower lies flat
+    flat_m: float = 0.03  # [m] a foot of the clip on its heel, whose ball is lower, comes to lie flat
+    rise_m: float = 0.01  # [m] a foot of the clip on its ball, whose heel is higher, does not
     touch_m: float = 0.002  # [m] a foot that is lower touches
     lost_m: float = 0.02  # [m] a foot that is higher has lost the ground
     tilt_m: float = 0.01  # [m] between the heights of heel and ball of a foot that lands flat
@@ -105,10 +106,10 @@ def make_schedule(corners: FloatArray, down: BoolArray, settings: FootstepSettin
         down: feet on the ground ``(F, 2)``.
         settings: which soles lie flat.
     """
-    # Flat where heel and ball are low, else on the lower of the two
+    # Flat where the higher of heel and ball is low, else on the lower: a late roll over the ball brakes a walk
     heels, balls = corners[:, :, :2, 1].max(axis=-1), corners[:, :, 2:4, 1].max(axis=-1)
     rolling = np.where(heels < balls, HEEL, BALL)
-    phases = np.where(np.maximum(heels, balls) < settings.flat_m, FLAT, rolling)
+    phases = np.where(np.where(heels < balls, balls < settings.flat_m, heels < settings.rise_m), FLAT, rolling)
     return FootSchedule(np.where(down, phases, AIR), _run_ends(~down), _run_ends(down))
 
 
