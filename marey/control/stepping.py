@@ -78,7 +78,7 @@ class FootstepSettings:
     early_s: float = 0.15  # [s] before its time that a foot may land; before that it only scuffs the ground
     least_swing_s: float = 0.1  # [s] that a foot is in the air before it may land
     sink_m_s: float = 0.4  # [m/s] with which a foot that is late looks for the ground
-    aim_below_m: float = 0.006  # [m] that a foot aims below the floor in the end, so as not to be late
+    aim_below_m: float = 0.012  # [m] that a foot aims below the floor in the end, so as not to be late
     aim_phase: float = 0.7  # [-] of a swing from which it does
     hump_m: float = 0.06  # [m] that a foot is lifted in a step of its own
 

@@ -32,7 +32,7 @@ VelocityGains = tuple[float, float]  # length of a step [s], and how fast errors
 class TrackWeights:
     """Weights of the tasks of a clip, and the rates of error correction."""
 
-    com: float = 1e4  # of squared velocities of the centre of mass [s²/m²]
+    com: float = 2e4  # of squared velocities of the centre of mass [s²/m²]
     height: float = 1.0  # [-] of that, of its height
     momentum: float = 2e3  # of squared angular momenta per kilogram; more keeps ankles from balancing the whole body
     root: float = 2e3  # of squared turns of the root
@@ -48,7 +48,6 @@ class TrackWeights:
     pose_per_s: float = 10.0
     foot_per_s: float = 25.0
     step: float = 1.0  # [-] part of the expected error of the capture point by which a foot lands elsewhere
-    ankle: float = 1.0  # [-] part of the pressure's shift that is counted on in that
     recall: float = 0.3  # [-] part by which it lands beyond that error, which leads back to the clip's place
     longest_step_m: float = 0.4  # [m] that a foot lands elsewhere, at most
     recovery_step_s: float = 0.28  # [s] of a step that the clip does not have, taken to catch a fall
@@ -199,7 +198,7 @@ def turn_rows(at: TrackingStep, moving: IntArray, is_leg: BoolArray) -> list[Row
 RECALL_M: Final = 0.03  # [m] that pressure and landings lead back to the clip's place at most: no figure hurries back
 LOOK_AHEADS: Final = 8  # moments until a landing in which the capture point is foreseen
 LONGEST_S: Final = 0.7  # [s] that the capture point is foreseen at most
-APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip does
+APART_M: Final = 0.03  # [m] feet keep to their sides by as much, if the clip does
 LANDING_PHASE: Final = 0.8  # [-] fraction of its height that a landing foot moves down per step
 DOWN_M_S: Final = 0.5  # [m/s] at most
 DOWN_RAD_S: Final = 4.0  # [rad/s] at most
@@ -283,7 +282,6 @@ def landing_offset(at: TrackingStep, side: int) -> FloatArray:
         i = min(at.frame + round((n + 0.5) * h / at.dt), last)
         pivot = sway.pivot[i] + sway.shift[i]
         push = project_into_hull(hull, pivot + (1.0 + at.weights.capture) * error, EDGE_M) - pivot
-        push = at.weights.ankle * push
         error = push + grow * (error - push)
     # e' = e^(wT) (e - o) + o over the next stance: a foot that lands beyond the error leads back to the clip's place
     landed = base + at.weights.step * error
