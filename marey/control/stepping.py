@@ -81,6 +81,10 @@ class FootstepSettings:
     aim_below_m: float = 0.012  # [m] that a foot aims below the floor in the end, so as not to be late
     aim_phase: float = 0.7  # [-] of a swing from which it does
     hump_m: float = 0.06  # [m] that a foot is lifted in a step of its own
+    astray_m: float = 0.02  # [m] that a standing figure's feet may stand elsewhere to one another than in the clip
+    lean_s: float = 0.3  # [s] in which its weight comes over one of them, for the other to step back, and leaves it
+    return_step_s: float = 0.35  # [s] of that step
+    calm_m: float = 0.06  # [m] error of the capture point below which it begins
 
 
 DEFAULT_FOOTSTEPS: Final = FootstepSettings()
@@ -143,6 +147,7 @@ class SteppingFoot:
     due: int = 0  # step of its planned landing, which may have passed
     is_own: bool = False  # whether it takes, or took, a step that the clip does not have
     sunk_m: float = 0.0  # [m] that it has gone down in search of the ground
+    is_returning: bool = False  # whether its own step leads back to where the other foot has it
 
     @property
     def is_down(self) -> bool:
@@ -170,6 +175,8 @@ class Footsteps:
         self.settings = settings
         self.feet = (SteppingFoot(AIR), SteppingFoot(AIR))
         self.offset = np.zeros(2)
+        self.lean = 0.0  # [-] part of the way on which the weight is from its place to the bearing foot of a return
+        self.bearing: int | None = None  # that foot, until the weight has left it again
 
     def begin(self, points: FloatArray) -> None:
         """Put both feet where they are; ``points (2, 5, 3)`` [m] are corners and toes."""
@@ -178,7 +185,7 @@ class Footsteps:
             SteppingFoot(int(phases[0]), due=int(landings[0])),
             SteppingFoot(int(phases[1]), due=int(landings[1])),
         )
-        self.offset = np.zeros(2)
+        self.offset, self.lean, self.bearing = np.zeros(2), 0.0, None
         for foot, places in zip(self.feet, points, strict=True):
             foot.begun = -round(self.settings.least_swing_s / self.reference.dt)
             if foot.is_down:
@@ -229,11 +236,20 @@ class Footsteps:
             self.offset = (1.0 - part) * left.offset + part * right.offset
         elif left.is_down or right.is_down:
             self.offset = left.offset if left.is_down else right.offset
+        # Weight over the foot that bears a return step, smoothly there and back
+        if self.bearing is not None:
+            away = 1.0 if self.feet[1 - self.bearing].is_returning else -1.0
+            self.lean = float(np.clip(self.lean + away * self.reference.dt / self.settings.lean_s, 0.0, 1.0))
+            goal = points[self.bearing, :4].mean(axis=0)[HORIZONTAL_AXES] - pivot
+            part = self.lean**2 * (3.0 - 2.0 * self.lean)
+            self.offset = (1.0 - part) * self.offset + part * goal
+            self.bearing = self.bearing if self.lean > 0.0 else None
 
     def go_on_from(self, other: Footsteps) -> None:
         """Have the feet of another figure that does the same."""
         left, right = other.feet
         self.feet, self.offset = (replace(left), replace(right)), np.array(other.offset)
+        self.lean, self.bearing = other.lean, other.bearing
 
     def _frame(self, step: int) -> int:
         return min(step, len(self.schedule) - 1)
@@ -247,12 +263,18 @@ class Footsteps:
         self._hold(foot, HEEL if heel <= ball else BALL, places)
         there = self.reference.corners[i, side, EDGE_CORNERS[foot.edge]].mean(axis=0)
         foot.offset = (foot.anchor - there)[HORIZONTAL_AXES]
-        foot.sunk_m = 0.0
+        foot.sunk_m, foot.is_returning = 0.0, False
 
     def step_out(self, step: int, side: int, points: FloatArray, seconds: float) -> None:
         """Begin a step that the clip does not have, to land in so many seconds; ``points (2, 5, 3)`` [m]."""
         self._lift(step, side, points[side], step + max(1, round(seconds / self.reference.dt)))
         self.feet[side].is_own = True
+
+    def give_up_return(self) -> None:
+        """Take no step back: the weight stays where it is needed."""
+        self.lean, self.bearing = 0.0, None
+        for foot in self.feet:
+            foot.is_returning = False
 
     def _hold(self, foot: SteppingFoot, edge: int, places: FloatArray) -> None:
         foot.edge, foot.anchor = edge, self.floor.under(places[EDGE_CORNERS[edge]].mean(axis=0))
@@ -295,6 +317,31 @@ class Footsteps:
             velocity[1] -= self.settings.sink_m_s
         offset[1] -= foot.sunk_m
         return SwingTarget(offset, velocity)
+
+
+def begin_return_step(at: TrackingStep) -> None:
+    """Bring a foot that has caught a push back beside the other: the weight first, then the foot.
+
+    For a clip that stands on both feet, and a figure that is calm. The foot that is further from its place moves.
+    """
+    steps, settings = at.steps, at.steps.settings
+    if not all(foot.is_down for foot in steps.feet):
+        return
+    error = float(np.linalg.norm(at.capture_error()))
+    if steps.bearing is None:
+        left, right = (foot.offset for foot in steps.feet)
+        speed = float(np.linalg.norm(at.com_velocity())) / at.sway.frequency
+        if float(np.linalg.norm(left - right)) > settings.astray_m and max(error, speed) < settings.calm_m:
+            side = int(np.linalg.norm(right) > np.linalg.norm(left))
+            steps.feet[side].is_returning, steps.bearing = True, 1 - side
+        return
+    side = 1 - steps.bearing
+    if not steps.feet[side].is_returning:
+        return
+    # The foot is lifted once the capture point is over the other sole, or so near to it that the landing catches it
+    hull = convex_hull(at.points[steps.bearing, :4][:, HORIZONTAL_AXES])
+    if steps.lean >= 1.0 and hull_distances(hull, at.capture_point())[1].min() > -settings.astray_m:
+        steps.step_out(at.step, side, at.points, settings.return_step_s)
 
 
 def begin_recovery_step(at: TrackingStep) -> None:
@@ -340,4 +387,5 @@ def begin_recovery_step(at: TrackingStep) -> None:
             side = 0 if sideways > 0.0 else 1
         else:
             side = int(np.argmax(np.linalg.norm(soles - at.capture_point(), axis=1)))
+    at.steps.give_up_return()
     at.steps.step_out(at.step, side, at.points, at.weights.recovery_step_s)

@@ -67,6 +67,7 @@ class TrackWeights:
 
 SOFT_FACTORS: Final = {
     "com": 5.0,
+    "height": 0.05,
     "momentum": 10.0,
     "root": 0.02,
     "pose": 0.02,
@@ -257,6 +258,8 @@ def _align_to_normal(normal: FloatArray, turn: SO3) -> SO3:
 def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     """Offset ``(2,)`` [m] of a landing from the clip: that of the other foot plus a correction for balance."""
     other, foot = at.steps.feet[1 - side], at.steps.feet[side]
+    if foot.is_returning:
+        return other.offset
     if foot.is_own:
         # A step of its own catches the figure: the capture point, as far as it will have run away by the landing
         stance = at.points[1 - side, :4][:, HORIZONTAL_AXES]
