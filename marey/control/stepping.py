@@ -71,7 +71,8 @@ class FootstepSettings:
     """When feet that follow a clip count as standing, landing and lifted, and how a late foot looks for the ground."""
 
     flat_m: float = 0.03  # [m] a foot of the clip on its heel, whose ball is lower, comes to lie flat
-    rise_m: float = 0.01  # [m] a foot of the clip on its ball, whose heel is higher, does not
+    rise_m: float = 0.01  # [m] a foot of the clip on its ball, whose heel is higher and rises as far again ...
+    rise_s: float = 0.1  # [s] ... in this time, does not
     touch_m: float = 0.002  # [m] a foot that is lower touches
     lost_m: float = 0.02  # [m] a foot that is higher has lost the ground
     tilt_m: float = 0.01  # [m] between the heights of heel and ball of a foot that lands flat
@@ -102,18 +103,24 @@ class FootSchedule:
         return len(self.phases)
 
 
-def make_schedule(corners: FloatArray, down: BoolArray, settings: FootstepSettings = DEFAULT_FOOTSTEPS) -> FootSchedule:
+def make_schedule(
+    corners: FloatArray, down: BoolArray, settings: FootstepSettings = DEFAULT_FOOTSTEPS, *, dt: float = 0.01
+) -> FootSchedule:
     """Schedule of a clip.
 
     Args:
         corners: of the soles, and toes ``(F, 2, 5, 3)`` [m] above a floor at height zero.
         down: feet on the ground ``(F, 2)``.
         settings: which soles lie flat.
+        dt: length of a frame [s].
     """
     # Flat where the higher of heel and ball is low, else on the lower: a late roll over the ball brakes a walk
     heels, balls = corners[:, :, :2, 1].max(axis=-1), corners[:, :, 2:4, 1].max(axis=-1)
     rolling = np.where(heels < balls, HEEL, BALL)
-    phases = np.where(np.where(heels < balls, balls < settings.flat_m, heels < settings.rise_m), FLAT, rolling)
+    # A heel that is a little high and goes on rising rolls; one that stays so is a foot that was captured askew
+    ahead = np.minimum(np.arange(len(heels)) + round(settings.rise_s / dt), len(heels) - 1)
+    is_rolling = (heels > settings.flat_m) | ((heels > settings.rise_m) & (heels[ahead] > heels + settings.rise_m))
+    phases = np.where(np.where(heels < balls, balls < settings.flat_m, ~is_rolling), FLAT, rolling)
     return FootSchedule(np.where(down, phases, AIR), _run_ends(~down), _run_ends(down))
 
 

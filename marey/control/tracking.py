@@ -121,7 +121,7 @@ class Tracker:
         # The floor: grounds that are not walls
         grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
-        self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps), self._soles, floor, footsteps)
+        self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps, dt=r.dt), self._soles, floor, footsteps)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         # Joints of the legs: all from the hips down
         skeleton, roles = simulator.body.skeleton, role_map(simulator.body.skeleton)

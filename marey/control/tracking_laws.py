@@ -32,7 +32,7 @@ VelocityGains = tuple[float, float]  # length of a step [s], and how fast errors
 class TrackWeights:
     """Weights of the tasks of a clip, and the rates of error correction."""
 
-    com: float = 2e4  # of squared velocities of the centre of mass [s²/m²]
+    com: float = 3e4  # of squared velocities of the centre of mass [s²/m²]
     height: float = 1.0  # [-] of that, of its height
     momentum: float = 2e3  # of squared angular momenta per kilogram; more keeps ankles from balancing the whole body
     root: float = 2e3  # of squared turns of the root
