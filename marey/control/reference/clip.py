@@ -145,7 +145,7 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
 
 
 def find_drops(motion: Motion, down: BoolArray) -> FloatArray:
-    """How far ``(F,)`` [m] a body has to be lower, smoothly, for legs of standing feet that keep ``REACH`` in reserve."""
+    """How far ``(F,)`` [m] a body has to be lower, smoothly, for standing legs that are shorter than ``REACH``."""
     places, roles, drops = motion.joint_positions(), role_map(motion.skeleton), np.zeros(len(motion))
     for s, side in enumerate(SIDES):
         hip, knee, ankle = (places[:, roles[f"{side}_{part}"]] for part in ("hip", "knee", "ankle"))
@@ -334,7 +334,8 @@ def bridge_jumps(motion: Motion) -> Motion:
         elif last >= len(wxyz):
             wxyz[frame + 1 :, joint] = wxyz[frame, joint]
         else:
-            start, parts = SO3(np.repeat(wxyz[first : first + 1, joint], 2 * width + 2, axis=0)), np.linspace(0.0, 1.0, 2 * width + 2)
+            parts = np.linspace(0.0, 1.0, 2 * width + 2)
+            start = SO3(np.repeat(wxyz[first : first + 1, joint], len(parts), axis=0))
             wxyz[first : last + 1, joint] = start.slerp(SO3(wxyz[last, joint]), parts).wxyz
     return replace(motion, rotations=SO3(wxyz)) if (speeds > JUMP_RAD_S).any() else motion
 

@@ -211,7 +211,7 @@ class LimitRows:
     def rows(
         self, wxyz: FloatArray, turns: FloatArray, logs: FloatArray, velocity: FloatArray, dt: float
     ) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-        """Rows ``(m, d)``, ends ``(m,)``, numbers of their bounds ``(m,)`` (``owners``), and logarithms ``(J, 3)`` for the next step."""
+        """Rows ``(m, d)``, ends ``(m,)``, numbers of their bounds ``(m,)``, and next logarithms ``(J, 3)``."""
         if self._is_ellipsoid:
             centres, axes, semi = self._tables
             return ellipsoid_rows(wxyz, turns, centres, axes, semi, logs, velocity, dt)
