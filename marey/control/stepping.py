@@ -120,7 +120,9 @@ def make_schedule(
     # A heel that is a little high and goes on rising rolls; one that stays so is a foot that was captured askew
     ahead = np.minimum(np.arange(len(heels)) + round(settings.rise_s / dt), len(heels) - 1)
     is_rolling = (heels > settings.flat_m) | ((heels > settings.rise_m) & (heels[ahead] > heels + settings.rise_m))
-    phases = np.where(np.where(heels < balls, balls < settings.flat_m, ~is_rolling), FLAT, rolling)
+    is_on_heel = np.asarray(heels < balls, dtype=np.bool_)
+    is_flat = (is_on_heel & (balls < settings.flat_m)) | (~is_on_heel & ~is_rolling)
+    phases = np.where(is_flat, FLAT, rolling)
     return FootSchedule(np.where(down, phases, AIR), _run_ends(~down), _run_ends(down))
 
 

@@ -249,5 +249,5 @@ class LimitRows:
         is_outside[:, 0] = False
         slopes = np.zeros((*violation.shape, 3, 3))
         slopes[:, :, 0] = np.where(is_outside, 1.0 / np.maximum(violation, LEAST_RAD), 0.0)[..., None] * gradient
-        joints = np.repeat(np.arange(violation.shape[1])[:, None], 3, axis=1)
+        joints = np.tile(np.arange(violation.shape[1], dtype=np.int64)[:, None], (1, 3))
         return BoundDistances(np.where(is_outside, violation, 0.0), joints, slopes)
