@@ -113,7 +113,7 @@ def test_jumps_of_single_joints_are_bridged_and_the_rest_of_the_clip_stays(slow_
     mended = bridge_jumps(replace(slow_walk, rotations=SO3(wxyz)))
     away = np.linalg.norm((slow_walk.rotations.inverse() @ mended.rotations).log(), axis=-1)
     assert away[:, joint].max() < 0.3
-    assert np.delete(away, joint, axis=1).max() == 0.0
+    assert np.delete(away, joint, axis=1).max() < 1e-12
     assert bridge_jumps(slow_walk) is slow_walk
 
 
