@@ -70,16 +70,22 @@ EDGE_CORNERS: Final = {HEEL: slice(0, 2), BALL: slice(2, 4)}
 class FootstepSettings:
     """When feet that follow a clip count as standing, landing and lifted, and how a late foot looks for the ground."""
 
-    flat_m: float = 0.02  # [m] a sole of the clip whose corners are all lower lies flat
+    flat_m: float = 0.03  # [m] a foot of the clip on its heel, whose ball is lower, comes to lie flat
+    rise_m: float = 0.01  # [m] a foot of the clip on its ball, whose heel is higher and rises as far again ...
+    rise_s: float = 0.1  # [s] ... in this time, does not
     touch_m: float = 0.002  # [m] a foot that is lower touches
     lost_m: float = 0.02  # [m] a foot that is higher has lost the ground
     tilt_m: float = 0.01  # [m] between the heights of heel and ball of a foot that lands flat
     early_s: float = 0.15  # [s] before its time that a foot may land; before that it only scuffs the ground
     least_swing_s: float = 0.1  # [s] that a foot is in the air before it may land
     sink_m_s: float = 0.4  # [m/s] with which a foot that is late looks for the ground
-    aim_below_m: float = 0.006  # [m] that a foot aims below the floor in the end, so as not to be late
+    aim_below_m: float = 0.012  # [m] that a foot aims below the floor in the end, so as not to be late
     aim_phase: float = 0.7  # [-] of a swing from which it does
     hump_m: float = 0.06  # [m] that a foot is lifted in a step of its own
+    astray_m: float = 0.02  # [m] that a standing figure's feet may stand elsewhere to one another than in the clip
+    lean_s: float = 0.3  # [s] in which its weight comes over one of them, for the other to step back, and leaves it
+    return_step_s: float = 0.35  # [s] of that step
+    calm_m: float = 0.06  # [m] error of the capture point below which it begins
 
 
 DEFAULT_FOOTSTEPS: Final = FootstepSettings()
@@ -97,18 +103,26 @@ class FootSchedule:
         return len(self.phases)
 
 
-def make_schedule(corners: FloatArray, down: BoolArray, settings: FootstepSettings = DEFAULT_FOOTSTEPS) -> FootSchedule:
+def make_schedule(
+    corners: FloatArray, down: BoolArray, settings: FootstepSettings = DEFAULT_FOOTSTEPS, *, dt: float = 0.01
+) -> FootSchedule:
     """Schedule of a clip.
 
     Args:
         corners: of the soles, and toes ``(F, 2, 5, 3)`` [m] above a floor at height zero.
         down: feet on the ground ``(F, 2)``.
         settings: which soles lie flat.
+        dt: length of a frame [s].
     """
-    # Flat where heel and ball are low, else on the lower of the two
+    # Flat where the higher of heel and ball is low, else on the lower: a late roll over the ball brakes a walk
     heels, balls = corners[:, :, :2, 1].max(axis=-1), corners[:, :, 2:4, 1].max(axis=-1)
     rolling = np.where(heels < balls, HEEL, BALL)
-    phases = np.where(np.maximum(heels, balls) < settings.flat_m, FLAT, rolling)
+    # A heel that is a little high and goes on rising rolls; one that stays so is a foot that was captured askew
+    ahead = np.minimum(np.arange(len(heels)) + round(settings.rise_s / dt), len(heels) - 1)
+    is_rolling = (heels > settings.flat_m) | ((heels > settings.rise_m) & (heels[ahead] > heels + settings.rise_m))
+    is_on_heel = np.asarray(heels < balls, dtype=np.bool_)
+    is_flat = (is_on_heel & (balls < settings.flat_m)) | (~is_on_heel & ~is_rolling)
+    phases = np.where(is_flat, FLAT, rolling)
     return FootSchedule(np.where(down, phases, AIR), _run_ends(~down), _run_ends(down))
 
 
@@ -142,6 +156,7 @@ class SteppingFoot:
     due: int = 0  # step of its planned landing, which may have passed
     is_own: bool = False  # whether it takes, or took, a step that the clip does not have
     sunk_m: float = 0.0  # [m] that it has gone down in search of the ground
+    is_returning: bool = False  # whether its own step leads back to where the other foot has it
 
     @property
     def is_down(self) -> bool:
@@ -169,6 +184,8 @@ class Footsteps:
         self.settings = settings
         self.feet = (SteppingFoot(AIR), SteppingFoot(AIR))
         self.offset = np.zeros(2)
+        self.lean = 0.0  # [-] part of the way on which the weight is from its place to the bearing foot of a return
+        self.bearing: int | None = None  # that foot, until the weight has left it again
 
     def begin(self, points: FloatArray) -> None:
         """Put both feet where they are; ``points (2, 5, 3)`` [m] are corners and toes."""
@@ -177,7 +194,7 @@ class Footsteps:
             SteppingFoot(int(phases[0]), due=int(landings[0])),
             SteppingFoot(int(phases[1]), due=int(landings[1])),
         )
-        self.offset = np.zeros(2)
+        self.offset, self.lean, self.bearing = np.zeros(2), 0.0, None
         for foot, places in zip(self.feet, points, strict=True):
             foot.begun = -round(self.settings.least_swing_s / self.reference.dt)
             if foot.is_down:
@@ -228,11 +245,20 @@ class Footsteps:
             self.offset = (1.0 - part) * left.offset + part * right.offset
         elif left.is_down or right.is_down:
             self.offset = left.offset if left.is_down else right.offset
+        # Weight over the foot that bears a return step, smoothly there and back
+        if self.bearing is not None:
+            away = 1.0 if self.feet[1 - self.bearing].is_returning else -1.0
+            self.lean = float(np.clip(self.lean + away * self.reference.dt / self.settings.lean_s, 0.0, 1.0))
+            goal = points[self.bearing, :4].mean(axis=0)[HORIZONTAL_AXES] - pivot
+            part = self.lean**2 * (3.0 - 2.0 * self.lean)
+            self.offset = (1.0 - part) * self.offset + part * goal
+            self.bearing = self.bearing if self.lean > 0.0 else None
 
     def go_on_from(self, other: Footsteps) -> None:
         """Have the feet of another figure that does the same."""
         left, right = other.feet
         self.feet, self.offset = (replace(left), replace(right)), np.array(other.offset)
+        self.lean, self.bearing = other.lean, other.bearing
 
     def _frame(self, step: int) -> int:
         return min(step, len(self.schedule) - 1)
@@ -246,12 +272,18 @@ class Footsteps:
         self._hold(foot, HEEL if heel <= ball else BALL, places)
         there = self.reference.corners[i, side, EDGE_CORNERS[foot.edge]].mean(axis=0)
         foot.offset = (foot.anchor - there)[HORIZONTAL_AXES]
-        foot.sunk_m = 0.0
+        foot.sunk_m, foot.is_returning = 0.0, False
 
     def step_out(self, step: int, side: int, points: FloatArray, seconds: float) -> None:
         """Begin a step that the clip does not have, to land in so many seconds; ``points (2, 5, 3)`` [m]."""
         self._lift(step, side, points[side], step + max(1, round(seconds / self.reference.dt)))
         self.feet[side].is_own = True
+
+    def give_up_return(self) -> None:
+        """Take no step back: the weight stays where it is needed."""
+        self.lean, self.bearing = 0.0, None
+        for foot in self.feet:
+            foot.is_returning = False
 
     def _hold(self, foot: SteppingFoot, edge: int, places: FloatArray) -> None:
         foot.edge, foot.anchor = edge, self.floor.under(places[EDGE_CORNERS[edge]].mean(axis=0))
@@ -294,6 +326,31 @@ class Footsteps:
             velocity[1] -= self.settings.sink_m_s
         offset[1] -= foot.sunk_m
         return SwingTarget(offset, velocity)
+
+
+def begin_return_step(at: TrackingStep) -> None:
+    """Bring a foot that has caught a push back beside the other: the weight first, then the foot.
+
+    For a clip that stands on both feet, and a figure that is calm. The foot that is further from its place moves.
+    """
+    steps, settings = at.steps, at.steps.settings
+    if not all(foot.is_down for foot in steps.feet):
+        return
+    error = float(np.linalg.norm(at.capture_error()))
+    if steps.bearing is None:
+        left, right = (foot.offset for foot in steps.feet)
+        speed = float(np.linalg.norm(at.com_velocity())) / at.sway.frequency
+        if float(np.linalg.norm(left - right)) > settings.astray_m and max(error, speed) < settings.calm_m:
+            side = int(np.linalg.norm(right) > np.linalg.norm(left))
+            steps.feet[side].is_returning, steps.bearing = True, 1 - side
+        return
+    side = 1 - steps.bearing
+    if not steps.feet[side].is_returning:
+        return
+    # The foot is lifted once the capture point is over the other sole, or so near to it that the landing catches it
+    hull = convex_hull(at.points[steps.bearing, :4][:, HORIZONTAL_AXES])
+    if steps.lean >= 1.0 and hull_distances(hull, at.capture_point())[1].min() > -settings.astray_m:
+        steps.step_out(at.step, side, at.points, settings.return_step_s)
 
 
 def begin_recovery_step(at: TrackingStep) -> None:
@@ -339,4 +396,5 @@ def begin_recovery_step(at: TrackingStep) -> None:
             side = 0 if sideways > 0.0 else 1
         else:
             side = int(np.argmax(np.linalg.norm(soles - at.capture_point(), axis=1)))
+    at.steps.give_up_return()
     at.steps.step_out(at.step, side, at.points, at.weights.recovery_step_s)

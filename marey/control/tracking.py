@@ -22,6 +22,7 @@ from marey.control.stepping import (
     Footsteps,
     FootstepSettings,
     begin_recovery_step,
+    begin_return_step,
     make_schedule,
 )
 from marey.control.tasks import ControlTask, Drive
@@ -47,6 +48,7 @@ LEAST_DEVIATION: Final = 1e-3  # [-] of the first mode's: a weaker one is roundi
 ALARM_M: Final = (0.05, 0.12)  # [m] errors of the capture point between which a figure gives up its posture
 STILL_S: Final = 0.5  # [s] in which a clip that stands lifts no foot
 CALM_S: Final = 0.4  # [s] in which it takes it up again
+LEANING_ALARM: Final = 0.8  # [-] of a figure that brings a foot back
 LARGEST_SPEED: Final = 200.0  # [m/s], [rad/s] of any coordinate: a figure that is faster has come apart
 LYING_M: Final = 0.003  # [m] a sole whose corners are all lower is laid flat by the controller
 
@@ -119,7 +121,7 @@ class Tracker:
         # The floor: grounds that are not walls
         grounds = () if simulator.constrainer is None else simulator.constrainer.grounds
         floor = FloorPlanes(tuple(ground for ground in grounds if float(ground.normal[1]) > 0.5))
-        self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps), self._soles, floor, footsteps)
+        self.steps = Footsteps(r, make_schedule(r.corners, r.down, footsteps, dt=r.dt), self._soles, floor, footsteps)
         self._moving = np.flatnonzero(np.abs(simulator.mechanics().turns).max(axis=(1, 2)) > 0.0)
         # Joints of the legs: all from the hips down
         skeleton, roles = simulator.body.skeleton, role_map(simulator.body.skeleton)
@@ -183,10 +185,15 @@ class Tracker:
         danger = float(np.linalg.norm(at.capture_error())) if stays and not at.is_over else 0.0
         alarm = float(np.clip((danger - ALARM_M[0]) / (ALARM_M[1] - ALARM_M[0]), 0.0, 1.0))
         self._alarm = max(alarm, self._alarm - self.reference.dt / CALM_S)
+        if self.steps.bearing is not None and self.steps.lean > 0.0:
+            # Legs that keep the angles of the clip would hold the weight between the feet
+            self._alarm = max(self._alarm, LEANING_ALARM)
         if self._alarm > 0.0:
             at = replace(at, weights=soften_weights(self.weights, self._alarm))
         if self.weights.step > 0.0:
             begin_recovery_step(at)
+            if stays or at.is_over:
+                begin_return_step(at)
         # Feet that lie on the ground with all corners, or nearly, are laid flat
         low = self.steps.floor.gaps(points)[:, :4].max(axis=1) < LYING_M
         feet = zip(SIDES, self.steps.feet, low, strict=True)

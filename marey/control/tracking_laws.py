@@ -32,7 +32,7 @@ VelocityGains = tuple[float, float]  # length of a step [s], and how fast errors
 class TrackWeights:
     """Weights of the tasks of a clip, and the rates of error correction."""
 
-    com: float = 1e4  # of squared velocities of the centre of mass [s²/m²]
+    com: float = 3e4  # of squared velocities of the centre of mass [s²/m²]
     height: float = 1.0  # [-] of that, of its height
     momentum: float = 2e3  # of squared angular momenta per kilogram; more keeps ankles from balancing the whole body
     root: float = 2e3  # of squared turns of the root
@@ -67,6 +67,7 @@ class TrackWeights:
 
 SOFT_FACTORS: Final = {
     "com": 5.0,
+    "height": 0.05,
     "momentum": 10.0,
     "root": 0.02,
     "pose": 0.02,
@@ -198,7 +199,7 @@ def turn_rows(at: TrackingStep, moving: IntArray, is_leg: BoolArray) -> list[Row
 RECALL_M: Final = 0.03  # [m] that pressure and landings lead back to the clip's place at most: no figure hurries back
 LOOK_AHEADS: Final = 8  # moments until a landing in which the capture point is foreseen
 LONGEST_S: Final = 0.7  # [s] that the capture point is foreseen at most
-APART_M: Final = 0.08  # [m] feet keep to their sides by as much, if the clip does
+APART_M: Final = 0.03  # [m] feet keep to their sides by as much, if the clip does
 LANDING_PHASE: Final = 0.8  # [-] fraction of its height that a landing foot moves down per step
 DOWN_M_S: Final = 0.5  # [m/s] at most
 DOWN_RAD_S: Final = 4.0  # [rad/s] at most
@@ -257,6 +258,8 @@ def _align_to_normal(normal: FloatArray, turn: SO3) -> SO3:
 def landing_offset(at: TrackingStep, side: int) -> FloatArray:
     """Offset ``(2,)`` [m] of a landing from the clip: that of the other foot plus a correction for balance."""
     other, foot = at.steps.feet[1 - side], at.steps.feet[side]
+    if foot.is_returning:
+        return other.offset
     if foot.is_own:
         # A step of its own catches the figure: the capture point, as far as it will have run away by the landing
         stance = at.points[1 - side, :4][:, HORIZONTAL_AXES]

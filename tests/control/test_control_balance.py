@@ -114,3 +114,19 @@ def test_hand_reaches_while_the_figure_balances(pick_up: Motion) -> None:
     found = track_balance(pick_up, seconds=3.0, model=20, tasks=[reach])
     assert found.fall is None
     assert np.linalg.norm(found.motion.joint_positions()[-1, hand] - goal) < 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", range(8))
+def test_a_figure_that_caught_a_push_of_250_n_stands_as_before_three_seconds_later(pick_up: Motion, way: int) -> None:
+    angle = np.pi / 4.0 * way
+    push = Push("Spine1", (250.0 * np.sin(angle), 0.0, 250.0 * np.cos(angle)), 0.5, 0.1)
+    found = track_balance(pick_up, seconds=3.65, pushes=[push])
+    assert found.fall is None
+    places, roles = found.motion.joint_positions(), role_map(found.motion.skeleton)
+    before, after = places[40], places[360]
+    assert np.sqrt(((after - before) ** 2).sum(axis=1).mean()) < 0.03
+    turned = (found.motion.rotations[40].inverse() @ found.motion.rotations[360]).log()
+    assert np.degrees(np.linalg.norm(turned, axis=-1)).max() < 10.0
+    apart = [p[roles["left_ankle"]] - p[roles["right_ankle"]] for p in (before, after)]
+    assert np.linalg.norm(apart[0] - apart[1]) < 0.03

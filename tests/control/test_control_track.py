@@ -27,7 +27,7 @@ from marey.control import (
 )
 from marey.control.fall import trunk_angle
 from marey.control.reference.centre_of_mass import project_into_hull, solve_com_path
-from marey.control.reference.clip import bearing_points, find_soles, prepare_clip, sole_positions
+from marey.control.reference.clip import bearing_points, bridge_jumps, find_soles, prepare_clip, sole_positions
 from marey.control.tracking import make_figure
 from marey.kinematics import BoxLimits
 from marey.lie import SO3
@@ -106,6 +106,17 @@ def test_velocities_of_a_reference_lead_from_frame_to_frame(reference: Reference
 
 
 @pytest.mark.mocap
+def test_jumps_of_single_joints_are_bridged_and_the_rest_of_the_clip_stays(slow_walk: Motion) -> None:
+    wxyz, joint = np.array(slow_walk.rotations.wxyz), 16
+    wxyz[:2, joint] = (slow_walk.rotations[:2, joint] @ SO3.exp([0.0, 0.0, 1.5])).wxyz
+    wxyz[60, joint] = (slow_walk.rotations[60, joint] @ SO3.exp([1.5, 0.0, 0.0])).wxyz
+    mended = bridge_jumps(replace(slow_walk, rotations=SO3(wxyz)))
+    away = np.linalg.norm((slow_walk.rotations.inverse() @ mended.rotations).log(), axis=-1)
+    assert away[:, joint].max() < 0.3
+    assert np.delete(away, joint, axis=1).max() < 1e-12
+    assert bridge_jumps(slow_walk) is slow_walk
+
+
 @pytest.mark.xfail(strict=True, reason="9 mm at the 90th percentile: a body is no longer lowered until its feet reach")
 def test_feet_of_a_prepared_clip_touch_the_floor_while_they_are_down(slow_walk: Motion) -> None:
     clip = prepare_clip(slow_walk, 100.0)

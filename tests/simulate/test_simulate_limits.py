@@ -7,7 +7,7 @@ import pytest
 
 from marey.base import FloatArray, InputError
 from marey.dynamics import Body
-from marey.kinematics import BoxLimits, EllipsoidLimits, JointLimits, fit_limits
+from marey.kinematics import BoxLimits, EllipsoidLimits, JointLimits, fit_limits, posing_limits
 from marey.kinematics.limits.ellipsoids import ellipsoid_levels
 from marey.lie import SO3
 from marey.models import PoseModel
@@ -203,3 +203,21 @@ def test_limits_of_another_figure_are_refused() -> None:
         Simulator(body, limits=BoxLimits.free(stick))
     with pytest.raises(InputError, match="limits is a str"):
         Simulator(body, limits="box")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_anatomical_limits_add_no_energy_to_a_limp_figure(seed: int) -> None:
+    rng, limits = np.random.default_rng(seed), posing_limits(HUMAN)
+    body, gravity = Body.from_skeleton(HUMAN, mass_kg=70.0), 9.81
+    simulator = Simulator(body, damping="energetic", damping_rate=1.0, ground=Ground(), limits=limits)
+    start = limits.project(Pose(HUMAN, [0, 1.6, 0], SO3.exp(0.5 * rng.normal(size=(HUMAN.num_joints, 3)))))
+    simulator.reset(start, velocity=np.concatenate([np.zeros(6), rng.normal(size=simulator.num_dof - 6)]))
+    energies, worst = list[float](), 0.0
+    for _ in range(30):
+        here, v = simulator.mechanics(), simulator.state.velocity
+        energies.append(float(0.5 * v @ here.inertia @ v + body.mass_kg * gravity * here.com[1]))
+        worst = max(worst, float(limits.violation(simulator.step(H).pose).max()))
+    assert energies[-1] < energies[0]
+    # Kinetic and potential energy together: what a step of the integrator may add
+    assert max(np.diff(energies)) < 0.01 * energies[0]
+    assert worst < 0.2

@@ -9,7 +9,7 @@ import numpy as np
 
 from marey.base import BoolArray, FloatArray, InputError, frozen, frozen_bools
 from marey.contacts import detect_contacts, feet_down
-from marey.control.reference.centre_of_mass import solve_com_path
+from marey.control.reference.centre_of_mass import HORIZONTAL_AXES, solve_com_path
 from marey.kinematics import solve_two_bone
 from marey.lie import SO3
 from marey.motion import Motion, find_runs, lowpass, resample
@@ -24,12 +24,16 @@ GROUNDING_ROUNDS: Final = 2  # of bringing a body down to its feet
 SHORT_PERCENT: Final = 50.0  # of the heights of feet that do not reach the floor
 LONGEST_LEG: Final = 0.998  # [-] of a leg: knees keep 7 degrees to balance with
 BEND_RAD: Final = 0.1  # [rad] by which knees are bent before they are put back: more than captured ones bend backwards
-CARRY_ROUNDS: Final = 2  # of moving a body onto a path that its soles can carry
+REACH: Final = 0.985  # [-] of a leg that stands: a straight one can neither push nor follow
+DROP_S: Final = 0.1  # [s] over which a body is lowered for it
+CARRY_ROUNDS: Final = 3  # of moving a body onto a path that its soles can carry
 LIFT_S: Final = 0.05  # [s] over which the lifts of feet are smoothed
 CLEARANCE_M: Final = 0.015  # [m] of a swinging sole above the floor, in the middle of its swing
 LEFT_M: Final = 0.015  # [m] a sole whose corners are all higher has left the ground
 LOW_M: Final = 0.012  # [m] points of a clip that are lower touch the ground
 FLICKER_S: Final = 0.08  # [s] shorter swings and stances are not steps
+JUMP_RAD_S: Final = 60.0  # [rad/s] no joint of a person turns faster
+BRIDGE_S: Final = 0.08  # [s] before and after a jump that are not trusted
 FLOOR_PERCENT: Final = 50.0  # of the heights of the lowest corner of standing soles
 
 
@@ -134,8 +138,27 @@ def make_reference(motion: Motion, simulator: Simulator, dt: float) -> Reference
         reference = pose_clip(clip, source, simulator)
         weight = float(np.linalg.norm(simulator.gravity))
         path = solve_com_path(reference, simulator.body.mass_kg, weight)
-        clip = smooth_clip(move_body(clip, path.com - reference.com))
+        offsets = path.com - reference.com
+        offsets[:, 1] -= find_drops(clip, reference.down)
+        clip = smooth_clip(move_body(clip, offsets))
     return pose_clip(clip, source, simulator)
+
+
+def find_drops(motion: Motion, down: BoolArray) -> FloatArray:
+    """How far ``(F,)`` [m] a body has to be lower, smoothly, for standing legs that are shorter than ``REACH``."""
+    places, roles, drops = motion.joint_positions(), role_map(motion.skeleton), np.zeros(len(motion))
+    for s, side in enumerate(SIDES):
+        hip, knee, ankle = (places[:, roles[f"{side}_{part}"]] for part in ("hip", "knee", "ankle"))
+        longest = REACH * (np.linalg.norm(hip - knee, axis=1) + np.linalg.norm(knee - ankle, axis=1))
+        away = np.linalg.norm((hip - ankle)[:, HORIZONTAL_AXES], axis=1)
+        excess = (hip - ankle)[:, 1] - np.sqrt(np.maximum(longest**2 - away**2, 0.0))
+        drops = np.maximum(drops, np.where(down[:, s], excess, 0.0))
+    # The largest nearby, then smooth
+    width = max(2, round(DROP_S * motion.rate_hz))
+    window = np.hanning(2 * width + 3)[1:-1]
+    padded = np.pad(drops, 2 * width, mode="edge")
+    highest = np.max([padded[n : len(padded) - 2 * width + n] for n in range(2 * width + 1)], axis=0)
+    return np.convolve(highest, window / window.sum(), mode="valid")
 
 
 def move_body(motion: Motion, offsets: FloatArray) -> Motion:
@@ -293,8 +316,28 @@ def _feet_on_floor(motion: Motion, soles: Soles, down: BoolArray) -> Motion:
 
 def resample_clip(motion: Motion, rate_hz: float) -> Motion:
     """Smooth clip at a rate; contacts that it has are kept."""
-    calm = smooth_clip(level_toes(motion))
+    calm = smooth_clip(level_toes(bridge_jumps(motion)))
     return calm if calm.rate_hz == rate_hz else resample(calm, rate_hz)
+
+
+def bridge_jumps(motion: Motion) -> Motion:
+    """Clip without jumps of single joints, which captures have where a marker is lost: a short arc leads over each.
+
+    At an end the pose beyond the jump is held.
+    """
+    wxyz, width = np.array(motion.rotations.wxyz), max(1, round(BRIDGE_S * motion.rate_hz))
+    speeds = np.linalg.norm((motion.rotations[:-1].inverse() @ motion.rotations[1:]).log(), axis=-1) * motion.rate_hz
+    for frame, joint in np.argwhere(speeds > JUMP_RAD_S).tolist():
+        first, last = frame - width, frame + 1 + width
+        if first < 0:
+            wxyz[: frame + 1, joint] = wxyz[frame + 1, joint]
+        elif last >= len(wxyz):
+            wxyz[frame + 1 :, joint] = wxyz[frame, joint]
+        else:
+            parts = np.linspace(0.0, 1.0, 2 * width + 2)
+            start = SO3(np.repeat(wxyz[first : first + 1, joint], len(parts), axis=0))
+            wxyz[first : last + 1, joint] = start.slerp(SO3(wxyz[last, joint]), parts).wxyz
+    return replace(motion, rotations=SO3(wxyz)) if (speeds > JUMP_RAD_S).any() else motion
 
 
 def smooth_clip(motion: Motion) -> Motion:

@@ -112,7 +112,8 @@ class ConstraintSet:
         self._size = 6 + mechanism.basis.shape[2]
         # Names of all possible rows: contacts plane by plane, then the limits of the joints
         contacts = [f"contact of {name}" for _ in grounds for name in self.sphere_names for _ in range(SLOTS)]
-        self._slot_names = (*contacts, *(f"limit of {name}" for name in self.skeleton.names))
+        owners = () if self._limit_rows is None else self._limit_rows.owners
+        self._slot_names = (*contacts, *(f"limit of {self.skeleton.names[int(j)]}" for j in owners))
 
     def initial_state(self) -> SolverState:
         """What is known before the first step."""

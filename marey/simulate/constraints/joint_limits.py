@@ -1,20 +1,23 @@
 r"""Joint limits of every kind as rows of a step.
 
 An ellipsoid has a level :math:`f = x^T A x`, :math:`x = \log(c^{-1} q)`, with the body gradient
-:math:`2 J_r^{-T}(x)\,A x`; its row is :math:`-\nabla f \cdot \omega \ge -(1 - f)/h`. [Tournier2011]_ §12.4. Limits of
+:math:`2 J_r^{-T}(x)\,A x`; its row is :math:`-\nabla f \cdot \omega \ge -(1 - f)/h`. [Tournier2011]_ §12.4.
+Anatomical limits have a signed distance for each interval and each region, which may read several joints. Limits of
 other kinds define a distance d only outside, so it is measured at the end of the free step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import pi, sqrt
+from math import inf, pi, sqrt
 from typing import Any, Final, cast
 
 import numpy as np
 
 from marey.base import FloatArray, InputError, IntArray, kernel
 from marey.kinematics import EllipsoidLimits, JointLimits
+from marey.kinematics.limits.anatomy.check import BoundDistances, measure_bounds
+from marey.kinematics.limits.anatomy.model import AnatomicalLimits
 from marey.kinematics.limits.tables import check_bounds
 from marey.lie import SO3
 from marey.lie.kernels import (
@@ -34,6 +37,7 @@ RECOVERY_FRACTION = 0.2  # [-] part of a violation that a step repairs
 RECOVERY_RAD_S = 2.0  # [rad/s] a violation is left at this speed at most
 NEAR_HALF_TURN = pi - 1e-3  # [rad] beyond, the logarithm is continued from the last step
 LEAST_RAD = 1e-9  # [rad] of a violation
+NEAR_RAD = 0.05  # [rad] inside a bound, from where its row is there: what a joint of 5 rad/s turns in a step
 LEAST_ROW = 1e-6  # [-] a row that no coordinate can change is dropped
 
 
@@ -121,33 +125,42 @@ def ellipsoid_rows(
 
 @kernel
 def distance_rows(
-    turns: FloatArray, violation: FloatArray, gradient: FloatArray, omega: FloatArray, dt: float
+    turns: FloatArray, bounds: BoundDistances, omega: FloatArray, dt: float, most: float
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    r"""Rows ``(m, d)``, bounds and joints of limits with a distance, from the current state and the end of a free step.
+    r"""Rows ``(m, d)``, ends and numbers of bounds, from their distances now and at the end of a free step.
 
     With the distance :math:`d_1` and slope at the end of the free step,
-    :math:`d_1 + h \nabla d \cdot (\omega - \omega_{free}) \le (1 - \gamma)\,d_0`.
+    :math:`d_1 + h \nabla d \cdot (\omega - \omega_{free}) \le (1 - \gamma)\,d_0`. No row asks for a speed that is
+    by ``most`` [rad/s] above that of the repair: a slope may turn on the way, and its row then throws a joint back that
+    had to be stopped alone. Bounds that are known from inside need none; others are noticed too late.
     """
-    count, d = turns.shape[0], 6 + turns.shape[2]
-    J, b, who = np.empty((count, d)), np.empty(count), np.empty(count, dtype=np.int64)
+    values, joints, gradients = bounds
+    count, k = values.shape[1], turns.shape[2]
+    J, b, who = np.zeros((count, 6 + k)), np.empty(count), np.empty(count, dtype=np.int64)
     m = 0
-    for j in range(1, count):
-        now, then = violation[0, j], violation[1, j]
-        if max(now, then) < LEAST_RAD:
-            continue
+    for n in range(count):
+        now, then = values[0, n], values[1, n]
         # Share of the present violation that this step repairs
-        repair = min(RECOVERY_FRACTION * now, RECOVERY_RAD_S * dt)
+        repair = min(RECOVERY_FRACTION * max(now, 0.0), RECOVERY_RAD_S * dt)
         # Slope at the end of the free step if that violates, else at its start
         f = 1 if then >= LEAST_RAD else 0
-        size = violation[f, j]
-        x, y, z = gradient[f, j, 0] / size, gradient[f, j, 1] / size, gradient[f, j, 2] / size
-        if _write_row(turns, j, -x, -y, -z, J[m]) < LEAST_ROW * LEAST_ROW:
+        square, rate = 0.0, 0.0
+        J[m] = 0.0
+        for a in range(3):
+            j, g = joints[n, a], gradients[f, n, a]
+            if g[0] == 0.0 and g[1] == 0.0 and g[2] == 0.0:
+                continue
+            rate += g[0] * omega[j, 0] + g[1] * omega[j, 1] + g[2] * omega[j, 2]
+            for i in range(k):
+                J[m, 6 + i] -= g[0] * turns[j, 0, i] + g[1] * turns[j, 1, i] + g[2] * turns[j, 2, i]
+        for i in range(k):
+            square += J[m, 6 + i] ** 2
+        if square < LEAST_ROW * LEAST_ROW:
             continue
-        if f == 1:
-            b[m] = (then - now + repair) / dt - (x * omega[j, 0] + y * omega[j, 1] + z * omega[j, 2])
-        else:
-            b[m] = repair / dt
-        who[m] = j
+        # Inside, a bound may be reached; outside it is neared by the repair
+        least = then - max(now, 0.0) if f == 1 else min(now, 0.0)
+        b[m] = min((least + repair) / dt - (rate if f == 1 else 0.0), repair / dt + most)
+        who[m] = n
         m += 1
     return J[:m], b[:m], who[:m]
 
@@ -177,6 +190,12 @@ class LimitRows:
         self.limits = limits
         bounds = self._bounds = tables.compile_bounds(limits)
         self._tables: tuple[FloatArray, ...] = () if bounds is None else cast(Any, bounds)[bounds.kind]
+        # Joint of each bound that may have a row
+        self.owners, self._most = np.arange(skeleton.num_joints), inf
+        if isinstance(limits, AnatomicalLimits):
+            found = limits.tables()
+            self.owners = found.joints[np.concatenate([np.arange(3 * len(found.joints)), found.owners]) // 3]
+            self._most = 0.0
         self._is_ellipsoid = isinstance(limits, EllipsoidLimits)
         # Compiled checks that take the tables of their kind as they are; the way over all kinds costs more
         kernels: dict[int, Callable[..., tuple[FloatArray, FloatArray, FloatArray]]] = {
@@ -192,35 +211,43 @@ class LimitRows:
     def rows(
         self, wxyz: FloatArray, turns: FloatArray, logs: FloatArray, velocity: FloatArray, dt: float
     ) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-        """Rows ``(m, d)``, bounds ``(m,)``, joints ``(m,)``, and logarithms ``(J, 3)`` for the next step."""
+        """Rows ``(m, d)``, ends ``(m,)``, numbers of their bounds ``(m,)``, and next logarithms ``(J, 3)``."""
         if self._is_ellipsoid:
             centres, axes, semi = self._tables
             return ellipsoid_rows(wxyz, turns, centres, axes, semi, logs, velocity, dt)
         both, omega = rotate_joints(wxyz, turns, velocity, dt)
-        violation, gradient = self._check_limits(both)
-        return (*distance_rows(turns, violation, gradient, omega, dt), logs)
+        return (*distance_rows(turns, self._measure_distances(both), omega, dt, self._most), logs)
 
     def broken_rows(
         self, wxyz: FloatArray, turns: FloatArray, velocity: FloatArray, dt: float
     ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Rows, bounds and joints of limits that a step of this velocity would break, seen from where it ends.
+        """Rows, ends and numbers of limits that a step of this velocity would break, seen from where it ends.
 
         Limits are round and rows are flat, so a fast joint may keep its row and yet leave its limit.
         """
         both, omega = rotate_joints(wxyz, turns, velocity, dt)
-        violation, gradient = self._check_limits(both)
-        broken = violation[1] > np.maximum(violation[0], 0.0) + VIOLATION_TOL_RAD
-        broken[0] = False
-        if not broken.any():
-            return np.zeros((0, 6 + turns.shape[2])), np.zeros(0), np.zeros(0, dtype=np.int64)
-        return distance_rows(turns, violation * broken, gradient, omega, dt)
+        values, joints, gradients = self._measure_distances(both)
+        broken = np.flatnonzero(values[1] > np.maximum(values[0], 0.0) + VIOLATION_TOL_RAD)
+        if not len(broken):
+            return np.zeros((0, 6 + turns.shape[2])), np.zeros(0), broken
+        part = BoundDistances(values[:, broken], joints[broken], np.ascontiguousarray(gradients[:, broken]))
+        J, b, who = distance_rows(turns, part, omega, dt, self._most)
+        return J, b, broken[who]
 
-    def _check_limits(self, wxyz: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _measure_distances(self, wxyz: FloatArray) -> BoundDistances:
+        """Distances of two poses ``(2, J, 4)``: to each bound of anatomical limits, else to the limit of each joint."""
+        if isinstance(self.limits, AnatomicalLimits):
+            return measure_bounds(wxyz, self.limits.tables(), NEAR_RAD)
         if self._kernel is not None:
             _, violation, gradient = self._kernel(wxyz, *self._tables)
-            return violation, gradient
-        if self._bounds is not None:
+        elif self._bounds is not None:
             _, violation, gradient = check_bounds(self._bounds, wxyz)
-            return violation, gradient
-        check = self.limits.check(SO3(wxyz))  # a kind of the user's own
-        return np.ascontiguousarray(check.violation), np.ascontiguousarray(check.gradient)
+        else:
+            check = self.limits.check(SO3(wxyz))  # a kind of the user's own
+            violation, gradient = check.violation, check.gradient
+        is_outside = violation >= LEAST_RAD
+        is_outside[:, 0] = False
+        slopes = np.zeros((*violation.shape, 3, 3))
+        slopes[:, :, 0] = np.where(is_outside, 1.0 / np.maximum(violation, LEAST_RAD), 0.0)[..., None] * gradient
+        joints = np.tile(np.arange(violation.shape[1], dtype=np.int64)[:, None], (1, 3))
+        return BoundDistances(np.where(is_outside, violation, 0.0), joints, slopes)

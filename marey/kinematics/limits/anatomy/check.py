@@ -420,6 +420,45 @@ def check_anatomy(wxyz: FloatArray, tables: AnatomicalTables) -> CheckArrays:
     return out, violation, gradient
 
 
+class BoundDistances(NamedTuple):
+    """Signed distances of poses to the bounds of their coordinates: intervals of all coordinates, then regions."""
+
+    values: FloatArray  # (F, B) [rad] positive outside; -inf where a bound is not near in any frame
+    joints: IntArray  # (B, 3) that a bound reads
+    gradients: FloatArray  # (F, B, 3, 3) of the distance by the body velocity of each of these joints
+
+
+@kernel
+def measure_bounds(wxyz: FloatArray, tables: AnatomicalTables, near_rad: float) -> BoundDistances:
+    """Distances of poses ``(F, J, 4)`` to single bounds; what is further inside than ``near_rad`` is left out.
+
+    The nearer end of an interval is its bound. A region of several joints has a gradient for each of them.
+    """
+    frames, size, count = wxyz.shape[0], 3 * tables.joints.shape[0], tables.pages.shape[0]
+    values, gradients = np.full((frames, size + count), -np.inf), np.zeros((frames, size + count, 3, 3))
+    joints, rows, x = np.zeros((size + count, 3), dtype=np.int64), _gather_regions(tables), np.empty(size)
+    for f in range(frames):
+        _measure_coordinates(tables, wxyz[f], x)
+        for b in range(size + count):
+            if b < size:
+                over, under = x[b] - tables.high[b], tables.low[b] - x[b]
+                values[f, b], slope = max(over, under), (1.0 if over > under else -1.0, 0.0, 0.0)
+            else:
+                values[f, b], slope = _read_distance(rows[b - size], tables.distances, x)
+            if values[f, b] < -near_rad:
+                continue
+            # Derivatives by coordinates become derivatives by the body velocities of their joints
+            for axis in range(3):
+                i = b if b < size else tables.axes[b - size, axis]
+                k, c, d = i // 3, i % 3, slope[axis]
+                joints[b, axis] = tables.joints[k]
+                if d != 0.0:
+                    g = (d if c == 0 else 0.0, d if c == 1 else 0.0, d if c == 2 else 0.0)
+                    g = _coordinate_gradient(x[3 * k], x[3 * k + 1], x[3 * k + 2], g)
+                    put3(gradients[f, b], axis, rotate(quaternion_at(tables.after, k), g))
+    return BoundDistances(values, joints, gradients)
+
+
 @kernel
 def measure_violation(wxyz: FloatArray, fields: tuple[NDArray[Any], ...]) -> FloatArray:
     """How far each joint of one pose ``(J, 4)`` is outside ``(J,)`` [rad], as :func:`check_anatomy` has it.
