@@ -212,7 +212,7 @@ class PlantedFeet:
         points = shape.points(goal.R_world_ankle, goal.R_world_toes)
         joint = points.toe if shape.toes is None else points.hinge
         pivot, arm = goal.ankle + joint, -joint
-        across = np.cross(UP, points.heel - joint)
+        across = np.cross(points.heel - joint, UP)
         across = across / np.maximum(np.linalg.norm(across, axis=-1, keepdims=True), 1e-9)
         # Newton's steps for the turn after which the ankle is as far from the hip as the leg was long
         turn = np.zeros(len(modes))

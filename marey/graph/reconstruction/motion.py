@@ -13,10 +13,11 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.blending import balance_motion
+from marey.contacts import hold_feet
 from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame, wrap_angles
 from marey.graph.paths import PathStep, SearchResult, blended_deltas, blended_hands
 from marey.graph.reconstruction.joins import output_times, sample_track
-from marey.graph.reconstruction.track import build_path_track, hold_path_feet, plant_positions
+from marey.graph.reconstruction.track import PATH_HOLD, build_path_track, hold_path_feet, plant_positions
 from marey.kinematics import PointTask, solve_ik
 from marey.lie import SO3
 from marey.motion import Motion, contact_positions
@@ -340,7 +341,11 @@ def _run_stages(
         # The root stays at frames at which the sketch says where it is
         met = zip(result.met, frames, strict=True)
         pinned = [frame for step, frame in met if step in targets and targets[step].root is not None]
-        motion = refine_reaches(balance_motion(motion, graph.database.body, keep=pinned), reaches)[0]
+        balanced = balance_motion(motion, graph.database.body, keep=pinned)
+        # The same shift with heels that rise where a trailing leg is short, so that nobody crouches for a lean
+        shift = (balanced.root_positions - motion.root_positions)[:, [0, 2]]
+        held = hold_feet(motion, settings=PATH_HOLD, floor_m=0.0, shift=shift).motion
+        motion = refine_reaches(replace(held, contacts=motion.contacts), reaches)[0]
     return motion, reaches, frames
 
 
