@@ -55,7 +55,11 @@ def build_path_track(graph: MotionGraph, result: SearchResult) -> tuple[PoseTrac
             speed = np.append(turned + moved, np.inf)
             stillest = int(np.flatnonzero(speed <= speed.min() + REST_DISTANCE)[0]) if len(stand) > 1 else 0
             shown = _load_range(graph, stand[: stillest + 1], after, result.places[-1])
-            rest = hold_last_pose(shown, REST_S, graph.database.rate_hz)
+            # Longer where a foot of the stand is elsewhere than it was planted: it takes a step first
+            plants = np.array([shown.plants[0], parts[-1][-1].plants[-1]])
+            has_step = bool(np.any(np.linalg.norm(np.diff(plants[..., :2], axis=0), axis=-1) > SHUFFLE_M))
+            rest_s = REST_S + has_step * (2.0 * HALF_STEP_S + SETTLED_S)
+            rest = hold_last_pose(shown, rest_s, graph.database.rate_hz)
             tail = [shown, rest] if len(shown.times) > 1 else [rest]
     parts.append(tail)
     pieces, ends = list[PoseTrack](), list[float]()
