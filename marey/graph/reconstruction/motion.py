@@ -13,11 +13,10 @@ import numpy as np
 
 from marey.base import FloatArray, InputError
 from marey.blending import balance_motion
-from marey.contacts import hold_feet
 from marey.graph.arrays import PICK_LEFT, PICK_RIGHT, compose_planar, to_frame, wrap_angles
 from marey.graph.paths import PathStep, SearchResult, blended_deltas, blended_hands
 from marey.graph.reconstruction.joins import output_times, sample_track
-from marey.graph.reconstruction.track import PATH_HOLD, build_path_track, hold_path_feet, plant_positions
+from marey.graph.reconstruction.track import build_path_track, hold_path_feet, plant_positions
 from marey.kinematics import PointTask, solve_ik
 from marey.lie import SO3
 from marey.motion import Motion, contact_positions
@@ -280,9 +279,12 @@ def rebuild_motion(graph: MotionGraph, result: SearchResult, *, rate_hz: float |
 
 
 def rebuild_events(
-    graph: MotionGraph, result: SearchResult, *, rate_hz: float | None = None
+    graph: MotionGraph, result: SearchResult, *, rate_hz: float | None = None, pinned: Sequence[int] | None = None
 ) -> tuple[Motion, tuple[int, ...]]:
-    """As :func:`rebuild_motion`, with the frame at which each constraint is met."""
+    """As :func:`rebuild_motion`, with the frame at which each constraint is met.
+
+    Where ``pinned`` is given the body is balanced, with its root as it is at the ends of these steps.
+    """
     if not result.is_solved:
         raise InputError(f"there is no path to rebuild: {result.status}", result.advice)
     rate = graph.database.rate_hz if rate_hz is None else float(rate_hz)
@@ -301,7 +303,13 @@ def rebuild_events(
         for event, frame in zip(events, frames, strict=True)
         if event in HANDS
     ]
-    return refine_reaches(hold_path_feet(motion, shown.plants), reaches)[0], frames
+    held = hold_path_feet(motion, shown.plants)
+    if pinned is not None:
+        # The shift of the balance, with feet held anew: heels of short legs rise, so that nobody crouches for a lean
+        keep = [frame for step, frame in zip(result.met, frames, strict=True) if step in pinned]
+        balanced = balance_motion(held, graph.database.body, keep=keep)
+        held = hold_path_feet(motion, shown.plants, (balanced.root_positions - held.root_positions)[:, [0, 2]])
+    return refine_reaches(held, reaches)[0], frames
 
 
 def rebuild_for_sketch(
@@ -329,23 +337,17 @@ def _run_stages(
         aims = {step: aim for step, aim in find_pick_targets(graph, result, sketch).items() if aim.root is None}
         result = refine_weights(graph, result, {step: aim.hand for step, aim in aims.items()})
         result = result if sketch.world.rivers or sketch.world.stones else refine_footsteps(graph, result, aims)
-    motion, frames = rebuild_events(graph, result, rate_hz=rate_hz)
-    # Targets of the hands, from the picks and places of the sketch, at the frames of the constraints
+    # Targets of the hands, from the picks and places of the sketch, at the frames of the constraints; the root stays
+    # where the sketch says where it is
     targets = find_pick_targets(graph, result, sketch)
+    pinned = [step for step, target in targets.items() if target.root is not None]
+    motion, frames = rebuild_events(graph, result, rate_hz=rate_hz, pinned=pinned if refine else None)
     reaches = [
         HandTarget(frame, HANDS[_step_event(graph, result, step)], targets[step].hand)
         for step, frame in zip(result.met, frames, strict=True)
         if step in targets
     ]
-    if refine:
-        # The root stays at frames at which the sketch says where it is
-        met = zip(result.met, frames, strict=True)
-        pinned = [frame for step, frame in met if step in targets and targets[step].root is not None]
-        balanced = balance_motion(motion, graph.database.body, keep=pinned)
-        # The same shift with heels that rise where a trailing leg is short, so that nobody crouches for a lean
-        shift = (balanced.root_positions - motion.root_positions)[:, [0, 2]]
-        held = hold_feet(motion, settings=PATH_HOLD, floor_m=0.0, shift=shift).motion
-        motion = refine_reaches(replace(held, contacts=motion.contacts), reaches)[0]
+    motion = refine_reaches(motion, reaches)[0] if refine else motion
     return motion, reaches, frames
 
 

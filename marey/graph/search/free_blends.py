@@ -1,22 +1,22 @@
-"""Blends of any two alike steps, with weights off the grid: a path that ends near a pick is made to end in it.
+r"""Blends of any two alike steps, with weights off the grid: a path that ends near a pick is made to end in it.
 
 The interpolated graph of [Safonova2006]_ (F16, F21) has a weight for every edge. The search walks edges of one motion
 and, near events, pairs of them at ten weights. Here every step of a path that it found may be blended with a step that
 is alike (same contacts, poses at both ends within ``pair_limit`` thresholds), and the weights are found at once:
 
-.. math:: \\min_\\lambda \\sum_i \\rho_i \\lambda_i^2 \\quad\\text{with}\\quad
-          p(\\lambda) = p^*, \\qquad 0 \\le \\lambda_i \\le \\bar\\lambda_i
+.. math:: \min_\lambda \sum_i \rho_i \lambda_i^2 \quad\text{with}\quad
+          p(\lambda) = p^*, \qquad 0 \le \lambda_i \le \bar\lambda_i
 
-:math:`\\lambda_i` is the weight of the second step, :math:`\\rho_i` what its gaps of pose cost, p hand and pinned root at
-the end. Nothing is warped: each step is an interpolation of two captured ones, pruned by the physics of blends (F30 to
-F33): first by what the sources tell, then by a check of the blended motion itself.
+:math:`\lambda_i` is the weight of the second step, :math:`\rho_i` what its gaps of pose cost, p hand and pinned root
+at the end. Nothing is warped: each step is an interpolation of two captured ones, pruned by the physics of blends
+(F30 to F33): first by what the sources tell, then by a check of the blended motion itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -60,7 +60,7 @@ YAW_SHARE: Final = 0.02  # [-] weight of the root where it is not pinned: it sta
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepPartners:
-    """Steps that may be blended: edge e with ``partner[first[e]:first[e + 1]]``, and how many were pruned by each rule."""
+    """Steps that may be blended: edge e with ``partner[first[e]:first[e + 1]]``; how many each rule has pruned."""
 
     first: IntArray  # (E + 1,)
     partner: IntArray  # (M,)
@@ -112,9 +112,7 @@ def find_step_partners(graph: MotionGraph) -> StepPartners:
     return StepPartners.from_graph(graph)
 
 
-def blend_to_picks(
-    graph: MotionGraph, way: SearchPath, constraints: Sequence[SketchConstraint]
-) -> SearchPath | None:
+def blend_to_picks(graph: MotionGraph, way: SearchPath, constraints: Sequence[SketchConstraint]) -> SearchPath | None:
     """The path with steps blended so that each pick that it ends near is met; None where blends do not get there.
 
     Args:
@@ -148,7 +146,8 @@ def _blend_approach(
     local = np.stack([roads.hand[node][[0, 2]], roads.root[node][:2]])
     wanted = _points(end, local)
     firm = FIRM * np.array([1.0, 1.0 if np.isfinite(goal.pin[0]) else YAW_SHARE])
-    tried = [(i, m) for i in np.flatnonzero(is_free) for m in range(partners.first[base[i]], partners.first[base[i] + 1])]
+    rows = partners.first
+    tried = [(i, m) for i in np.flatnonzero(is_free) for m in range(rows[base[i]], rows[base[i] + 1])]
     refused: set[int] = set()
     for _ in range(ROUNDS):
         columns = np.array([(i, m) for i, m in tried if m not in refused], dtype=np.int64).reshape(-1, 2)
@@ -160,7 +159,7 @@ def _blend_approach(
         bad = [
             int(m)
             for (i, m), share in zip(chosen, shares, strict=True)
-            if not _is_physical(graph, PathStep(int(base[i]), int(partners.partner[m]), 1.0 - float(share), np.zeros(3)))
+            if not _is_physical(graph, int(base[i]), int(partners.partner[m]), 1.0 - float(share))
         ]
         partners.counts["checked"] += len(chosen)
         partners.counts["check failed"] += len(bad)
@@ -251,10 +250,10 @@ def _solve_shares(
     return None
 
 
-def _is_physical(graph: MotionGraph, step: PathStep) -> bool:
+def _is_physical(graph: MotionGraph, edge: int, other: int, weight: float) -> bool:
     """Whether a blended step slides, sinks and pushes no worse than its sources, within the limits of F31."""
-    alone = [replace(step, edge=e, other=e, weight=1.0) for e in (step.edge, step.other)]
-    own, *sources = (_check_step(graph, one) for one in (step, *alone))
+    shown = ((edge, other, weight), (edge, edge, 1.0), (other, other, 1.0))
+    own, *sources = (_check_step(graph, PathStep(*one, np.zeros(3))) for one in shown)
     return (
         own.slide_mm <= SLIDE_MM + max(s.slide_mm for s in sources)
         and own.sink_mm <= SINK_MM + max(s.sink_mm for s in sources)

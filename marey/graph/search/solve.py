@@ -96,7 +96,17 @@ def search_graph(
     if method == "img_ara":
         chosen = replace(chosen, slack_m=0.0, arm_m=0.0)
     ask = _SearchQuery(
-        graph, sketch, schedule, heuristic, pick_tolerance_m, chosen, until, is_blended, few, fallback, method,
+        graph,
+        sketch,
+        schedule,
+        heuristic,
+        pick_tolerance_m,
+        chosen,
+        until,
+        is_blended,
+        few,
+        fallback,
+        method,
         on_solution,
     )
     # What is made once for a graph is not charged to the budget
