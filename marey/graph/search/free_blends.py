@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from marey.graph.motion_graph import MotionGraph
 
 MIN_STEP_M: Final = 0.05  # [m] an edge that moves its anchor by less is no step
+MIN_FRAMES: Final = 4  # of a step whose forces can be checked
 MAX_STRETCH: Final = 1.4  # by which one step may last longer than the other
 MAX_TURN_RAD: Final = np.deg2rad(30.0)  # by which they may turn otherwise (F33)
 MAX_JUMP_MPS: Final = 0.5  # [m/s] of the root's velocity where a blend begins or ends (F32)
@@ -58,58 +58,70 @@ DIRECTIONS: Final = np.array([d for d in np.ndindex(3, 3, 3) if d != (1, 1, 1)],
 YAW_SHARE: Final = 0.02  # [-] weight of the root where it is not pinned: it stays about where it was
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StepPartners:
-    """Steps that may be blended: edge e with ``partner[first[e]:first[e + 1]]``; how many each rule has pruned."""
+class PartnerRows(NamedTuple):
+    """Steps with which one step may be blended."""
 
-    first: IntArray  # (E + 1,)
     partner: IntArray  # (M,)
     most: FloatArray  # (M,) [-] largest share of the partner: gap and jump of velocity stay within their limits
     price: FloatArray  # (M,) cost of the gaps at both ends at a share of one
-    counts: Counter[str]
 
-    @classmethod
-    def from_graph(cls, graph: MotionGraph) -> StepPartners:
-        """Compare all steps with all, by prediction from the sources alone (F33)."""
-        arrays, source, threshold = graph.arrays, graph.arrays.source, graph.transitions.threshold
-        distance, T = state_distances(graph), arrays.seconds
-        alike, rate = find_partners(graph, distance).matrix(), gap_cost_per_distance(graph)
-        steps = np.flatnonzero((np.hypot(*arrays.delta[:, :2].T) > MIN_STEP_M) & (arrays.flight[:, 0] <= 0.0))
+
+class StepPartners:
+    """Steps that may be blended, by prediction from the sources alone (F33), looked up when a path asks for them."""
+
+    def __init__(self, graph: MotionGraph) -> None:
+        self.counts: Counter[str] = Counter()  # alike pairs of steps looked at, and how many each rule has pruned
+        arrays = graph.arrays
+        self._arrays, self._source, self._limit = arrays, arrays.source, MAX_GAP * graph.transitions.threshold
+        self._distance, self._rate = state_distances(graph), gap_cost_per_distance(graph)
+        self._alike = find_partners(graph, self._distance).matrix()
+        is_step = (np.hypot(*arrays.delta[:, :2].T) > MIN_STEP_M) & (arrays.flight[:, 0] <= 0.0)
+        self._steps = np.flatnonzero(is_step & (arrays.seconds * graph.database.rate_hz >= MIN_FRAMES))
         # Velocities [m/s] of the root where edges begin and end, in the frame of the anchor
-        span = T[:, None] / (arrays.path.shape[1] - 1)
-        speeds = [(arrays.path[:, b] - arrays.path[:, a]) / span for a, b in ((0, 1), (-2, -1))]
-        rows: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
-        counts: Counter[str] = Counter()
-        for e in steps.tolist():
-            A, B = source[e], arrays.target[e]
-            own = steps[alike[A, source[steps]] & alike[B, arrays.target[steps]] & (steps != e)]
-            counts["alike"] += len(own)
-            lasts = np.abs(np.log(T[own] / T[e])) <= np.log(MAX_STRETCH)
-            turns = np.abs(wrap_angles(arrays.delta[own, 2] - arrays.delta[e, 2])) <= MAX_TURN_RAD
-            jump = np.maximum(*(np.linalg.norm(v[own] - v[e], axis=1) for v in speeds))
-            gap = np.maximum(distance[A, source[own]], distance[B, arrays.target[own]])
-            smooth = np.sqrt(MAX_GAP * threshold / np.maximum(gap, 1e-12))
-            most = np.minimum(np.minimum(smooth, MAX_JUMP_MPS / np.maximum(jump, 1e-9)), MAX_SHARE)
-            kept = np.ones(len(own), dtype=bool)
-            for name, is_good in (("duration", lasts), ("turn", turns), ("velocity or gap", most >= MIN_SHARE)):
-                counts[name] += int((kept & ~is_good).sum())
-                kept &= is_good
-            price = 2.0 * rate * (distance[A, source[own]] + distance[B, arrays.target[own]])
-            # Of what is left, those that lead farthest aside for what they cost, in each of some directions
-            change = arrays.delta[own] - arrays.delta[e]
-            change[:, 2] = LEVER_M * wrap_angles(change[:, 2])
-            worth = np.where(kept, most / np.sqrt(price + 1e-3), 0.0)[:, None] * (change @ DIRECTIONS.T)
-            best = np.unique(np.argmax(worth, axis=0)[worth.max(axis=0) > 0.0]) if kept.any() else np.zeros(0, int)
-            counts["kept"] += int(kept.sum())
-            rows.append((np.full(len(best), e), own[best], most[best], price[best]))
-        edge, partner, most, price = (np.concatenate(column) for column in zip(*rows, strict=True))
-        return cls(np.searchsorted(edge, np.arange(graph.num_edges + 1)), partner, most, price, counts)
+        span = arrays.seconds[:, None] / (arrays.path.shape[1] - 1)
+        self._speeds = [(arrays.path[:, b] - arrays.path[:, a]) / span for a, b in ((0, 1), (-2, -1))]
+        self._known: dict[int, PartnerRows] = {}
+
+    def of(self, e: int) -> PartnerRows:
+        """Partners of an edge; none where it is no step."""
+        if e not in self._known:
+            self._known[e] = self._find(e)
+        return self._known[e]
+
+    def _find(self, e: int) -> PartnerRows:
+        arrays, source, target, T = self._arrays, self._source, self._arrays.target, self._arrays.seconds
+        A, B, steps = source[e], target[e], self._steps
+        own = steps[self._alike[A, source[steps]] & self._alike[B, target[steps]] & (steps != e)]
+        own = own if np.isin(e, steps) else own[:0]
+        # Rules in the order of the thesis: how long they last, how they turn, how velocity and pose jump at both ends
+        jump = np.maximum(*(np.linalg.norm(v[own] - v[e], axis=1) for v in self._speeds))
+        gaps = np.stack([self._distance[A, source[own]], self._distance[B, target[own]]])
+        most = np.sqrt(self._limit / np.maximum(gaps.max(axis=0), 1e-12))
+        most = np.minimum(np.minimum(most, MAX_JUMP_MPS / np.maximum(jump, 1e-9)), MAX_SHARE)
+        rules = {
+            "duration": np.abs(np.log(T[own] / T[e])) <= np.log(MAX_STRETCH),
+            "turn": np.abs(wrap_angles(arrays.delta[own, 2] - arrays.delta[e, 2])) <= MAX_TURN_RAD,
+            "velocity or gap": most >= MIN_SHARE,
+        }
+        kept = np.ones(len(own), dtype=bool)
+        self.counts["alike"] += len(own)
+        for name, is_good in rules.items():
+            self.counts[name] += int((kept & ~is_good).sum())
+            kept &= is_good
+        self.counts["kept"] += int(kept.sum())
+        # Of what is left, those that lead farthest aside for what they cost, in each of some directions
+        price = 2.0 * self._rate * gaps.sum(axis=0)
+        change = arrays.delta[own] - arrays.delta[e]
+        change[:, 2] = LEVER_M * wrap_angles(change[:, 2])
+        worth = np.where(kept, most / np.sqrt(price + 1e-3), 0.0)[:, None] * (change @ DIRECTIONS.T)
+        best = np.unique(np.argmax(worth, axis=0)[worth.max(axis=0) > 0.0]) if kept.any() else np.zeros(0, dtype=int)
+        return PartnerRows(own[best], most[best], price[best])
 
 
 @lru_cache(maxsize=4)
 def find_step_partners(graph: MotionGraph) -> StepPartners:
-    """Partners of all steps of a graph; made once."""
-    return StepPartners.from_graph(graph)
+    """Partners of the steps of a graph; made once."""
+    return StepPartners(graph)
 
 
 def blend_to_picks(graph: MotionGraph, way: SearchPath, constraints: Sequence[SketchConstraint]) -> SearchPath | None:
@@ -146,41 +158,53 @@ def _blend_approach(
     local = np.stack([roads.hand[node][[0, 2]], roads.root[node][:2]])
     wanted = _points(end, local)
     firm = FIRM * np.array([1.0, 1.0 if np.isfinite(goal.pin[0]) else YAW_SHARE])
-    rows = partners.first
-    tried = [(i, m) for i in np.flatnonzero(is_free) for m in range(rows[base[i]], rows[base[i] + 1])]
-    refused: set[int] = set()
+    found = [
+        partners.of(int(e)) if free else PartnerRows(*np.zeros((3, 0))) for e, free in zip(base, is_free, strict=True)
+    ]
+    step = np.repeat(np.arange(len(base)), [len(rows.partner) for rows in found])
+    tried = BlendChoices(step, *(np.concatenate([rows[k] for rows in found]) for k in range(3)))
+    tried = tried._replace(partner=tried.partner.astype(np.int64))
     for _ in range(ROUNDS):
-        columns = np.array([(i, m) for i, m in tried if m not in refused], dtype=np.int64).reshape(-1, 2)
-        solved = _solve_shares(graph, partners, way.places[first], deltas, base, columns, (local, wanted, firm))
+        solved = _solve_shares(graph, way.places[first], deltas, base, tried, (local, wanted, firm))
         if solved is None:
             return None
         chosen, shares, places = solved
         # Every blended step is checked as it will be shown; one that fails is left out, and the rest is solved again
-        bad = [
-            int(m)
-            for (i, m), share in zip(chosen, shares, strict=True)
-            if not _is_physical(graph, int(base[i]), int(partners.partner[m]), 1.0 - float(share))
-        ]
-        partners.counts["checked"] += len(chosen)
+        pairs = zip(base[chosen.step].tolist(), chosen.partner.tolist(), (1.0 - shares).tolist(), strict=True)
+        bad = [(e, c) for e, c, weight in pairs if not _is_physical(graph, e, c, weight)]
+        partners.counts["checked"] += len(shares)
         partners.counts["check failed"] += len(bad)
         if not bad:
             break
-        refused.update(bad)
+        kept = [(e, c) not in bad for e, c in zip(base[tried.step].tolist(), tried.partner.tolist(), strict=True)]
+        tried = tried.take(np.flatnonzero(kept))
     else:
         return None
     # Costs of the blends and their gaps in place of those of the steps; what follows is carried along
     mixed, cost = dict(way.mixed), way.cost
-    for (i, m), share in zip(chosen, shares, strict=True):
-        e, c = np.array([base[i]]), np.array([partners.partner[m]])
-        cost += float(blended_costs(graph, e, c, np.array([1.0 - share]))[0, 0] - roads.cost[edges[i]])
-        cost += float(share**2 * partners.price[m])
-        mixed[first + int(i)] = (int(c[0]), 1.0 - float(share))
+    for i, c, share, price in zip(chosen.step, chosen.partner, shares, chosen.price, strict=True):
+        blended = blended_costs(graph, base[[i]], np.array([c]), np.array([1.0 - share]))[0, 0]
+        cost += float(blended - roads.cost[edges[i]] + share**2 * price)
+        mixed[first + int(i)] = (int(c), 1.0 - float(share))
     moved = way.places.copy()
     moved[first : last + 2] = places
     found = way._replace(places=moved, mixed=mixed, cost=cost)
     number = way.met_at.index(last)
     hand_m = found.errors((goal,) * len(way.met_at))[number]
     return found if hand_m <= goal.tolerance_m else None
+
+
+class BlendChoices(NamedTuple):
+    """Steps of a path and what they may be blended with."""
+
+    step: IntArray  # (M,)
+    partner: IntArray  # (M,)
+    most: FloatArray  # (M,)
+    price: FloatArray  # (M,)
+
+    def take(self, rows: IntArray) -> BlendChoices:
+        """Some of them."""
+        return BlendChoices(*(column[rows] for column in self))
 
 
 def _points(anchor: FloatArray, local: FloatArray) -> FloatArray:
@@ -190,36 +214,33 @@ def _points(anchor: FloatArray, local: FloatArray) -> FloatArray:
 
 def _solve_shares(
     graph: MotionGraph,
-    partners: StepPartners,
     start: FloatArray,
     deltas: FloatArray,
     base: IntArray,
-    columns: IntArray,
+    tried: BlendChoices,
     aim: tuple[FloatArray, FloatArray, FloatArray],
-) -> tuple[IntArray, FloatArray, FloatArray] | None:
+) -> tuple[BlendChoices, FloatArray, FloatArray] | None:
     """Shares of one partner a step that bring the last points to their targets, and the places then.
 
     Args:
         graph: of the steps.
-        partners: of all steps.
         start: anchor of the first step.
         deltas: of the steps as they are ``(n, 3)``.
         base: edges of the steps ``(n,)``.
-        columns: step and number of the partner ``(M, 2)``.
+        tried: what they may be blended with.
         aim: points in the frame of the last anchor, in the world, and their weights.
     """
     from scipy.optimize import lsq_linear
 
     local, wanted, firm = aim
-    weights, shares = np.repeat(firm, 2), np.zeros(len(columns))
+    weights, shares = np.repeat(firm, 2), np.zeros(len(tried.step))
     is_single = False
     for _ in range(ROUNDS):
         # Anchors with the present shares
-        changes = blended_deltas(graph, base[columns[:, 0]], partners.partner[columns[:, 1]], np.zeros(1))[:, 0]
-        changes = changes - deltas[columns[:, 0]]
+        changes = blended_deltas(graph, base[tried.step], tried.partner, np.zeros(1))[:, 0] - deltas[tried.step]
         changes[:, 2] = wrap_angles(changes[:, 2])
         own = deltas.copy()
-        np.add.at(own, columns[:, 0], shares[:, None] * changes)
+        np.add.at(own, tried.step, shares[:, None] * changes)
         places = [start]
         for delta in own:
             places.append(compose_planar(places[-1], delta))
@@ -228,25 +249,24 @@ def _solve_shares(
         off = (wanted - points).ravel()
         if is_single and np.abs(weights * off).max() < 0.1:
             used = np.flatnonzero(shares > 1e-6)
-            return columns[used], shares[used], at
-        if not len(columns):
+            return tried.take(used), shares[used], at
+        if not len(shares):
             return None
         # Derivative of the points by each share: the step moves, and all behind it turns about its end
-        before, after = at[columns[:, 0]], at[columns[:, 0] + 1]
+        before, after = at[tried.step], at[tried.step + 1]
         shift = compose_planar(np.column_stack([0.0 * before[:, :2], before[:, 2]]), changes)[:, :2]
         lever = points[None] - after[:, None, :2]
         turned = changes[:, 2, None, None] * np.stack([lever[..., 1], -lever[..., 0]], axis=-1)
-        J = (shift[:, None] + turned).reshape(len(columns), -1).T
-        size = np.sqrt(partners.price[columns[:, 1]] + 1e-3)
-        A = np.concatenate([weights[:, None] * J, np.diag(size)])
-        b = np.concatenate([weights * (off + J @ shares), np.zeros(len(columns))])
-        shares = np.asarray(lsq_linear(A, b, (0.0, partners.most[columns[:, 1]]), method="bvls").x)
+        J = (shift[:, None] + turned).reshape(len(shares), -1).T
+        A = np.concatenate([weights[:, None] * J, np.diag(np.sqrt(tried.price + 1e-3))])
+        b = np.concatenate([weights * (off + J @ shares), np.zeros(len(shares))])
+        shares = np.asarray(lsq_linear(A, b, (0.0, tried.most), method="bvls").x)
         if not is_single:
             # k = 2: of each step only the partner with the greatest share
-            order = np.lexsort((-shares, columns[:, 0]))
-            best = order[np.unique(columns[order, 0], return_index=True)[1]]
+            order = np.lexsort((-shares, tried.step))
+            best = order[np.unique(tried.step[order], return_index=True)[1]]
             best = best[shares[best] > 1e-4]
-            columns, shares, is_single = columns[best], shares[best], True
+            tried, shares, is_single = tried.take(best), shares[best], True
     return None
 
 
