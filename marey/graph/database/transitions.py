@@ -272,10 +272,10 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
     phase, table = database.phase, database.phases
     feet = to_frame(table.feet, table.anchor[:, None])[..., :2]
     pairs = [_concatenate_pairs(found), _concatenate_pairs(others)]
-    for n, (a, b, D) in enumerate(pairs):
+    for n, (a, b, far) in enumerate(pairs):
         apart_m = np.nan_to_num(np.linalg.norm(feet[phase[a]] - feet[phase[b]], axis=-1)).max(axis=-1, initial=0.0)
         kept = np.flatnonzero(apart_m <= settings.max_foot_jump_m)
-        pairs[n] = a[kept], b[kept], D[kept]
+        pairs[n] = a[kept], b[kept], far[kept]
     (source, alike, near), (more, to, far) = pairs
     if count > 1:
         # Add the pairs that two behaviours lack

@@ -158,12 +158,13 @@ def _blend_approach(
     local = np.stack([roads.hand[node][[0, 2]], roads.root[node][:2]])
     wanted = _points(end, local)
     firm = FIRM * np.array([1.0, 1.0 if np.isfinite(goal.pin[0]) else YAW_SHARE])
-    found = [
-        partners.of(int(e)) if free else PartnerRows(*np.zeros((3, 0))) for e, free in zip(base, is_free, strict=True)
-    ]
-    step = np.repeat(np.arange(len(base)), [len(rows.partner) for rows in found])
-    tried = BlendChoices(step, *(np.concatenate([rows[k] for rows in found]) for k in range(3)))
-    tried = tried._replace(partner=tried.partner.astype(np.int64))
+    rows = [(i, partners.of(int(base[i]))) for i in np.flatnonzero(is_free)]
+    tried = BlendChoices(
+        np.repeat([i for i, _ in rows], [len(own.partner) for _, own in rows]).astype(np.int64),
+        np.concatenate([np.zeros(0, dtype=np.int64), *(own.partner for _, own in rows)]),
+        np.concatenate([np.zeros(0), *(own.most for _, own in rows)]),
+        np.concatenate([np.zeros(0), *(own.price for _, own in rows)]),
+    )
     for _ in range(ROUNDS):
         solved = _solve_shares(graph, way.places[first], deltas, base, tried, (local, wanted, firm))
         if solved is None:
@@ -204,7 +205,7 @@ class BlendChoices(NamedTuple):
 
     def take(self, rows: IntArray) -> BlendChoices:
         """Some of them."""
-        return BlendChoices(*(column[rows] for column in self))
+        return BlendChoices(self.step[rows], self.partner[rows], self.most[rows], self.price[rows])
 
 
 def _points(anchor: FloatArray, local: FloatArray) -> FloatArray:
