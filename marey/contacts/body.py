@@ -41,7 +41,10 @@ class BodyPosture:
 
     def raise_by(self, rise: FloatArray) -> BodyPosture:
         """Return the body higher by ``(F,)`` [m]."""
-        shift = rise[:, None] * UP
+        return self.move_by(rise[:, None] * UP)
+
+    def move_by(self, shift: FloatArray) -> BodyPosture:
+        """Return the body moved by ``(F, 3)`` [m]."""
         return replace(self, roots=self.roots + shift, positions=self.positions + shift[:, None])
 
     def sole_length(self, side: str) -> float:

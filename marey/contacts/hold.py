@@ -76,6 +76,7 @@ def hold_feet(
     *,
     floor_m: float | None = None,
     edit: PlantEdit | None = None,
+    shift: FloatArray | None = None,
 ) -> HoldResult:
     r"""Hold the feet of a clip where they stand ([Glardon2005]_ §III.2.4), over the whole clip at once.
 
@@ -97,6 +98,7 @@ def hold_feet(
         settings: how feet are held.
         floor_m: height of the floor; if not given, a plane is fitted to the plants. Plants on steps keep their height.
         edit: changes where feet stand, such as :func:`pigeon_toe`.
+        shift: moves the body over its feet, ``(F, 2)`` [m] along x and z.
 
     Returns:
         The clip, the schedule of its plants, and those that could not be kept: a leg was too short, or its knee would
@@ -125,6 +127,7 @@ def hold_feet(
     modes = find_foot_modes(track, round(settings.flicker_s * motion.rate_hz))
     floor = None if floor_m is None else FloorPlane(float(floor_m), np.zeros(2))
     feet = PlantedFeet.measure(body, modes, motion.rate_hz, settings, floor=floor, edit=edit)
+    feet = feet if shift is None else replace(feet, stand=body.move_by(np.insert(shift, 1, 0.0, axis=1)))
     feet = (feet.keep_soles() if floor is None else feet).release_heels()
     held, plans = feet.plant()
     plants = [

@@ -179,7 +179,7 @@ def test_the_schedule_says_where_each_point_stays() -> None:
 
 def test_a_plant_that_cannot_be_kept_is_told_as_broken_and_stays_in_the_track() -> None:
     clean = walk(1.3, seconds=4.0)
-    # The body rises by 40 cm while its feet are said to stand: no leg reaches that far
+    # The body rises by 40 cm while its feet are said to stand: no leg reaches that far, on its toes either
     lift = np.zeros((clean.num_frames, 3))
     lift[:, 1] = 0.40 * np.exp(-(((clean.times() - 2.0) / 0.25) ** 2))
     torn = hold_feet(replace(clean, root_positions=clean.root_positions + lift, source=None), clean.contacts)

@@ -170,3 +170,22 @@ def test_the_plain_search_moves_nothing(picking, solved):
     if loose.is_solved:
         assert loose.errors == loose.found_errors
         assert loose.errors[0] <= 0.1
+
+
+@pytest.mark.mocap
+@pytest.mark.slow
+def test_the_graph_alone_blends_steps_to_pinned_picks(picking, solved):
+    """No footstep is moved: every step is a captured one or a blend of two, and the next begins where it ends."""
+    found = [solve(picking, sketch, "img_ara") for sketch, _ in solved]
+    blended = [way for way in found if way.is_solved and any(step.is_blended for step in way.steps)]
+    assert blended
+    for way in blended:
+        assert way.found_errors[0] <= TOLERANCE_M
+        for n, step in enumerate(way.steps):
+            own = blended_deltas(picking, np.array([step.edge]), np.array([step.other]), np.array([step.weight]))[0, 0]
+            change = to_frame(way.places[n + 1], way.places[n]) - own
+            assert 0.0 <= step.weight <= 1.0
+            assert np.linalg.norm(change[:2]) < 1e-9 and abs(np.sin(change[2])) < 1e-9
+        # The hand of the motion as the graph has it, nothing refined, is at its object
+        sketch = solved[next(n for n, one in enumerate(found) if one is way)][0]
+        assert rebuild_for_sketch(picking, way, sketch, refine=False)[1][0] <= TOLERANCE_M + 1e-3

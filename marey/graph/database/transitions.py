@@ -268,10 +268,17 @@ def find_transitions(database: Database, settings: GraphSettings, metric: PoseMe
                 far = far[_smallest_in_groups(pair, D[i[far], j[far]], settings.cross_links)]
                 others.append((own[first + i[far]], own[j[far]], D[i[far], j[far]]))
             found += [_concatenate_pairs(pairs) for pairs in parts]
-    source, alike, near = _concatenate_pairs(found)
+    # Without pairs that have a planted foot in quite other places: it would take a step that no clip shows
+    phase, table = database.phase, database.phases
+    feet = to_frame(table.feet, table.anchor[:, None])[..., :2]
+    pairs = [_concatenate_pairs(found), _concatenate_pairs(others)]
+    for n, (a, b, far) in enumerate(pairs):
+        apart_m = np.nan_to_num(np.linalg.norm(feet[phase[a]] - feet[phase[b]], axis=-1)).max(axis=-1, initial=0.0)
+        kept = np.flatnonzero(apart_m <= settings.max_foot_jump_m)
+        pairs[n] = a[kept], b[kept], far[kept]
+    (source, alike, near), (more, to, far) = pairs
     if count > 1:
         # Add the pairs that two behaviours lack
-        more, to, far = _concatenate_pairs(others)
         kept = _smallest_in_groups(behaviour[more] * count + behaviour[to], far, settings.cross_links)
         kept = kept[far[kept] >= settings.cross * threshold]
         source, alike, near = _concatenate_pairs([(source, alike, near), (more[kept], to[kept], far[kept])])

@@ -279,9 +279,12 @@ def rebuild_motion(graph: MotionGraph, result: SearchResult, *, rate_hz: float |
 
 
 def rebuild_events(
-    graph: MotionGraph, result: SearchResult, *, rate_hz: float | None = None
+    graph: MotionGraph, result: SearchResult, *, rate_hz: float | None = None, pinned: Sequence[int] | None = None
 ) -> tuple[Motion, tuple[int, ...]]:
-    """As :func:`rebuild_motion`, with the frame at which each constraint is met."""
+    """As :func:`rebuild_motion`, with the frame at which each constraint is met.
+
+    Where ``pinned`` is given the body is balanced, with its root as it is at the ends of these steps.
+    """
     if not result.is_solved:
         raise InputError(f"there is no path to rebuild: {result.status}", result.advice)
     rate = graph.database.rate_hz if rate_hz is None else float(rate_hz)
@@ -300,7 +303,13 @@ def rebuild_events(
         for event, frame in zip(events, frames, strict=True)
         if event in HANDS
     ]
-    return refine_reaches(hold_path_feet(motion, shown.plants), reaches)[0], frames
+    held = hold_path_feet(motion, shown.plants)
+    if pinned is not None:
+        # The shift of the balance, with feet held anew: heels of short legs rise, so that nobody crouches for a lean
+        keep = [frame for step, frame in zip(result.met, frames, strict=True) if step in pinned]
+        balanced = balance_motion(held, graph.database.body, keep=keep)
+        held = hold_path_feet(motion, shown.plants, (balanced.root_positions - held.root_positions)[:, [0, 2]])
+    return refine_reaches(held, reaches)[0], frames
 
 
 def rebuild_for_sketch(
@@ -328,19 +337,17 @@ def _run_stages(
         aims = {step: aim for step, aim in find_pick_targets(graph, result, sketch).items() if aim.root is None}
         result = refine_weights(graph, result, {step: aim.hand for step, aim in aims.items()})
         result = result if sketch.world.rivers or sketch.world.stones else refine_footsteps(graph, result, aims)
-    motion, frames = rebuild_events(graph, result, rate_hz=rate_hz)
-    # Targets of the hands, from the picks and places of the sketch, at the frames of the constraints
+    # Targets of the hands, from the picks and places of the sketch, at the frames of the constraints; the root stays
+    # where the sketch says where it is
     targets = find_pick_targets(graph, result, sketch)
+    pinned = [step for step, target in targets.items() if target.root is not None]
+    motion, frames = rebuild_events(graph, result, rate_hz=rate_hz, pinned=pinned if refine else None)
     reaches = [
         HandTarget(frame, HANDS[_step_event(graph, result, step)], targets[step].hand)
         for step, frame in zip(result.met, frames, strict=True)
         if step in targets
     ]
-    if refine:
-        # The root stays at frames at which the sketch says where it is
-        met = zip(result.met, frames, strict=True)
-        pinned = [frame for step, frame in met if step in targets and targets[step].root is not None]
-        motion = refine_reaches(balance_motion(motion, graph.database.body, keep=pinned), reaches)[0]
+    motion = refine_reaches(motion, reaches)[0] if refine else motion
     return motion, reaches, frames
 
 

@@ -55,7 +55,11 @@ def build_path_track(graph: MotionGraph, result: SearchResult) -> tuple[PoseTrac
             speed = np.append(turned + moved, np.inf)
             stillest = int(np.flatnonzero(speed <= speed.min() + REST_DISTANCE)[0]) if len(stand) > 1 else 0
             shown = _load_range(graph, stand[: stillest + 1], after, result.places[-1])
-            rest = hold_last_pose(shown, REST_S, graph.database.rate_hz)
+            # Longer where a foot of the stand is elsewhere than it was planted: it takes a step first
+            plants = np.array([shown.plants[0], parts[-1][-1].plants[-1]])
+            has_step = bool(np.any(np.linalg.norm(np.diff(plants[..., :2], axis=0), axis=-1) > SHUFFLE_M))
+            rest_s = REST_S + has_step * (2.0 * HALF_STEP_S + SETTLED_S)
+            rest = hold_last_pose(shown, rest_s, graph.database.rate_hz)
             tail = [shown, rest] if len(shown.times) > 1 else [rest]
     parts.append(tail)
     pieces, ends = list[PoseTrack](), list[float]()
@@ -172,8 +176,9 @@ def blend_positions(first: FloatArray, second: FloatArray, weight: float) -> Flo
 SHUFFLE_M: Final = 0.08  # [m] a foot that two stretches have farther apart than this takes a step
 HALF_STEP_S: Final = 0.2  # [s] half of the time that this takes
 SETTLED_S: Final = 0.05  # [s] after the landing of the other foot it may begin
-# A plant above the ground keeps its own height: how thick the soles of a skeleton are is known to a centimetre or two
-PATH_HOLD: Final = HoldSettings(level_m=0.0)
+# A plant above the ground keeps its own height: how thick the soles of a skeleton are is known to a centimetre or two.
+# Knees turn no faster than in the clips: joins and the lean ask for more than feet of one clip do
+PATH_HOLD: Final = HoldSettings(level_m=0.0, step_share=1.0, step_rad=0.02)
 MAX_SOLE_M: Final = 0.025  # [m] from the ground: farther than soles of captures differ
 LEVEL: Final = 0.7  # [-] part of the foot's length seen from above: below, its heading is not measured
 
@@ -215,12 +220,12 @@ def _split_stances(track: PoseTrack, foot: int, own: IntArray) -> list[IntArray]
     return [own]
 
 
-def hold_path_feet(motion: Motion, places: FloatArray) -> Motion:
+def hold_path_feet(motion: Motion, places: FloatArray, shift: FloatArray | None = None) -> Motion:
     """Hold planted feet at ``places`` (F, 2, 3) on the ground, by :func:`marey.contacts.hold_feet`.
 
     Heel and toe are called down for the whole stance of a foot; from when to when each of them rests is found there.
     The contact track is that of the plants. A foot whose stance the path puts elsewhere than its poses do is moved and
-    turned there.
+    turned there. With ``shift`` (F, 2) [m] the body is moved over its feet, as a balance asks for.
     """
     names = contact_points(motion.skeleton).names
     motion = _level_stances(motion, places)
@@ -241,16 +246,16 @@ def hold_path_feet(motion: Motion, places: FloatArray) -> Motion:
             own = start + np.flatnonzero(is_level[start:stop])
             ball, place = np.median(points[own, toe], axis=0), places[own[len(own) // 2], n]
             turn = wrap_angles(place[2] - np.arctan2(along[own, 0], along[own, 2]))
-            shift = np.array([place[0] - ball[0], 0.0, place[1] - ball[2]])
-            moves[side].append((np.median(ankle[start:stop], axis=0), ball, shift, float(np.median(turn))))
+            there = np.array([place[0] - ball[0], 0.0, place[1] - ball[2]])
+            moves[side].append((np.median(ankle[start:stop], axis=0), ball, there, float(np.median(turn))))
 
     def move_to_place(foot: str, ankle: FloatArray, heading_rad: float) -> tuple[FloatArray, float]:
         if not moves[foot]:
             return ankle, heading_rad
-        _, ball, shift, turn = min(moves[foot], key=lambda move: float(np.linalg.norm(move[0] - ankle)))
-        return SO3.exp(turn * UP) @ (ankle - ball) + ball + shift, heading_rad + turn
+        _, ball, there, turn = min(moves[foot], key=lambda move: float(np.linalg.norm(move[0] - ankle)))
+        return SO3.exp(turn * UP) @ (ankle - ball) + ball + there, heading_rad + turn
 
-    held = hold_feet(motion, Contacts(names, active), PATH_HOLD, floor_m=0.0, edit=move_to_place)
+    held = hold_feet(motion, Contacts(names, active), PATH_HOLD, floor_m=0.0, edit=move_to_place, shift=shift)
     assert held.motion.contacts is not None
     # A plant that could not be kept is no contact, nor is what little of it is left beside
     shown = held.motion.contacts

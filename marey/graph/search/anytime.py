@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -29,9 +29,13 @@ from marey.graph.arrays import (
 )
 from marey.graph.paths import SearchSolution
 from marey.graph.search.ara import add_start, expand_states, least_open_cost, relax_edge, reopen_states
+from marey.graph.search.free_blends import blend_to_picks
 from marey.graph.search.ground import GRID_STEPS, grid_distances
 from marey.graph.search.heuristics import compute_potentials
 from marey.graph.search.problem import Detour, Detours, SearchClock, SearchPath, SearchProblem, constraint_object
+
+if TYPE_CHECKING:
+    from marey.graph.motion_graph import MotionGraph
 
 SPARSE_EDGES_BELOW: Final = 3.0  # below this epsilon only edges that differ are looked at
 FIRST_CHUNK: Final = 256  # expansions before the first look at the clock
@@ -77,10 +81,11 @@ class AnytimeSearch:
         before: AnytimeSearch | None = None,
         patience: SearchClock | None = None,
         stage_share: float = STAGE_SHARE,
+        blended: MotionGraph | None = None,
     ) -> None:
         self.problem, self.memory, self.clock, self.on_solution, self.k = problem, memory, clock, on_solution, k
         self.few, self._looks, self._patience = few, looks, patience or clock
-        self._stage_share = stage_share
+        self._stage_share, self._blended = stage_share, blended
         self._stages: tuple[SearchProblem, ...] = ()
         self._hands: dict[str, int] = {}
         self.best: SearchPath | None = None if before is None else before.best
@@ -149,7 +154,9 @@ class AnytimeSearch:
             self._accumulate_counts()
             if self.memory.goal == EMPTY:
                 return None, is_settled
-            way = SearchPath.from_memory(stage.made, self.memory, stage.constraints)
+            way = self._read_path(stage)
+            if way is None:
+                return None, is_settled
             # Without the cost that was put on the end of the stage, if any was
             way = (
                 way
@@ -167,6 +174,7 @@ class AnytimeSearch:
                     np.concatenate([whole.met, whole.met[-1] + way.met[1:]]),
                     np.concatenate([whole.edges, way.edges]),
                     whole.cost + way.cost,
+                    {**whole.mixed, **{len(whole.edges) + n: mix for n, mix in way.mixed.items()}},
                 )
             if thing:
                 hands[thing] = int(stage.made.roads.event[way.nodes[-1]])
@@ -185,14 +193,29 @@ class AnytimeSearch:
             while is_settled and self.memory.goal == EMPTY and self.best is None and self._retry_blocked_edges(epsilon):
                 is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
             # Keep what was found, with the bound that is proved
-            if self.memory.goal_cost < self.cost:
-                self.best = SearchPath.from_memory(self.problem.made, self.memory, self.problem.constraints)
+            while self.memory.goal_cost < self.cost:
+                way = self._read_path(self.problem)
+                self.best = way if way is not None and way.cost < self.cost else self.best
+                if way is not None and self._blended is None:
+                    break
+                # A goal that blends do not reach, or at more cost, is none: search on
+                self.memory.counts[0].goal = EMPTY
+                if way is not None and way is self.best:
+                    break
+                is_settled = self._search_epsilon(self.problem, epsilon, self.cost, self.clock)
             if self.best is not None:
                 least = min(least_open_cost(self.memory.states, self.memory.num_states), self.cost)
                 proved = self.cost / max(least, 1e-300)
                 self._report_solution(epsilon, min(epsilon, proved) if is_settled else proved)
             if self.done or not is_settled or self.best is None:
                 break
+
+    def _read_path(self, problem: SearchProblem) -> SearchPath | None:
+        """The path to the goal that was found: footsteps moved, or steps blended, to its picks; None if they cannot."""
+        if self._blended is None:
+            return SearchPath.from_memory(problem.made, self.memory, problem.constraints)
+        way = SearchPath.from_memory(problem.made, self.memory, problem.constraints, is_moved=False)
+        return blend_to_picks(self._blended, way, problem.constraints)
 
     def _retry_blocked_edges(self, epsilon: float) -> bool:
         """Try other ways for edges that met a wall; whether one was found."""

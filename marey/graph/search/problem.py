@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -283,10 +284,16 @@ class SearchPath(NamedTuple):
     met: IntArray  # (n + 1,) constraints met
     edges: IntArray  # (n,)
     cost: float
+    mixed: Mapping[int, tuple[int, float]] = MappingProxyType({})  # steps blended besides: other edge, own weight
 
     @classmethod
     def from_memory(
-        cls, made: PreparedGraph, memory: SearchMemory, constraints: Sequence[SketchConstraint]
+        cls,
+        made: PreparedGraph,
+        memory: SearchMemory,
+        constraints: Sequence[SketchConstraint],
+        *,
+        is_moved: bool = True,
     ) -> SearchPath:
         """The cheapest way that a search has found, with the footsteps moved that its picks need."""
         chain = memory.chain()
@@ -297,7 +304,7 @@ class SearchPath(NamedTuple):
         first = 0
         for constraint, step in zip(constraints, way.met_at, strict=True):
             last = step + 1
-            if constraint.slack_m > 0.0 and way.edges[step] < len(made.roads.delta):
+            if is_moved and constraint.slack_m > 0.0 and way.edges[step] < len(made.roads.delta):
                 end = compose_planar(places[step], made.roads.delta[way.edges[step]])
                 target = places[last].copy()
                 places[first : last + 1] = move_steps(np.vstack([places[first:last], end]), target)
@@ -325,6 +332,7 @@ class SearchPath(NamedTuple):
                 stretches = detour.stretches
             a, c = (edge, edge) if blends is None else (int(blends.a[edge]), int(blends.c[edge]))
             weight = 1.0 if blends is None else float(blends.weight[edge])
+            c, weight = self.mixed.get(n, (c, weight))
             steps.append(PathStep(a, c, weight, self.places[n].copy(), float(hold[n]), stretches))
         return tuple(steps)
 

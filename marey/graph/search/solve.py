@@ -96,7 +96,18 @@ def search_graph(
     if method == "img_ara":
         chosen = replace(chosen, slack_m=0.0, arm_m=0.0)
     ask = _SearchQuery(
-        graph, sketch, schedule, heuristic, pick_tolerance_m, chosen, until, is_blended, few, fallback, on_solution
+        graph,
+        sketch,
+        schedule,
+        heuristic,
+        pick_tolerance_m,
+        chosen,
+        until,
+        is_blended,
+        few,
+        fallback,
+        method,
+        on_solution,
     )
     # What is made once for a graph is not charged to the budget
     for number in (1, 2) if is_blended else (1,):
@@ -127,6 +138,7 @@ class _SearchQuery:
     is_blended: bool
     few: bool
     fallback: bool
+    method: str
     on_solution: OnSolution | None
 
     def answer(
@@ -158,24 +170,25 @@ class _SearchQuery:
             run.run_schedule(self.schedule)
         is_over = clock.stopped != "" or (run is not None and run.done and run.proved > 1.0)
         if self.is_blended and not is_over:
-            blended = self._problem(2, calm)
+            blended = self._problem(2, calm, is_free=self.method == "img_ara")
             if isinstance(blended, SearchFailure):
                 return blended if run is None else run
             clear_memory(memory)
             run = AnytimeSearch(
-                blended, memory, clock, self.on_solution, k=2, few=self.few, before=run, patience=patience
-            )
+                blended, memory, clock, self.on_solution, k=2, few=self.few, before=run, patience=patience,
+                blended=self.graph if self.method == "img_ara" else None,
+            )  # fmt: skip
             run.run_schedule(self.schedule)
         if run is not None:
             return run
         # What to say where time was over before anything was looked at
         return problem if isinstance(problem, SearchFailure) else SearchFailure("TIMEOUT", "give more time")
 
-    def _problem(self, k: int, calm: bool) -> SearchProblem | SearchFailure:
+    def _problem(self, k: int, calm: bool, *, is_free: bool = False) -> SearchProblem | SearchFailure:
         made = prepare_graph(self.graph, k, calm=calm)
-        return SearchProblem.from_sketch(
-            made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, self.settings
-        )
+        # Near a pick is enough where blends of all steps do the rest
+        settings = replace(self.settings, slack_m=SearchSettings().slack_m) if is_free else self.settings
+        return SearchProblem.from_sketch(made, self.sketch, self.heuristic, self.pick_tolerance_m, self.until, settings)
 
 
 def _make_result(graph: MotionGraph, sketch: Sketch, run: AnytimeSearch, clock: SearchClock) -> SearchResult:
