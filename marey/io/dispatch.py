@@ -52,6 +52,15 @@ CLIP_LISTS: Final = {  # of files that may hold several clips; their readers tak
     ".usdc": ("marey.io.usd.reader", "list_usd_clips"),
     ".usdz": ("marey.io.usd.reader", "list_usd_clips"),
 }
+_TABLE: Final = "It holds forces or angles of a model; `marey physics CLIP --grf` takes those of force plates"
+NO_MOTIONS: Final = {  # what else lies beside motion files, and what to do with it
+    ".blend": "Blender converts it: import it there and export glTF (.glb) or BVH",
+    ".mot": _TABLE,
+    ".sto": _TABLE,
+    ".csv": "A table does not say what its columns are; write TRC for markers or BVH for joints",
+    ".trb": "It is the binary twin of a .trc file, which is read",
+    ".zip": "Unpack it first",
+}
 MARKER_SUFFIXES: Final = (".c3d", ".trc")  # whose readers choose axes for plates and markers together
 # Formats of scenes, whose files state their unit
 STATED_UNITS: Final = tuple(suffix for suffix in CLIP_LISTS if suffix not in (".bvh", ".mvnx"))
@@ -191,8 +200,8 @@ def _check_suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str)
         raise MissingFileError(str(path))
     if Path(path).is_dir():
         raise InputError(f"'{path}' is a folder", "Name one file in it, or add the folder to a library")
-    near = get_close_matches(suffix, list(known), n=1)
+    near = get_close_matches(suffix, list(known), n=1, cutoff=0.7)
     hint = f"Did you mean {near[0]}? " if near else ""
-    if verb == "read" and suffix == ".blend":
-        hint = "Blender converts it: import it there and export glTF (.glb) or BVH. "
+    if verb == "read" and suffix in NO_MOTIONS:
+        hint = f"{NO_MOTIONS[suffix]}. "
     raise InputError(f"cannot {verb} '{suffix or path}' files", f"{hint}marey can {verb} {', '.join(known)}.")
