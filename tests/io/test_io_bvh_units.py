@@ -71,7 +71,8 @@ def test_printed_frame_times_give_the_rate_that_was_meant(text, rate):
 
 
 @pytest.mark.parametrize(
-    ("text", "rate"), [("33.3333", 30.0), ("8.333", 120.0), ("40", 25.0), ("30", 30.0), ("120", 120.0), ("15", 1000 / 15)]
+    ("text", "rate"),
+    [("33.3333", 30.0), ("8.333", 120.0), ("40", 25.0), ("30", 30.0), ("120", 120.0), ("15", 1000 / 15)],
 )
 def test_frame_times_in_milliseconds_and_in_frames_a_second_are_told_and_noted(text, rate):
     found, note = rate_from_frame_time(text)
