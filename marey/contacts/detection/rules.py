@@ -15,8 +15,10 @@ from marey.motion.time_series import find_runs
 AIR_M = 0.06  # [m] a point of a foot that is so much higher than another does not carry it
 MOMENT_S = 0.05  # [s] a heel does not land and leave in less
 STEP_M = 0.15  # [m] half a foot: one that has gone farther over the ground has stepped, and carries nothing
-LEAVE_MPS = 2.5  # [m/s] nor does one whose slowest point is faster, toes leave at 1.1 to 1.4 m/s,
-PUSH_MPS2 = 3.0  # [m/s²] unless the body is pushed up by more than this: then something carries it
+# Way [m] and speed [m/s] of the slowest point of a foot that may still carry: in a gap of its contact, and where nothing
+# else carries a body that does not fall, though landing feet of captures with broken knees slide
+CLOSE, LOOSE = (0.30, 2.5), (0.60, 4.0)
+PUSH_MPS2 = 3.0  # [m/s²] a body that is pushed up by more is carried, however fast its feet are
 BENT_SHARE = 0.9  # [-] of the median height of the pelvis over the lower foot: a squat is lower, whatever the knees do
 FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81)
 
@@ -65,8 +67,8 @@ def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray, setting
         before = slice(start, first if first - start < reach else start)
         after = slice(last if stop - last < reach else stop, stop)
         for s, side in enumerate(SIDES):
-            closed[before, s] |= feet[start - 1, s] & _may_carry(tracks, side, before, start - 1)
-            closed[after, s] |= feet[stop, s] & _may_carry(tracks, side, after, stop)
+            closed[before, s] |= feet[start - 1, s] & _may_carry(tracks, side, before, start - 1, LOOSE)
+            closed[after, s] |= feet[stop, s] & _may_carry(tracks, side, after, stop, LOOSE)
     closed = _add_squats(closed, tracks, settings)
     return np.stack([_clean_runs(closed[:, s], tracks, side, settings) for s, side in enumerate(SIDES)], axis=1)
 
@@ -87,12 +89,12 @@ def is_falling(tracks: PointTracks, start: int, stop: int) -> bool:
     return float(middle_frames(tracks.falls, start, stop).mean()) < FREE_FALL_MPS2
 
 
-def _may_carry(tracks: PointTracks, side: str, frames: slice, at: int) -> BoolArray:
+def _may_carry(tracks: PointTracks, side: str, frames: slice, at: int, bounds: tuple[float, float]) -> BoolArray:
     """Return in which frames ``(N,)`` a point of the foot is slow and near to where it is in frame ``at``: no step."""
     columns = tracks.columns(side)
     level = tracks.positions[:, columns][..., [0, 2]]
-    is_near = np.linalg.norm(level[frames] - level[at], axis=-1) < 2.0 * STEP_M * tracks.size
-    is_slow = tracks.speeds[frames, columns] < LEAVE_MPS * np.sqrt(tracks.size)
+    is_near = np.linalg.norm(level[frames] - level[at], axis=-1) < bounds[0] * tracks.size
+    is_slow = tracks.speeds[frames, columns] < bounds[1] * np.sqrt(tracks.size)
     return np.asarray((is_near & (is_slow | (tracks.falls[frames, None] > PUSH_MPS2))).any(axis=1))
 
 
@@ -101,7 +103,7 @@ def _clean_runs(down: BoolArray, tracks: PointTracks, side: str, settings: Conta
     down = down.copy()
     for start, stop in inner_runs(~down):
         is_short = stop - start < tracks.frames(settings.gap_s)
-        down[start:stop] |= is_short and bool(_may_carry(tracks, side, slice(start, stop + 1), start - 1).all())
+        down[start:stop] |= is_short and bool(_may_carry(tracks, side, slice(start, stop + 1), start - 1, CLOSE).all())
     for start, stop in inner_runs(down):
         down[start:stop] &= stop - start >= tracks.frames(settings.short_s)
     return down
