@@ -15,8 +15,8 @@ from marey.motion.time_series import find_runs
 AIR_M = 0.06  # [m] a point of a foot that is so much higher than another does not carry it
 MOMENT_S = 0.05  # [s] a heel does not land and leave in less
 STEP_M = 0.15  # [m] half a foot: one that has gone farther over the ground has stepped, and carries nothing
-# Way [m] and speed [m/s] of the slowest point of a foot that may still carry: in a gap of its contact, and where nothing
-# else carries a body that does not fall, though landing feet of captures with broken knees slide
+# Way [m] and speed [m/s] of the slowest point of a foot that may still carry: in a gap of its contact, and where
+# nothing else carries a body that does not fall, though landing feet of captures with broken knees slide
 CLOSE, LOOSE = (0.30, 2.5), (0.60, 4.0)
 PUSH_MPS2 = 3.0  # [m/s²] a body that is pushed up by more is carried, however fast its feet are
 BENT_SHARE = 0.9  # [-] of the median height of the pelvis over the lower foot: a squat is lower, whatever the knees do
