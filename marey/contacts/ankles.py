@@ -8,10 +8,11 @@ from typing import Final
 import numpy as np
 
 from marey.lie import SO3
-from marey.motion import Motion
+from marey.motion import Motion, find_runs
 from marey.skeleton import RoleMap, t_pose
 
 ANKLE_RAD: Final = np.radians(85.0)  # [rad] an ankle turns no further from standing, in any direction
+USUAL_RAD: Final = np.radians(60.0)  # [rad] and one that is farther on its way there flips already
 
 
 def mend_ankles(motion: Motion, roles: RoleMap) -> tuple[Motion, str]:
@@ -47,7 +48,10 @@ def mend_ankles(motion: Motion, roles: RoleMap) -> tuple[Motion, str]:
     positions, frames = motion.joint_frames()
     wxyz, told = motion.rotations.wxyz.copy(), list[str]()
     for number, (side, (knee, ankle, ball)) in enumerate(legs.items()):
-        is_wrong = angles[:, number] > ANKLE_RAD
+        # From where it leaves what ankles do until it is back
+        is_wrong = np.zeros(len(angles), dtype=np.bool_)
+        for start, stop in find_runs(angles[:, number] > USUAL_RAD, 0):
+            is_wrong[start:stop] = angles[start:stop, number].max() > ANKLE_RAD
         if not is_wrong.any():
             continue
         shank, bend = find_bend(frames, knee, ankle)

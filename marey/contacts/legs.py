@@ -38,6 +38,8 @@ from marey.skeleton import t_pose
 FORWARD: Final = np.array([0.0, 0.0, 1.0])
 MAX_TILT: Final = np.tan(np.radians(2.5))  # [-] floors of captures tilt by up to two degrees; more is a slope
 FLOOR_BAND_M: Final = 0.08  # [m] contacts within this of the most common height tell the floor
+PIT_M: Final = 0.2  # [m] contacts that are lower than that by more ...
+FLOOR_SHARE: Final = 0.1  # [-] ... and more than this share of all: the floor is there
 MAX_PELVIS: Final = 0.06  # [-] of the leg: the most that the pelvis is raised or lowered for the feet
 STRAIGHTNESS: Final = 0.01  # [-] slack of a leg, part of its length, up to which it counts as straight: 16 degrees
 MAX_DROP: Final = 0.15  # [-] of the leg: the most that it is lowered to bring plants within reach
@@ -398,6 +400,9 @@ def _fit_floor(
     heights = np.sort(at[:, 1])
     counts = np.searchsorted(heights, heights + FLOOR_BAND_M) - np.arange(len(heights))
     low = float(heights[int(np.argmax(counts))])
+    # A ladder or a platform on which one stands most of the time is not the floor
+    while (below := int(np.searchsorted(heights, low - PIT_M))) > FLOOR_SHARE * len(heights):
+        low = float(heights[int(np.argmax(counts[:below]))])
     near = at[(at[:, 1] >= low) & (at[:, 1] <= low + FLOOR_BAND_M)]
     plane = _limit_tilt(FloorPlane.fit(near), near)
     for _ in range(2):

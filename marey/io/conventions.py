@@ -17,12 +17,14 @@ RARE: Final = 0.25  # [ln] prior against rare units, so that a child in centimet
 HEIGHT_M: Final = 1.70  # a person's height, the middle of what we expect
 HEIGHT_OF_REACH: Final = 1.4  # height over the longest way from the root to a bone's end: 1.3 to 1.5 in CMU, SMPL
 PLAUSIBLE_M: Final = (0.75, 2.4)  # a person's height in a known unit; outside of this the unit is none that we know
+MOST_SCALED: Final = 0.25  # [ln] a person scaled by a power of ten is this near to that height: 1.32 to 2.18 m
 FEW_JOINTS: Final = 5  # a tree of fewer joints is a test or a prop: its unit is noted, not warned of
 
 MOST_COST: Final = 12.0  # of a body whose legs and trunk are believed: above it is no body (see `anatomy`)
 
 COMMON_RATES: Final = (24.0, 25.0, 30.0, 48.0, 50.0, 60.0, 72.0, 90.0, 100.0, 120.0, 144.0, 200.0, 240.0, 250.0, 500.0)
 NTSC_RATES: Final = tuple(1000.0 * n / 1001.0 for n in (24, 30, 60, 120, 240))
+SLOWEST_S: Final = 4.0  # [s] nobody writes a frame in more: such a frame time is in another unit
 COARSE: Final = 0.03  # [-] a frame time printed more coarsely than this is taken as it is
 FINE: Final = 1e-3  # [-] one printed more finely may also mean an uncommon whole rate
 
@@ -96,8 +98,8 @@ def estimate_stature(skeleton: Skeleton) -> float:
 def choose_unit(height: float) -> UnitGuess:
     """Choose the unit in which a person of this height, in file units, is nearest to a person's size.
 
-    Studios also model at scales of their own. A body that is a person's in no unit is scaled to a mean height, with a
-    warning.
+    Studios also model at scales of their own. A body that is a person's in no unit is taken in a power of ten of the
+    metre, or scaled to a mean height, with a warning.
     """
 
     def distance(name: str) -> float:
@@ -110,10 +112,13 @@ def choose_unit(height: float) -> UnitGuess:
     note = f"unit {name} taken ({metres:g} m): the skeleton is then about {tall:.2f} m tall"
     if PLAUSIBLE_M[0] <= tall <= PLAUSIBLE_M[1]:
         return UnitGuess(name, metres, note)
-    metres = HEIGHT_M / height
+    # Scenes are scaled by tens and hundreds more often than by anything else
+    power = round(math.log10(HEIGHT_M / height))
+    is_power = abs(math.log(height * 10.0**power / HEIGHT_M)) < MOST_SCALED
+    metres = 10.0**power if is_power else HEIGHT_M / height
     warning = (
         f"a person in no known unit (in {name} about {tall:.3g} m tall): lengths were scaled so that the height is "
-        f"about {HEIGHT_M:.2f} m. Give unit= (--unit) to override"
+        f"about {height * metres:.2f} m. Give unit= (--unit) to override"
     )
     return UnitGuess(f"{metres:.6g} m", metres, f"no known unit: {metres:.6g} m taken", warning)
 
@@ -125,6 +130,15 @@ def rate_from_frame_time(text: str) -> tuple[float, str | None]:
     printed digits leave open, that rate is meant.
     """
     seconds = float(text)
+    if seconds >= SLOWEST_S:
+        # Some write frames a second, or milliseconds
+        rates, said = (*COMMON_RATES, *NTSC_RATES), "frames a second"
+        rate = seconds
+        if seconds not in rates:
+            rate, said = 1000.0 / seconds, "milliseconds"
+            near = min(rates, key=lambda known: abs(known - rate))
+            rate = near if abs(near / rate - 1.0) < FINE else rate
+        return rate, f"frame time {text} read as {said}: {rate:.6g} Hz"
     digits = text.lower().split("e")[0].partition(".")[2]
     power = int(text.lower().partition("e")[2] or 0)
     half = 0.5 * 10.0 ** (power - len(digits)) + 4e-16 * seconds

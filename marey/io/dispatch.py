@@ -17,40 +17,38 @@ from marey.io.person import find_person
 from marey.io.vertical_axis import correct_up, turn_motion
 from marey.motion import LoadReport, Motion, check_time_base
 
+GLTF: Final = (".glb", ".gltf", ".vrm", ".vrma")
+USD: Final = (".usd", ".usda", ".usdc", ".usdz")
 READERS: Final = {
     ".bvh": ("marey.io.bvh.reader", "read_bvh"),
     ".amc": ("marey.io.acclaim.amc", "read_amc"),
     ".asf": ("marey.io.acclaim.asf", "read_asf"),
-    ".glb": ("marey.io.gltf.files", "read_gltf"),
-    ".gltf": ("marey.io.gltf.files", "read_gltf"),
-    ".vrm": ("marey.io.gltf.files", "read_gltf"),
-    ".vrma": ("marey.io.gltf.files", "read_gltf"),
+    **dict.fromkeys(GLTF, ("marey.io.gltf.files", "read_gltf")),
     ".safetensors": ("marey.io.clip", "read_clip"),
     ".marey": ("marey.io.compressed", "read_compressed"),
     ".npz": ("marey.io.npz.reader", "read_npz"),
     ".mvnx": ("marey.io.mvnx", "read_mvnx"),
-    ".json": ("marey.io.deepmimic", "read_deepmimic"),
-    ".txt": ("marey.io.deepmimic", "read_deepmimic"),
+    **dict.fromkeys((".json", ".txt"), ("marey.io.deepmimic", "read_deepmimic")),
     ".c3d": ("marey.io.laboratory.c3d", "read_c3d"),
     ".trc": ("marey.io.laboratory.trc", "read_trc"),
     ".fbx": ("marey.io.fbx.reader", "read_fbx"),
-    ".usd": ("marey.io.usd.reader", "read_usd"),
-    ".usda": ("marey.io.usd.reader", "read_usd"),
-    ".usdc": ("marey.io.usd.reader", "read_usd"),
-    ".usdz": ("marey.io.usd.reader", "read_usd"),
+    **dict.fromkeys(USD, ("marey.io.usd.reader", "read_usd")),
 }
 CLIP_LISTS: Final = {  # of files that may hold several clips; their readers take ``clip``
     ".bvh": ("marey.io.bvh.hierarchy", "list_bvh_clips"),
-    ".glb": ("marey.io.gltf.files", "list_gltf_clips"),
-    ".gltf": ("marey.io.gltf.files", "list_gltf_clips"),
-    ".vrm": ("marey.io.gltf.files", "list_gltf_clips"),
-    ".vrma": ("marey.io.gltf.files", "list_gltf_clips"),
+    **dict.fromkeys(GLTF, ("marey.io.gltf.files", "list_gltf_clips")),
     ".fbx": ("marey.io.fbx.reader", "list_fbx_clips"),
     ".mvnx": ("marey.io.mvnx", "list_mvnx_clips"),
-    ".usd": ("marey.io.usd.reader", "list_usd_clips"),
-    ".usda": ("marey.io.usd.reader", "list_usd_clips"),
-    ".usdc": ("marey.io.usd.reader", "list_usd_clips"),
-    ".usdz": ("marey.io.usd.reader", "list_usd_clips"),
+    **dict.fromkeys(USD, ("marey.io.usd.reader", "list_usd_clips")),
+}
+_TABLE: Final = "It holds forces or angles of a model; `marey physics CLIP --grf` takes those of force plates"
+NO_MOTIONS: Final = {  # what else lies beside motion files, and what to do with it
+    ".blend": "Blender converts it: import it there and export glTF (.glb) or BVH",
+    ".mot": _TABLE,
+    ".sto": _TABLE,
+    ".csv": "A table does not say what its columns are; write TRC for markers or BVH for joints",
+    ".trb": "It is the binary twin of a .trc file, which is read",
+    ".zip": "Unpack it first",
 }
 MARKER_SUFFIXES: Final = (".c3d", ".trc")  # whose readers choose axes for plates and markers together
 # Formats of scenes, whose files state their unit
@@ -191,8 +189,8 @@ def _check_suffix(path: str | os.PathLike[str], known: Iterable[str], verb: str)
         raise MissingFileError(str(path))
     if Path(path).is_dir():
         raise InputError(f"'{path}' is a folder", "Name one file in it, or add the folder to a library")
-    near = get_close_matches(suffix, list(known), n=1)
+    near = get_close_matches(suffix, list(known), n=1, cutoff=0.7)
     hint = f"Did you mean {near[0]}? " if near else ""
-    if verb == "read" and suffix == ".blend":
-        hint = "Blender converts it: import it there and export glTF (.glb) or BVH. "
+    if verb == "read" and suffix in NO_MOTIONS:
+        hint = f"{NO_MOTIONS[suffix]}. "
     raise InputError(f"cannot {verb} '{suffix or path}' files", f"{hint}marey can {verb} {', '.join(known)}.")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -118,6 +119,13 @@ def row_norms(vectors: FloatArray) -> FloatArray:
 
 
 TOGETHER: Final = 0.35  # [unit of time] about 0.1 s: feet whose swings differ by less hop
+MIN_STEPS: Final = 2  # pairs of steps of a gait
+GAIT_SHARE: Final = 0.7  # [-] of steps that follow one of the other foot
+UNSTEADY: Final = 0.2  # [-] spread of step times between quartiles
+MIN_STEP: Final = 0.45  # [leg] length of a step; shorter ones are shuffles
+SLOW_RATIO: Final = 2.05  # step length times step time: more than people have, but for those who stride on purpose
+USUAL_SWING, SLOW_SWING = 1.28, 2.3  # [unit of time] width of a swing: the middle of people's, and more than they have
+LIVELY: Final = 0.55  # [-] width of a swing over the time of a step
 NO_FLIGHT: Final = 0.6  # [g] a body that falls more slowly is carried, or played slowly
 HALF_SPEED: Final = (0.16, 0.36)  # [g] fall of a flight played at half speed: a quarter of gravity
 
@@ -140,8 +148,8 @@ def measure_cues(body: BodyTracks) -> dict[str, float]:
     # How long a foot swings, median; time from one step to the next, where feet that swing together make one step
     swings = _find_swings(body)
     if swings:
-        cues["swing"] = float(np.median([width for _, width in swings]))
-    apart = np.diff(np.sort([middle for middle, _ in swings]))
+        cues["swing"] = float(np.median([swing.width for swing in swings]))
+    apart = np.diff([swing.middle for swing in swings])
     apart = apart[apart > TOGETHER]
     if len(apart) > 1:
         cues["step time"] = float(np.median(apart))
@@ -198,18 +206,49 @@ def _stance_cues(body: BodyTracks) -> dict[str, float]:
     return cues
 
 
-def _find_swings(body: BodyTracks) -> list[tuple[float, float]]:
-    """Middle and width at half height of the speed pulse of each step, of either foot."""
-    swings: list[tuple[float, float]] = []
+class LegSwing(NamedTuple):
+    """The speed pulse of one step of one foot."""
+
+    middle: float  # [unit of time]
+    width: float  # at half of its height
+    side: str
+    way: float  # [leg] over the ground
+
+
+def _find_swings(body: BodyTracks) -> list[LegSwing]:
+    """Steps of both feet in order."""
+    swings: list[LegSwing] = []
     for side in SIDES:
         ankle, speed = body.position[side + "ankle"][:, LEVEL], row_norms(body.velocity[side + "ankle"][:, LEVEL])
         for start, stop in find_runs(speed > 0.17, shortest=2):
-            pulse = speed[start:stop]
-            whole = start > 0 and stop < len(speed) and pulse.max() > 0.35
-            if whole and np.linalg.norm(ankle[stop - 1] - ankle[start]) > 0.25:
+            pulse, way = speed[start:stop], float(np.linalg.norm(ankle[stop - 1] - ankle[start]))
+            if start > 0 and stop < len(speed) and pulse.max() > 0.35 and way > 0.25:
                 fast = np.flatnonzero(pulse > 0.5 * pulse.max())
-                swings.append((body.step * float(start + fast.mean()), body.step * len(fast)))
-    return swings
+                swings.append(LegSwing(body.step * float(start + fast.mean()), body.step * len(fast), side, way))
+    return sorted(swings)
+
+
+def slow_gait(body: BodyTracks) -> tuple[float, float] | None:
+    r"""How many times too slowly a steady walk or run is played (2, 4 or 8), and its step time; else ``None``.
+
+    People choose step time with step length: :math:`\hat L\,\hat T` (legs and :math:`\sqrt{leg/g}`) is 1.0 to 1.9 in
+    walks and runs of all speeds, and the walk ratio of a person is constant ([Sekiya1998]_). A leg swings forward as
+    a pendulum does, in 0.9 to 1.5, and who walks slowly on purpose stands longer between two swings, which does not
+    depend on the rate. Twice the product, twice the swing and the short stance of a lively gait together are slow
+    motion; any one of them alone is a person who takes their time.
+    """
+    swings = _find_swings(body)
+    pairs = [(one, two) for one, two in pairwise(swings) if one.side != two.side]
+    if len(pairs) < MIN_STEPS or len(pairs) < GAIT_SHARE * (len(swings) - 1):
+        return None
+    times = np.array([two.middle - one.middle for one, two in pairs])
+    lengths = np.array([0.25 * (one.way + two.way) for one, two in pairs])
+    step, ratio = float(np.median(times)), float(np.median(times * lengths))
+    width = float(np.median([swing.width for swing in swings]))
+    is_steady = float(np.ptp(np.percentile(times, [25, 75]))) < UNSTEADY * step and float(np.median(lengths)) > MIN_STEP
+    if not is_steady or ratio < SLOW_RATIO or width < SLOW_SWING or width < LIVELY * step:
+        return None
+    return 2.0 ** float(np.clip(np.rint(np.log2(width / USUAL_SWING)), 1.0, MAX_HALVINGS)), step
 
 
 def slow_fall(body: BodyTracks) -> float | None:
@@ -243,6 +282,8 @@ def _offset_to_segment(points: FloatArray, a: FloatArray, b: FloatArray) -> Floa
 
 
 MAX_HALVINGS: Final = 3  # a clip played more than eight times too fast is something else
+CLEAR: Final = 1.0  # [log odds] less is no evidence for the rate of the file either
+MAX_SLOW_HZ: Final = 65.0  # nobody captures at more than four times this rate
 MIN_RATE_HZ: Final = 20.0  # lowest rate of a capture; a header below twice this rate is not doubted
 
 
@@ -303,6 +344,11 @@ class TimeBase:
         return self.suggested_rate_hz != self.rate_hz
 
     @property
+    def is_testable(self) -> bool:
+        """The clip has steps or flights, or its cues speak clearly; else its rate cannot be told from the motion."""
+        return self.is_suspect or abs(self.log_odds) > CLEAR
+
+    @property
     def warning(self) -> str | None:
         """One sentence with the suggested rate, or ``None``."""
         if not self.is_suspect:
@@ -322,7 +368,8 @@ def check_time_base(motion: Motion) -> TimeBase:
     the centre of mass in flight (:math:`9.81\,k^2` if time runs :math:`k` times too fast); what feet that can push but
     not pull allow (sinking, balance of the zero-moment point, the inverted pendulum on one foot); and the natural
     times of limbs (swing of a foot, step rate, turning of the hands). While the odds say too fast, the rate is halved.
-    A clip that plays too slowly is detected only from flights at a quarter of gravity, since slow motion is natural.
+    Slow motion is natural, so a clip that plays too slowly is known only by flights at a quarter of gravity or by a
+    lively gait whose legs swing twice as long as legs do.
 
     The odds alone decide for files of collections whose rates are known to be wrong (CMU). Elsewhere two witnesses are
     asked: durations of steps, which noise does not shorten, and accelerations, which noise and a drifting root raise;
@@ -360,8 +407,17 @@ def check_time_base(motion: Motion) -> TimeBase:
             break
         cues = measure_cues(slower)
     if suggested_hz == motion.rate_hz:
-        fall = slow_fall(body)
-        if fall is not None:
+        fall, gait = slow_fall(body), slow_gait(body)
+        # The steps of a clip played at a quarter of its speed are too slow to be found
+        if gait is None and motion.rate_hz < MAX_SLOW_HZ:
+            faster = find_body(replace(motion, rate_hz=2.0 * motion.rate_hz))
+            found = None if faster is None else slow_gait(faster)
+            gait = None if found is None else (2.0 * found[0], 2.0 * found[1])
+        if gait is not None:
+            suggested_hz *= gait[0]
+            step_s = gait[1] * unit_s
+            evidence = (f"steps as long take people {step_s / gait[0]:.2f} s, not {step_s:.2f}", *evidence)
+        elif fall is not None:
             suggested_hz *= 2.0
             evidence = (_SENTENCES["free fall"](fall, 0.0, 0.0), *evidence)
     return TimeBase(motion.rate_hz, suggested_hz, log_odds, evidence)

@@ -107,7 +107,8 @@ def correct_time_base(motion: Motion) -> Correction:
     smooth = drop_repeated_frames(motion)
     base = check_time_base(smooth.motion)
     if not base.is_suspect:
-        return smooth
+        doubt = () if base.is_testable else (f"{base.rate_hz:g} Hz is kept: nothing in the motion tells its rate",)
+        return Correction(smooth.motion, (*smooth.findings, *doubt))
     sentence = f"played at {base.suggested_rate_hz:g} Hz, not {base.rate_hz:g}: {base.evidence[0]}"
     motion = replace(smooth.motion, rate_hz=base.suggested_rate_hz, source=smooth.motion.edited_source())
     return Correction(motion, (*smooth.findings, sentence))

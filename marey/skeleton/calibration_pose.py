@@ -14,7 +14,7 @@ import numpy as np
 
 from marey.base import FloatArray
 from marey.lie import SO3
-from marey.skeleton.limbs import recall_pose, stands_at_rest
+from marey.skeleton.limbs import SeenPose, recall_pose, stands_at_rest
 from marey.skeleton.naming import SIDES
 from marey.skeleton.roles import RoleMap, role_map
 from marey.skeleton.tree import NO_PARENT, Pose, Skeleton
@@ -32,26 +32,28 @@ LAFAN1_TOE_RAD: Final = np.radians(21.4546)  # angle of the toe joint in every L
 _LIMBS: Final = (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist"))
 
 
-@lru_cache(maxsize=64)  # a skeleton cannot be changed; limbs, feet and retargeting all ask for its pose
 def t_pose(skeleton: Skeleton, roles: RoleMap | None = None) -> Pose:
     """Return the calibration pose of a skeleton, standing on the ground where its root rests.
 
     The trunk stays as it rests, once turned upright; thighs, shanks, upper arms and forearms are turned by the
     shortest arc, so a bone keeps the twist of its rest pose. A foot stays as it stands under an upright leg.
     """
-    if roles is None:
-        return t_pose(skeleton, role_map(skeleton))
+    return _find_t_pose(skeleton, role_map(skeleton) if roles is None else roles, recall_pose(skeleton))
+
+
+@lru_cache(maxsize=64)  # limbs, feet and retargeting all ask for it; frames may tell more than was known before
+def _find_t_pose(skeleton: Skeleton, roles: RoleMap, seen: SeenPose | None) -> Pose:
     # Local rotations to begin from: the rest pose, the pose in which the joint axes of LAFAN1 were drawn, or that of a
     # frame in which the person stands, where the rest pose says nothing
-    seen = recall_pose(skeleton)
     wxyz = np.zeros((skeleton.num_joints, 4))
     wxyz[:, 0] = 1.0
-    # LAFAN1 draws the long bones along +X, legs along the trunk; others borrow its names
+    # LAFAN1 draws the long bones along +X, legs along the trunk, up from the pelvis too; others borrow its names
     long_bones = [f"{side}_{part}" for side in SIDES for part in ("knee", "ankle", "elbow", "wrist")]
     is_lafan1 = roles.profile == "lafan1" and all(
         skeleton.offsets[roles[role], 0] > 0.999 * float(np.linalg.norm(skeleton.offsets[roles[role]]))
         for role in long_bones
     )
+    is_lafan1 = is_lafan1 and ("spine1" not in roles or bool(skeleton.offsets[roles["spine1"]].argmax() == 0))
     if is_lafan1:
         half, flat = 0.5 * (0.5 * np.pi - LAFAN1_TOE_RAD), 0.5 * LAFAN1_TOE_RAD
         r = np.sqrt(0.5)

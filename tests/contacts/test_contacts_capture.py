@@ -16,6 +16,7 @@ from marey.contacts.detection.hysteresis import detect_still_and_low
 from marey.contacts.detection.points import PointTracks, differentiate, smooth_values, vertical_accelerations
 from marey.io import load, load_markers
 from marey.motion import Motion, find_runs, mirror
+from marey.skeleton import foot_points
 
 LABELS = Path(__file__).parent / "labels" / "contacts.csv"
 TWO_FRAMES_S = 2.0 / 30.0
@@ -137,6 +138,19 @@ def test_getting_up_from_the_floor_starts_on_both_hands(mocap: Path) -> None:
     contacts = detect_contacts(captured(mocap, "140_01"))
     assert contacts.track("left_hand")[:100].all() and contacts.track("right_hand")[:100].all()
     assert not contacts.track("left_hand")[-200:].any() and not contacts.track("right_hand")[-200:].any()
+
+
+@pytest.mark.parametrize("clip", ["127_31", "141_03"])  # a run in a crouch, a run read at twice its rate
+def test_no_swing_is_a_contact(mocap: Path, clip: str) -> None:
+    motion = load(mocap / "cmu-bvh" / f"{clip}.bvh")
+    contacts = detect_contacts(motion)
+    points = foot_points(motion.skeleton)
+    at = points.positions(*motion.joint_frames())[..., [0, 2]]
+    for side in ("left", "right"):
+        foot = at[:, [points.index(f"{side}_{part}") for part in ("heel", "ball", "toe_end")]]
+        for start, stop in find_runs(contacts.track(f"{side}_heel") | contacts.track(f"{side}_toe"), 0):
+            way = np.linalg.norm(foot[start:stop] - np.median(foot[start:stop], axis=0), axis=-1).min(axis=1)
+            assert way.max() < 0.35, (side, start, stop)  # a step of these clips is over 1 m
 
 
 def test_a_landing_with_broken_knees_stays_a_landing(mocap: Path) -> None:

@@ -44,6 +44,12 @@ def test_a_size_that_fits_no_unit_is_warned_of():
     assert "Give unit=" in (guess_body_unit(human(0.0)).warning or "")
 
 
+@pytest.mark.parametrize("power", [-4, 1, 2])
+def test_a_scene_scaled_by_tens_is_taken_in_a_power_of_ten(power):
+    guess = guess_body_unit(human(1.82).scaled(10.0**-power))
+    assert guess.metres == pytest.approx(10.0**power) and "Give unit=" in (guess.warning or "")
+
+
 def test_unit_names_are_forgiving():
     assert unit_in_metres("IN") == unit_in_metres("inches") == 0.0254
     with pytest.raises(InputError, match="Units are m, cm, mm, inch, cmu"):
@@ -62,6 +68,16 @@ def test_unit_names_are_forgiving():
 )  # fmt: skip
 def test_printed_frame_times_give_the_rate_that_was_meant(text, rate):
     assert rate_from_frame_time(text)[0] == pytest.approx(rate, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("33.3333", 30.0), ("8.333", 120.0), ("40", 25.0), ("30", 30.0), ("120", 120.0), ("15", 1000 / 15)],
+)
+def test_frame_times_in_milliseconds_and_in_frames_a_second_are_told_and_noted(text, rate):
+    found, note = rate_from_frame_time(text)
+    assert found == pytest.approx(rate, rel=1e-14)
+    assert note is not None and ("milliseconds" in note) != (float(text) == rate)
 
 
 def test_a_restored_rate_is_noted_and_an_exact_one_is_not():
@@ -178,6 +194,21 @@ def test_empty_frames_at_the_start_of_cmu_files_are_cut_and_reported(tmp_path):
 
 def test_a_clip_without_the_added_pose_keeps_all_frames(tmp_path):
     assert load(cmu_clip(tmp_path, MOVING)).num_frames == 3
+
+
+@pytest.mark.parametrize(("first", "frames"), [(0.0, 30), (29.5, 31)])
+def test_a_rest_pose_before_the_motion_of_any_tool_is_left_out_and_returns_when_written(tmp_path, first, frames):
+    rows = [f"0 90 0 {angle} 0 0 {2 * angle} 0 0" for angle in (first, *(60.0 + 0.37 * k for k in range(30)))]
+    joint = "OFFSET 0 {} 0 CHANNELS {} Zrotation Xrotation Yrotation"
+    root, child = joint.format(0, "6 Xposition Yposition Zposition"), joint.format(40, 3)
+    (tmp_path / "take.bvh").write_text(
+        f"HIERARCHY ROOT a {{ {root} JOINT b {{ {child} End Site {{ OFFSET 0 40 0 }} }} }}\n"
+        f"MOTION\nFrames: 31\nFrame Time: 0.04\n" + "\n".join(rows)
+    )
+    motion = load(tmp_path / "take.bvh")
+    assert motion.num_frames == frames
+    save(motion, tmp_path / "again.bvh")
+    assert "Frames: 31" in (tmp_path / "again.bvh").read_text()
 
 
 def test_cmu_names_in_another_size_are_no_cmu_file(tmp_path):

@@ -86,3 +86,12 @@ def test_a_person_in_no_known_unit_is_scaled_with_a_warning(tmp_path, height):
     motion = load(path)
     assert 1.5 < standing_height(motion.skeleton) < 1.95
     assert any("no known unit" in warning for warning in motion.load_report.warnings)
+
+
+def test_a_file_is_the_same_person_the_second_time(tmp_path):
+    """Bones along one axis under LAFAN1's names: the rest pose tells neither the unit nor what is up, the frames do."""
+    chosen = {"dialect": "studio namespace", "rest": "bones along x", "unit": "dm"}
+    drawn = draw_file(walk(), np.random.default_rng(0), tree="fore foot and heel", **chosen)
+    (tmp_path / "take.bvh").write_bytes(drawn.data)
+    first, second = (load(tmp_path / "take.bvh") for _ in range(2))
+    assert standing_height(first.skeleton) == standing_height(second.skeleton) == pytest.approx(1.6, abs=0.1)

@@ -239,3 +239,14 @@ def test_feet_stand_by_the_contacts_of_the_source(mocap: Path, name: str) -> Non
     assert slip_mm_s < 5.0
     assert depth_mm < 2.0
     assert float_mm < 5.0
+
+
+@pytest.mark.mocap
+@pytest.mark.parametrize("clip", ["13_33", "75_20"])  # a ladder, on whose rungs most contacts are; ankles that flip
+def test_odd_captures_stand_on_their_floor_and_no_joint_jumps(mocap, clip):
+    source = load(mocap / "cmu-bvh" / f"{clip}.bvh")
+    moved = retarget(source)
+    slip_mmps, below_mm, above_mm = measure_feet_mm(replace(moved, contacts=detect_contacts(source)), source)
+    assert slip_mmps < 5.0 and below_mm < 2.0 and above_mm < 5.0
+    before, after = measure_steps_deg(source), measure_steps_deg(moved)
+    assert all(step < 1.5 * before[part] + 3.0 for part, step in after.items())

@@ -55,6 +55,18 @@ def test_a_jump_played_at_half_speed_is_flagged_with_double_the_rate():
     assert "too low: in flight it falls at 2." in base.warning
 
 
+def test_a_lively_walk_at_a_quarter_of_its_speed_is_flagged_with_its_true_rate():
+    base = check_time_base(replace(walk(), rate_hz=0.25 * walk().rate_hz))
+    assert base.suggested_rate_hz == walk().rate_hz
+    assert "too low: steps as long take people" in base.warning
+
+
+def test_a_clip_without_steps_and_flights_cannot_be_told():
+    still = replace(walk(), root_positions=walk().root_positions * [0.0, 1.0, 0.0])
+    still = replace(still, rotations=SO3(np.tile(walk().rotations.wxyz[:1], (walk().num_frames, 1, 1))))
+    assert check_time_base(walk()).is_testable and not check_time_base(still).is_testable
+
+
 @pytest.mark.parametrize("make", [walk, run])
 def test_people_may_move_slowly(make):
     base = check_time_base(replace(make(), rate_hz=0.6 * make().rate_hz))
@@ -198,6 +210,13 @@ def test_captured_clips_are_not_suspect_once_their_rate_is_right(mocap, every):
     fast = [name for name, rate in true_rates(mocap).items() if rate == 60.0][::every]
     wrong = [name for name in fast if check_time_base(replace(load(mocap / "cmu-bvh" / name), rate_hz=60.0)).is_suspect]
     assert wrong == []
+
+
+@pytest.mark.mocap
+def test_captured_gaits_played_at_half_speed_are_flagged_in_half_and_to_no_other_rate(mocap):
+    clips = [clip for _, clip in some_clips(mocap)[::4]]
+    factors = [check_time_base(replace(c, rate_hz=0.5 * c.rate_hz)).suggested_rate_hz / c.rate_hz for c in clips]
+    assert set(factors) <= {0.5, 1.0} and np.mean(np.array(factors) == 1.0) > 0.5
 
 
 @pytest.mark.mocap

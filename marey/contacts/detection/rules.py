@@ -14,13 +14,19 @@ from marey.motion.time_series import find_runs
 
 AIR_M = 0.06  # [m] a point of a foot that is so much higher than another does not carry it
 MOMENT_S = 0.05  # [s] a heel does not land and leave in less
+STEP_M = 0.15  # [m] half a foot: one that has gone farther over the ground has stepped, and carries nothing
+# Way [m] and speed [m/s] of the slowest point of a foot that may still carry: in a gap of its contact, and where
+# nothing else carries a body that does not fall, though landing feet of captures with broken knees slide
+CLOSE, LOOSE = (0.30, 2.5), (0.60, 4.0)
+PUSH_MPS2 = 3.0  # [m/s²] a body that is pushed up by more is carried, however fast its feet are
+BENT_SHARE = 0.9  # [-] of the median height of the pelvis over the lower foot: a squat is lower, whatever the knees do
 FREE_FALL_MPS2 = -5.0  # half of gravity: between standing (0) and flight (-9.81)
 
 
 def clean_feet(tracks: PointTracks, planted: BoolArray, settings: ContactSettings) -> BoolArray:
     """Return whether each foot is down ``(F, 2)``: its point flags ``(F, K)``, less what is in the air."""
-    touching = [np.asarray(planted[:, tracks.columns(side)].any(axis=1)) for side in SIDES]
-    feet = np.stack([_clean_runs(down, tracks, settings) for down in touching], axis=1)
+    touching = {side: np.asarray(planted[:, tracks.columns(side)].any(axis=1)) for side in SIDES}
+    feet = np.stack([_clean_runs(down, tracks, side, settings) for side, down in touching.items()], axis=1)
     # A foot that is still at the top of a jump is not planted
     for s in range(2):
         for start, stop in find_runs(feet[:, s]):
@@ -58,10 +64,13 @@ def support_body(tracks: PointTracks, feet: BoolArray, hands: BoolArray, setting
             first, last = (int(falling[0]), int(falling[-1]) + 1) if len(falling) else (start, stop)
         if closed[start:stop].any():
             continue
-        closed[start : first if first - start < reach else start] |= feet[start - 1]
-        closed[last if stop - last < reach else stop : stop] |= feet[stop]
+        before = slice(start, first if first - start < reach else start)
+        after = slice(last if stop - last < reach else stop, stop)
+        for s, side in enumerate(SIDES):
+            closed[before, s] |= feet[start - 1, s] & _may_carry(tracks, side, before, start - 1, LOOSE)
+            closed[after, s] |= feet[stop, s] & _may_carry(tracks, side, after, stop, LOOSE)
     closed = _add_squats(closed, tracks, settings)
-    return np.stack([_clean_runs(closed[:, s], tracks, settings) for s in range(2)], axis=1)
+    return np.stack([_clean_runs(closed[:, s], tracks, side, settings) for s, side in enumerate(SIDES)], axis=1)
 
 
 def inner_runs(flags: BoolArray) -> list[tuple[int, int]]:
@@ -80,36 +89,53 @@ def is_falling(tracks: PointTracks, start: int, stop: int) -> bool:
     return float(middle_frames(tracks.falls, start, stop).mean()) < FREE_FALL_MPS2
 
 
-def _clean_runs(down: BoolArray, tracks: PointTracks, settings: ContactSettings) -> BoolArray:
-    """Fill short gaps, then drop short contacts."""
+def _may_carry(tracks: PointTracks, side: str, frames: slice, at: int, bounds: tuple[float, float]) -> BoolArray:
+    """Return in which frames ``(N,)`` a point of the foot is slow and near to where it is in frame ``at``: no step."""
+    columns = tracks.columns(side)
+    level = tracks.positions[:, columns][..., [0, 2]]
+    is_near = np.linalg.norm(level[frames] - level[at], axis=-1) < bounds[0] * tracks.size
+    is_slow = tracks.speeds[frames, columns] < bounds[1] * np.sqrt(tracks.size)
+    return np.asarray((is_near & (is_slow | (tracks.falls[frames, None] > PUSH_MPS2))).any(axis=1))
+
+
+def _clean_runs(down: BoolArray, tracks: PointTracks, side: str, settings: ContactSettings) -> BoolArray:
+    """Fill short gaps in which the foot does not step, then drop short contacts."""
     down = down.copy()
     for start, stop in inner_runs(~down):
-        down[start:stop] |= stop - start < tracks.frames(settings.gap_s)
+        is_short = stop - start < tracks.frames(settings.gap_s)
+        down[start:stop] |= is_short and bool(_may_carry(tracks, side, slice(start, stop + 1), start - 1, CLOSE).all())
     for start, stop in inner_runs(down):
         down[start:stop] &= stop - start >= tracks.frames(settings.short_s)
     return down
 
 
 def _add_squats(feet: BoolArray, tracks: PointTracks, settings: ContactSettings) -> BoolArray:
-    """In a deep squat both feet below the body are planted, however they rise or slide.
+    """In a deep squat both feet below the body are planted, however they rise, unless they step.
 
     Captured knees are often wrong when they are bent to the full: the feet then seem to leave the ground by up to
     0.35 m (CMU 75_20, 83_47), while the body neither falls nor leans.
     """
-    low = tracks.root_heights < settings.squat_share * np.median(tracks.root_heights)
+    soles = [tracks.heights[:, tracks.columns(side)].min(axis=1, initial=np.inf) for side in SIDES]
+    over = tracks.root_heights - np.minimum(*soles)  # the foot of a ladder is low as well
+    low = (tracks.root_heights < settings.squat_share * np.median(tracks.root_heights)) & (
+        over < BENT_SHARE * np.median(over)
+    )
     squat = low & (tracks.falls > FREE_FALL_MPS2) & ~is_off_feet(tracks, np.ones_like(feet), settings)
-    for side in SIDES:
-        columns = tracks.columns(side)
-        if not columns:
-            return feet
-        squat = squat & (
-            tracks.heights[:, columns].min(axis=1) < tracks.root_heights - settings.squat_leg_m * tracks.size
-        )
+    squat &= np.maximum(*soles) < tracks.root_heights - settings.squat_leg_m * tracks.size
     planted = feet.copy()
     for start, stop in find_runs(squat):
         gap = tracks.frames(settings.gap_s)
-        if stop - start >= gap and feet[max(0, start - gap) : stop + gap].any(axis=0).all():
-            planted[start:stop] = True
+        if stop - start < gap or not feet[max(0, start - gap) : stop + gap].any(axis=0).all():
+            continue
+        for s, side in enumerate(SIDES):
+            ground = tracks.positions[:, tracks.columns(side)][..., [0, 2]].mean(axis=1)
+            stands = np.flatnonzero(feet[: stop + gap, s])
+            for a, b in find_runs(~feet[start:stop, s], 0):
+                span = slice(start + a, start + b)
+                before, after = stands[(stands < span.start) & (stands >= start - gap)], stands[stands >= span.stop]
+                # Put down elsewhere, it has stepped
+                far = len(before) and len(after) and np.linalg.norm(ground[before[-1]] - ground[after[0]])
+                planted[span, s] = far < 2.0 * STEP_M * tracks.size
     return planted
 
 

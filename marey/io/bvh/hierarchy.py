@@ -261,6 +261,8 @@ LOST_BONES: Final = (
     "and the fingers on the wrist"
 )
 FLIP_DEG: Final = 40.0  # a joint at 120 Hz would need 4800 degrees a second; markers were swapped or lost
+MIN_JUMPED, MAX_JUMPED = 10, 60  # frames that must follow a pose which was added, and that are compared with it
+JUMP: Final = 3.0  # [-] times the turn from any of these to the next
 CMU_HEIGHT_M: Final = (1.0, 2.4)  # height of a CMU skeleton read in CMU units; else it was rescaled
 
 
@@ -270,11 +272,11 @@ def leading_rows(
     """How many rows at the start were not captured, and warnings and notes that say so."""
     warnings: list[str] = []
     notes: list[str] = []
-    if profile != "cmu":
-        return 0, warnings, notes
-    dropped = int(_is_added_pose(channels, layout))
+    dropped = int(_is_added_pose(channels, layout, is_known=profile == "cmu"))
     if dropped:
         notes.append("frame 0 is a T-pose that was added to the capture; dropped (kept in source.dropped)")
+    if profile != "cmu":
+        return dropped, warnings, notes
     # Rows of zeros at the start, unless all rows are
     filled = np.flatnonzero(channels[dropped:].any(axis=1))
     empty = int(filled[0]) if len(filled) else 0
@@ -287,16 +289,24 @@ def leading_rows(
     return dropped + empty, warnings, notes
 
 
-def _is_added_pose(channels: FloatArray, layout: ChannelMap) -> bool:
-    """Whole degrees, mostly zero, before the first captured frame: not a captured pose."""
-    if len(channels) < 2:
+def _is_added_pose(channels: FloatArray, layout: ChannelMap, *, is_known: bool) -> bool:
+    """Whole degrees, mostly zero, before the first captured frame: not a captured pose.
+
+    A collection that is known to do so lets the pose stand where the capture begins; elsewhere the joints must jump out
+    of it, as they do in no other frame.
+    """
+    columns = layout.columns[layout.columns != NONE]
+    if len(channels) < (2 if is_known else MIN_JUMPED) or not len(columns):
         return False
-    # The added pose stands where the capture begins
-    places = layout.positions[0][layout.positions[0] != NONE]
-    if (channels[0, places] != channels[1, places]).any():
+    turns = channels[0, columns]
+    if (turns != np.rint(turns)).any() or np.count_nonzero(turns) >= 0.2 * len(turns):
         return False
-    turns = channels[0, layout.columns[layout.columns != NONE]]
-    return bool((turns == np.rint(turns)).all() and np.count_nonzero(turns) < 0.2 * len(turns))
+    if is_known:
+        places = layout.positions[0][layout.positions[0] != NONE]
+        return bool((channels[0, places] == channels[1, places]).all())
+    steps = np.diff(channels[: MAX_JUMPED + 1, columns], axis=0)
+    steps = np.abs(steps - 360.0 * np.rint(steps / 360.0))
+    return bool(steps[0].max() > FLIP_DEG and steps[0].mean() > JUMP * steps[1:].mean(axis=1).max())
 
 
 def joint_flips(motion: Motion) -> tuple[str, ...]:

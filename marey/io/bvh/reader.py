@@ -61,7 +61,8 @@ def read_bvh(
     dropped, warnings, notes = leading_rows(frames.channels, tree.layout, tree.profile, tree.raw)
     tracks = _read_tracks(frames.channels[dropped:], tree.layout, tree.raw)
     guess = tree.unit
-    if tracks.raw is not tree.raw or not assess_anatomy(tracks.raw).is_human:
+    # A header that was read before has a unit without what its frames tell
+    if tracks.raw is not tree.raw or guess.warning is not None or not assess_anatomy(tracks.raw).is_human:
         guess = _guess_from_frames(tree, tracks, frames, dropped)
     if unit is not None:
         guess = UnitGuess(unit, unit_in_metres(unit), f"unit {unit} as asked for")

@@ -23,6 +23,7 @@ ARM: Final = ("shoulder", "elbow", "wrist")
 EASE_S: Final = 0.10  # [s] how gradually a hand takes hold
 ARM_STRETCH: Final = 0.998  # [-] largest extension of an arm that holds: an elbow of 7 degrees
 NEAR_FLOOR: Final = 0.12  # [-] of the leg: a palm in contact and nearer than this to the floor is on it
+DRAG: Final = 0.17  # [-] of the leg: a palm this far from where it mostly is slides: as a foot, 0.15 m
 _TOUCHED: Final = ("pelvis", "left_hip", "right_hip", "left_knee", "right_knee", "head", "spine3")
 TOUCH: Final = (0.24, 0.36)  # [-] of the leg: wrists nearer than the first to a part touch it, from the second on not
 
@@ -105,6 +106,8 @@ def _plant_hand(
         place = np.median(palm[start:stop], axis=0)
         place[1] = 0.0 if abs(place[1]) < near else place[1]
         shift[start:stop] = place - palm[start:stop]
+    # A hand that is dragged is held where it mostly is
+    down = down & (np.linalg.norm(shift, axis=-1) < DRAG * mean_leg_length(body.skeleton, body.roles))
     return pin_corrections(shift, down, rate_hz, EASE_S)
 
 
