@@ -436,7 +436,7 @@ def measure_bounds(wxyz: FloatArray, tables: AnatomicalTables, near_rad: float) 
     """
     frames, size, count = wxyz.shape[0], 3 * tables.joints.shape[0], tables.pages.shape[0]
     values, gradients = np.full((frames, size + count), -np.inf), np.zeros((frames, size + count, 3, 3))
-    joints, rows, x = np.zeros((size + count, 3), dtype=np.int64), _gather_regions(tables), np.empty(size)
+    joints, rows, x = np.zeros((size + count, 3), dtype=np.int64), tables.rows, np.empty(size)
     for f in range(frames):
         _measure_coordinates(tables, wxyz[f], x)
         for b in range(size + count):
@@ -444,7 +444,7 @@ def measure_bounds(wxyz: FloatArray, tables: AnatomicalTables, near_rad: float) 
                 over, under = x[b] - tables.high[b], tables.low[b] - x[b]
                 values[f, b], slope = max(over, under), (1.0 if over > under else -1.0, 0.0, 0.0)
             else:
-                values[f, b], slope = _read_distance(rows[b - size], tables.distances, x)
+                values[f, b], slope = read_distance(rows[b - size], tables.distances, x)
             if values[f, b] < -near_rad:
                 continue
             # Derivatives by coordinates become derivatives by the body velocities of their joints
