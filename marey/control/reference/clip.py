@@ -158,7 +158,7 @@ def find_drops(motion: Motion, down: BoolArray) -> FloatArray:
     window = np.hanning(2 * width + 3)[1:-1]
     padded = np.pad(drops, 2 * width, mode="edge")
     highest = np.max([padded[n : len(padded) - 2 * width + n] for n in range(2 * width + 1)], axis=0)
-    return np.convolve(highest, window / window.sum(), mode="valid")
+    return np.asarray(np.convolve(highest, window / window.sum(), mode="valid"), dtype=np.float64)
 
 
 def move_body(motion: Motion, offsets: FloatArray) -> Motion:
