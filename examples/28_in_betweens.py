@@ -2,7 +2,7 @@
 
 import marey
 from marey.picture import render_motion, save_image
-from marey.pipeline.in_betweens import make_in_betweens, take_keys
+from marey.pipeline import make_in_betweens, take_keys
 
 clip = marey.samples.walk(1.2, seconds=3.0)
 plan = take_keys(clip, [0.0, 0.5, 1.0, 1.5, 2.0, 2.5])

@@ -90,7 +90,7 @@ def test_a_found_leap_goes_ahead_from_the_right_foot_to_the_left(mocap: Path) ->
     "name",
     [
         "49_05",
-        pytest.param("127_21", marks=pytest.mark.xfail(strict=True, reason="falls at 12.13 m/s², beside 12")),
+        "127_21",
         "127_27",
     ],
 )

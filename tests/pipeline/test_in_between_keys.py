@@ -10,7 +10,7 @@ import pytest
 import marey
 from marey.base import FormatError, InputError
 from marey.measure import measure_motion
-from marey.pipeline.in_betweens import load_keys, make_in_betweens, take_keys
+from marey.pipeline import load_keys, make_in_betweens, take_keys
 
 TIMES = [0.0, 0.5, 1.0, 1.5, 2.0]
 
@@ -104,7 +104,7 @@ def test_times_outside_the_clip_are_refused(clip):
 def test_a_creature_is_moved_smoothly_and_that_is_said():
     from marey.lie import SO3
     from marey.motion import KeyFrames
-    from marey.pipeline.in_betweens import KeyPlan
+    from marey.pipeline import KeyPlan
     from marey.skeleton import Pose, Skeleton
 
     snake = Skeleton(("head", "middle", "tail"), (-1, 0, 1), np.array([[0, 0, 0], [0, 0, 1.0], [0, 0, 1.0]]))

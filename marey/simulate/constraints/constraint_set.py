@@ -183,8 +183,8 @@ class ConstraintSet:
                 free[own] = ball.velocity + at.dt * ball.gravity
             rows = stack_rows([replace(rows, J=wider), hits])
         # Warm start from the multipliers of the last step
-        warm = at.memory.warm
-        found = solve_factored(factor, free, rows, start=np.where(rows.slots >= 0, warm[rows.slots], 0.0))
+        warm = np.append(at.memory.warm, 0.0)  # rows without a slot, number -1, begin at zero
+        found = solve_factored(factor, free, rows, start=warm[rows.slots])
         # The same step with rows for limits that it would break, if there are any
         for _ in range(LIMIT_PASSES if self._limit_rows is not None else 0):
             assert self._limit_rows is not None
@@ -206,7 +206,7 @@ class ConstraintSet:
         names, joints = tuple(self.sphere_names[int(s)] for s in which[:, 1]), self.spheres.joints[which[:, 1]]
         normals = self._planes.normals[which[:, 0]]
         contacts = StepContacts(names, joints, near.places, normals, near.gaps, impulses, at.dt)
-        multipliers, is_slot = np.zeros(len(warm)), rows.slots >= 0
+        multipliers, is_slot = np.zeros(len(at.memory.warm)), rows.slots >= 0
         multipliers[rows.slots[is_slot]] = found.multipliers[is_slot]
         # Balls fly on with the velocities that the step gave them
         speeds = found.velocity[self._size :].reshape(-1, 3)

@@ -1,6 +1,6 @@
 """A character of your own on a slope and on stairs: where its soles are, and how its knees bend.
 
-Run it with `python examples/28_slopes_and_stairs.py [FILE]`: a motion or character file whose skeleton walks.
+Run it with `python examples/29_slopes_and_stairs.py [FILE]`: a motion or character file whose skeleton walks.
 """
 
 from __future__ import annotations
