@@ -48,7 +48,6 @@ MIN_HIP_WIDTH: Final = 0.05  # [-] of the leg: hips closer together than this ar
 KNEE_ROUNDS: Final = 6  # of giving length to both knees in turn
 KEEP_RAD: Final = 0.0  # [rad] error of a knee against which a standing leg holds half as much
 MAX_GIVE_M: Final = 0.02  # [m] the most that the pelvis gives in one of them
-GIVE_MPS: Final = 1.0  # [m/s] and how fast it does: faster a pelvis neither rises nor sinks in a run
 MAX_HEEL_RAD: Final = np.radians(25.0)  # [rad] the most that a heel is raised to reach a plant
 HEEL_RAD_PER_S: Final = np.radians(180.0)  # [rad/s] how fast it is: slower than feet turn in walks
 HEEL_GAIN: Final = 0.03  # [m/rad] a heel whose rise brings the ankle nearer by less is not raised
@@ -278,7 +277,8 @@ class PlantedFeet:
                 # What pelvis and swing do not give, the plant does: the leg is shorter, and the plant is told as broken
                 firm = measure_length(spread_cone(flexion, self.settings.break_share * most), *bones)
                 reach = np.maximum(far, 1e-9)
-                share = cast(FloatArray, np.minimum(np.where(is_held, firm, length) / reach, 1.0))
+                most_share = np.where(is_held | (not self.settings.overreach), 1.0, np.inf)
+                share = cast(FloatArray, np.minimum(np.where(is_held, firm, length) / reach, most_share))
                 ankles[side] = hip + share[:, None] * (goal.ankle - hip)
                 # The rise of the hip that gives a standing leg this length
                 away = goal.ankle - hip
@@ -293,7 +293,7 @@ class PlantedFeet:
                 )
             if i == KNEE_ROUNDS - 1 or not count.any():
                 break
-            given = limit_slope(given + asked / np.maximum(count, 1e-12), GIVE_MPS / self.rate_hz)
+            given = limit_slope(given + asked / np.maximum(count, 1e-12), self.settings.give_mps / self.rate_hz)
             risen = stand.raise_by(given)
         return risen, ankles
 

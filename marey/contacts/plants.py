@@ -48,6 +48,8 @@ class HoldSettings:
     strike_s: float = 0.025  # in which a foot in the air comes down to the ground: a heel strikes at 0.5 m/s
     slow_mps: float = 0.10  # a point of a sole that moves slower may touch the ground,
     fast_mps: float = 0.20  # one that is faster clears it
+    give_mps: float = 1.0  # how fast the pelvis gives for the knees: faster it neither rises nor sinks in a run
+    overreach: bool = False  # whether a foot in the air may come lower than it was, so that its knee turns smoothly
     broken_m: float = 0.005  # a planted point farther than this from its place is a broken plant
     stretch: float = 0.996  # [-] largest extension of a leg: a knee of 10 degrees, unless the source's was straighter
     own_stretch: float = 0.99999  # [-] ... and unless the person's legs are straighter in this clip, up to this
@@ -73,6 +75,10 @@ RETARGET_HOLD: Final = HoldSettings(
     break_share=1e3,
     toes_rad=1e3,
     toes_step_rad=1e3,
+    slow_mps=0.15,
+    fast_mps=0.5,
+    give_mps=1e3,
+    overreach=True,
 )
 
 
