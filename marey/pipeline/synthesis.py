@@ -29,7 +29,8 @@ ENGINES: Final = ("auto", "graph", "locomotion", "spacetime")
 SOLVED: Final = "SOLVED"  # of an engine that proves nothing
 RATE_HZ: Final = 60.0
 MIN_FRAMES: Final = 3  # of a motion whose physics can be checked
-BUDGET_S: Final = 10.0  # [s] of search
+BUDGET_S: Final = 10.0  # [s] of search,
+LONGER_S: Final = 30.0  # [s] and of a second one where the first finds no motion
 USUAL_MPS: Final = 1.2  # [m/s] of a walk whose speed nobody asked for
 MAX_MADE_FRAMES: Final = 500_000  # over two hours at 60 Hz
 LOCOMOTION_OPTIONS: Final = ("speed_mps", "run", "style", "leg_length_m")  # that "auto" leaves out for other engines
@@ -167,7 +168,8 @@ def synthesize_sketch(
         rate_hz: frames per second of the motion.
         k: motions that the graph may blend, 1 or 2.
         epsilon: schedule of the search, falling; down to the best by default.
-        budget_s: time for the search of the graph, 10 s by default, or for the optimisation, 120 s.
+        budget_s: time for the search of the graph, by default 10 s, and 30 s more where these find nothing; or for the
+            optimisation, 120 s.
         refine: bring hands to what they pick up, to a millimetre.
         check: attach the validity report of physics.
         touch_up: move red stretches as little as needed so that a body could make them, where that keeps to the sketch.
@@ -275,7 +277,7 @@ class _SketchRun:
                 made = _EngineOutput(SOLVED, "spacetime", replace(motion, contacts=trim_sliding_contacts(motion)))
         else:
             given = {name: value for name, value in options.items() if value is not None}
-            made = _search_graph(sketch, self.graph, {"budget_s": BUDGET_S} | given, self.rate_hz, refine=self.refine)
+            made = _search_graph(sketch, self.graph, given, self.rate_hz, refine=self.refine)
         # No motion: the reason and what would help
         motion, reaches, report, touched = made.motion, made.reaches_m, None, None
         if motion is None:
@@ -334,10 +336,12 @@ def _search_graph(
         graph = demo_graph()
     elif isinstance(graph, str | os.PathLike):
         graph = load_graph(graph)
-    # Search; once more if the time went by while kernels were being compiled, which happens once on a machine
-    found = graph.search(sketch, **options)
-    is_cold = found.stopped == "TIMEOUT" and found.expansions <= COLD_EXPANSIONS
-    search = graph.search(sketch, **options) if is_cold and not found.is_solved else found
+    # Search; once more if the time went by while kernels were being compiled, which happens once on a machine, and for
+    # longer where the caller set no time
+    search = graph.search(sketch, **{"budget_s": BUDGET_S} | options)
+    is_cold, is_open = search.expansions <= COLD_EXPANSIONS, "budget_s" not in options
+    if search.stopped == "TIMEOUT" and not search.is_solved and (is_cold or is_open):
+        search = graph.search(sketch, **{"budget_s": LONGER_S} | options)
     if not search.is_solved:
         return _EngineOutput(search.status, "graph", None, advice=search.advice, search=search)
     motion, reaches = rebuild_for_sketch(graph, search, sketch, rate_hz=rate_hz, refine=refine)
