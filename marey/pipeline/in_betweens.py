@@ -79,6 +79,8 @@ def take_keys(motion: Motion, times_s: list[float], *, rate_hz: float | None = N
     Raises:
         InputError: fewer than two keys, or a time outside the clip.
     """
+    if not all(np.isfinite(times_s)):
+        raise InputError("a time of a key that is not finite", "Give seconds")
     frames = sorted({round(time * motion.rate_hz) for time in times_s})
     if len(frames) < 2:
         raise InputError(f"{len(frames)} keys", "It takes two at different times")
@@ -291,10 +293,12 @@ def _stand_as_in_keys(plan: KeyPlan, told: Contacts) -> Callable[[str, FloatArra
 
 
 def _measure_keys(motion: Motion, keys: KeyFrames) -> float:
-    """Distance [m] of the joint farthest from its key; keys between two frames are compared with the nearer one."""
-    frames = [min(round(time * motion.rate_hz), motion.num_frames - 1) for time in keys.times]
-    met = [i for i, time in enumerate(keys.times) if abs(time * motion.rate_hz - frames[i]) < 1e-6]
-    poses = list(keys.poses.values())
-    wanted = np.stack([poses[i].joint_positions() for i in met]) if met else np.zeros((0, 1, 3))
-    found = motion.joint_positions()[[frames[i] for i in met]] if met else wanted
+    """Distance [m] of the joint farthest from its key; between two frames joints go straight."""
+    at = np.clip(np.array(keys.times) * motion.rate_hz, 0.0, motion.num_frames - 1.0)
+    before = np.floor(at + 1e-9).astype(int)
+    after = np.minimum(before + 1, motion.num_frames - 1)
+    share = np.clip(at - before, 0.0, 1.0)[:, None, None]
+    places = motion.joint_positions()
+    found = (1.0 - share) * places[before] + share * places[after]
+    wanted = np.stack([pose.joint_positions() for pose in keys.poses.values()])
     return float(np.linalg.norm(found - wanted, axis=-1).max(initial=0.0))
